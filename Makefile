@@ -1,0 +1,94 @@
+# Everything a developer runs. `make test` is what decides over a change.
+
+CARGO ?= cargo
+TARGET_DIR ?= $(or $(CARGO_TARGET_DIR),target)
+MUSL := x86_64-unknown-linux-musl
+FUZZ_SECONDS ?= 600
+SOAK_TESTS ?= 20000
+SOAK_SECONDS ?= 2400
+SCALE_CLIENTS ?= 200
+PEER ?= iperf3
+
+# Program that must exist = Debian package that brings it.
+TEST_TOOLS := iperf3=iperf3 ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 cc=gcc ethtool=ethtool
+DIST_TOOLS := musl-gcc=musl-tools
+
+.PHONY: try check test test-dist bench bench-instructions bench-floor dist fuzz vm vm-lab soak scale test-deps dist-deps
+
+try:
+	$(CARGO) build --release --locked -p linerate
+	$(TARGET_DIR)/release/linerate try
+
+check:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
+	$(CARGO) test --locked --workspace --test architecture
+
+# The program is built first because the interop tests run it, and cargo does not know that they do. Building it
+# together with the tests lets both share every dependency.
+test: test-deps check
+	$(CARGO) build --locked --workspace --all-targets
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(CARGO) test --locked --workspace
+
+bench:
+	$(CARGO) build --release --locked -p linerate
+	python3 bench/bench.py --ours $(TARGET_DIR)/release/linerate --peer $(PEER) $(BENCH_ARGS)
+
+# What the loops that run per datagram cost, and what the machine can do at all.
+bench-instructions:
+	@.ci/tools valgrind=valgrind
+	bench/instructions
+
+bench-floor:
+	mkdir -p $(TARGET_DIR)
+	cc -O2 -o $(TARGET_DIR)/floor bench/floor.c
+	for nap in 0 30 60; do for copies in 1 8; do \
+		echo "$$copies blocks per call, naps of $$nap us: $$($(TARGET_DIR)/floor $$copies $$nap)"; done; done
+
+dist: dist-deps
+	$(CARGO) build --release --locked --target $(MUSL) -p linerate
+	mkdir -p dist
+	cp $(TARGET_DIR)/$(MUSL)/release/linerate dist/linerate
+	ldd dist/linerate 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
+	test "$$(stat -c %s dist/linerate)" -lt 8388608
+	dist/linerate --version
+
+test-dist: test-deps dist
+	LINERATE_BIN="$(CURDIR)/dist/linerate" $(CARGO) test --locked -p linerate-interop
+
+fuzz:
+	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
+		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+
+# What this machine's kernel may lack runs in a guest.
+vm: dist
+	@.ci/tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod iperf3=iperf3
+	vm/sctp dist/linerate
+
+# Adapters, links and queueing disciplines this machine does not have, shown to the doctor in a guest.
+vm-lab:
+	@.ci/tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod iperf3=iperf3 \
+		ethtool=ethtool ip=iproute2 lspci=pciutils strip=binutils python3=python3
+	$(CARGO) build --locked -p linerate
+	vm/lab $(TARGET_DIR)/debug/linerate
+
+soak:
+	$(CARGO) build --release --locked -p linerate
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_TESTS=$(SOAK_TESTS) \
+		$(CARGO) test --locked -p linerate-interop --test endurance -- --nocapture
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
+		$(CARGO) test --locked -p linerate-interop --test soak -- --ignored --nocapture
+
+# Two hosts in namespaces; needs root.
+scale:
+	$(CARGO) build --release --locked -p linerate
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SCALE_CLIENTS=$(SCALE_CLIENTS) \
+		$(CARGO) test --locked -p linerate-interop --test scale -- --ignored --nocapture
+
+test-deps:
+	@.ci/tools $(TEST_TOOLS)
+
+dist-deps:
+	@.ci/tools $(DIST_TOOLS)
+	rustup target add $(MUSL)
