@@ -1,0 +1,233 @@
+//! What a diagnosis says: findings with their evidence, what was ruled out, and what could not be checked.
+
+use serde::{Deserialize, Serialize};
+
+/// Schema name of a [`Diagnosis`] on disk.
+pub const DOCTOR_SCHEMA: &str = "linerate.doctor/1";
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Good to know; no fault.
+    Info,
+    /// A small or rare effect.
+    Low,
+    /// A visible effect.
+    Medium,
+    /// Probably what the user is looking for.
+    High,
+    /// A result under this condition must not be published without saying so.
+    Blocker,
+}
+
+impl Severity {
+    /// The severity as a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Info => "info",
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Blocker => "blocker",
+        }
+    }
+}
+
+/// How sure a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// An inference without a direct measurement, or totals since boot.
+    Low,
+    /// One end seen, or a narrow margin.
+    Medium,
+    /// Measured directly.
+    High,
+}
+
+impl Confidence {
+    /// The confidence as a word.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+        }
+    }
+}
+
+/// A fact that made a rule fire.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Key of the fact or counter.
+    pub fact: String,
+    /// Its value.
+    pub value: String,
+    /// What it was compared with, in words.
+    pub threshold: String,
+}
+
+/// One explained observation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable name of the rule: `NIC-01`.
+    pub id: String,
+    /// How much it matters here.
+    pub severity: Severity,
+    /// How sure it is here.
+    pub confidence: Confidence,
+    /// What it is about: host and interface, a run, a comparison.
+    pub subject: String,
+    /// The rule's title.
+    pub title: String,
+    /// What was read, and what it was compared with.
+    pub evidence: Vec<Evidence>,
+    /// Why this matters, in two sentences.
+    pub explanation: String,
+    /// Commands that change it, ready to paste. Empty where no command helps.
+    pub remedy: Vec<String>,
+    /// What to do where a command is not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advice: Option<String>,
+    /// Commands that restore what was found.
+    pub undo: Vec<String>,
+    /// How to keep the change over a reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub persist: Option<String>,
+    /// The right or the disturbance the commands need: `CAP_NET_ADMIN`, `link flap of about 2 s`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// Manual page, standard or document.
+    pub reference: String,
+    /// Why the remedy is held back: another finding changes its input first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retest_after: Option<String>,
+}
+
+/// A rule that was checked and is not the explanation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuledOut {
+    /// Stable name of the rule.
+    pub id: String,
+    /// What it is about.
+    pub subject: String,
+    /// Which facts speak against it.
+    pub reason: String,
+}
+
+/// A rule that could not be checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotEvaluated {
+    /// Stable name of the rule.
+    pub id: String,
+    /// What it is about.
+    pub subject: String,
+    /// Keys of the facts it would need.
+    pub missing: Vec<String>,
+    /// Why they are missing, in the order of `missing`.
+    pub reasons: Vec<String>,
+    /// What the known facts already suggest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub suspicion: Option<String>,
+}
+
+/// One thing that differs between two snapshots.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// Key of the fact, the interface written as its role.
+    pub key: String,
+    /// Value in the first snapshot; `None` when only the second has it.
+    pub a: Option<String>,
+    /// Value in the second snapshot; `None` when only the first has it.
+    pub b: Option<String>,
+    /// Effect on throughput and latency, 0 (none) to 3.
+    pub impact: u8,
+    /// Why it can matter.
+    pub why: String,
+}
+
+/// What differs between two hosts or two moments.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Rules that fire on the first only.
+    pub rules_only_a: Vec<String>,
+    /// Rules that fire on the second only.
+    pub rules_only_b: Vec<String>,
+    /// Rules that fire on both and so explain no difference.
+    pub rules_both: Vec<String>,
+    /// What differs, strongest effect first.
+    pub changed: Vec<Difference>,
+    /// Keys only the first knows.
+    pub only_a: Vec<String>,
+    /// Keys only the second knows.
+    pub only_b: Vec<String>,
+    /// How many keys are equal.
+    pub same_count: usize,
+}
+
+/// The one sentence at the top.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Name of the verdict: the limit that was found, `unknown`, or `no-load`.
+    pub verdict: String,
+    /// The same as a sentence.
+    pub sentence: String,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// The next best explanation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runner_up: Option<String>,
+    /// The next ceiling, should this limit be removed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub what_if: Option<String>,
+}
+
+/// The lost datagrams of one direction of a test, by the place that lost them. `None`: nobody could look there, so its
+/// part, if there is one, is in `network`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LossSplit {
+    /// Which test and direction.
+    pub label: String,
+    /// What the receiver missed.
+    pub lost: u64,
+    /// Refused by the sender's own socket or queueing discipline.
+    pub sender: Option<u64>,
+    /// Dropped by the receiver's adapter.
+    pub adapter: Option<u64>,
+    /// Dropped because the receiver's socket buffer was full.
+    pub socket: Option<u64>,
+    /// The rest: lost between the hosts.
+    pub network: u64,
+}
+
+/// Everything a diagnosis says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// Always [`DOCTOR_SCHEMA`].
+    pub schema: String,
+    /// The hosts that were judged.
+    pub hosts: Vec<String>,
+    /// The one sentence.
+    pub verdict: Verdict,
+    /// What was found, strongest first.
+    pub findings: Vec<Finding>,
+    /// What was checked and is not the explanation, in the order of the phases.
+    pub ruled_out: Vec<RuledOut>,
+    /// What could not be checked.
+    pub not_evaluated: Vec<NotEvaluated>,
+    /// Where the datagrams of a UDP test were lost, one entry per direction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub loss: Vec<LossSplit>,
+    /// What differs between two snapshots, when two were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub differences: Option<Vec<Difference>>,
+    /// The whole comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comparison: Option<Comparison>,
+    /// Lines of an import nobody understood, with their number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
+}

@@ -1,0 +1,191 @@
+//! What happened between two looks at the counters.
+
+use crate::stream::{Flow, StreamId, StreamRole};
+
+/// One interval of all streams of a test. All rows share its boundaries but for the moment each was read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntervalReport {
+    /// The interval belongs to the warm-up.
+    pub omitted: bool,
+    /// It ended because the test did, not because the reporting grid said so.
+    pub last: bool,
+    /// One row per stream, in stream order.
+    pub streams: Vec<StreamInterval>,
+}
+
+/// One interval of one stream.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamInterval {
+    /// The stream.
+    pub id: StreamId,
+    /// What this end does on it.
+    pub role: StreamRole,
+    /// Its direction.
+    pub flow: Flow,
+    /// Start in ns since the start of the measured part (or of the warm-up, while `omitted`).
+    pub start_ns: u64,
+    /// End, same origin.
+    pub end_ns: u64,
+    /// Payload bytes moved.
+    pub bytes: u64,
+    /// TCP facts; senders only.
+    pub tcp: Option<TcpInterval>,
+    /// UDP facts.
+    pub udp: Option<UdpInterval>,
+}
+
+impl StreamInterval {
+    /// Length in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        crate::units::ns_to_s(self.end_ns.saturating_sub(self.start_ns))
+    }
+
+    /// Payload rate in bit/s.
+    #[must_use]
+    pub fn bits_per_second(&self) -> f64 {
+        crate::units::rate_bps(self.bytes, self.seconds())
+    }
+}
+
+/// What TCP_INFO (tcp(7)) says of a sender.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpInterval {
+    /// Segments retransmitted in this interval.
+    pub retransmits: u64,
+    /// Congestion window in bytes at the end.
+    pub snd_cwnd_bytes: u64,
+    /// Peer's advertised window in bytes at the end; `None` on kernels before 5.4.
+    pub snd_wnd_bytes: Option<u64>,
+    /// Smoothed round-trip time in µs at the end.
+    pub rtt_us: u32,
+    /// Its variation in µs.
+    pub rttvar_us: u32,
+    /// Path MTU in bytes.
+    pub pmtu_bytes: u32,
+    /// Reordering events since the stream began; `None` on kernels before 4.19.
+    pub reorder_events: Option<u64>,
+    /// Payload of a full segment in bytes.
+    pub mss_bytes: u32,
+    /// Smallest round-trip time since the stream began in µs; `None` on kernels before 4.6.
+    pub min_rtt_us: Option<u32>,
+    /// What held the stream back; `None` on kernels before 4.10.
+    pub limits: Option<TcpLimits>,
+}
+
+/// How a sender spent an interval, in µs. The kernel counts in ticks of some ms.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpLimits {
+    /// With data to send or to be acknowledged.
+    pub busy_us: u64,
+    /// Part of it spent waiting for the peer's window.
+    pub rwnd_limited_us: u64,
+    /// Part of it spent waiting for this end's send buffer.
+    pub sndbuf_limited_us: u64,
+}
+
+/// UDP facts of an interval. A sender knows only `packets`.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct UdpInterval {
+    /// Sender: datagrams sent. Receiver: growth of the highest sequence number seen.
+    pub packets: u64,
+    /// Lost datagrams; negative when late arrivals took back earlier losses.
+    pub lost: i64,
+    /// Datagrams that arrived late or twice.
+    pub out_of_order: u64,
+    /// Smoothed interarrival jitter in s (RFC 3550 section 6.4.1) at the end.
+    pub jitter_s: f64,
+}
+
+/// The rows of one direction added up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct IntervalSum {
+    /// What this end does on these streams.
+    pub role: StreamRole,
+    /// Boundaries of the first stream.
+    pub start_ns: u64,
+    /// Boundaries of the first stream.
+    pub end_ns: u64,
+    /// Payload bytes moved.
+    pub bytes: u64,
+    /// Retransmitted segments, when every row knows them.
+    pub retransmits: Option<u64>,
+    /// UDP facts; jitter is the mean of the rows.
+    pub udp: Option<UdpInterval>,
+}
+
+impl IntervalSum {
+    /// Length in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        crate::units::ns_to_s(self.end_ns.saturating_sub(self.start_ns))
+    }
+
+    /// Payload rate in bit/s.
+    #[must_use]
+    pub fn bits_per_second(&self) -> f64 {
+        crate::units::rate_bps(self.bytes, self.seconds())
+    }
+}
+
+impl IntervalReport {
+    /// Adds up the streams of one direction; `None` when there are none.
+    #[must_use]
+    pub fn sum(&self, flow: Flow) -> Option<IntervalSum> {
+        let rows: Vec<&StreamInterval> = self.streams.iter().filter(|s| s.flow == flow).collect();
+        let first = rows.first()?;
+        let udp_rows: Vec<UdpInterval> = rows.iter().filter_map(|r| r.udp).collect();
+        let udp = (!udp_rows.is_empty()).then(|| UdpInterval {
+            packets: udp_rows.iter().map(|u| u.packets).sum(),
+            lost: udp_rows.iter().map(|u| u.lost).sum(),
+            out_of_order: udp_rows.iter().map(|u| u.out_of_order).sum(),
+            jitter_s: udp_rows.iter().map(|u| u.jitter_s).sum::<f64>() / udp_rows.len() as f64,
+        });
+        Some(IntervalSum {
+            role: first.role,
+            start_ns: first.start_ns,
+            end_ns: first.end_ns,
+            bytes: rows.iter().map(|r| r.bytes).sum(),
+            retransmits: rows.iter().map(|r| r.tcp.map(|t| t.retransmits)).sum(),
+            udp,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(id: u32, flow: Flow, bytes: u64, retransmits: Option<u64>) -> StreamInterval {
+        StreamInterval {
+            id: StreamId(id),
+            role: StreamRole::Sender,
+            flow,
+            start_ns: 0,
+            end_ns: 1_000_000_000,
+            bytes,
+            tcp: retransmits.map(|retransmits| TcpInterval {
+                retransmits,
+                ..TcpInterval::default()
+            }),
+            udp: None,
+        }
+    }
+
+    #[test]
+    fn a_sum_takes_the_streams_of_one_direction_only() {
+        let report = IntervalReport {
+            omitted: false,
+            last: false,
+            streams: vec![
+                row(0, Flow::Forward, 10, Some(1)),
+                row(1, Flow::Forward, 20, Some(2)),
+                row(2, Flow::Reverse, 400, None),
+            ],
+        };
+        let forward = report.sum(Flow::Forward).expect("two rows");
+        assert_eq!((forward.bytes, forward.retransmits), (30, Some(3)));
+        let reverse = report.sum(Flow::Reverse).expect("one row");
+        assert_eq!((reverse.bytes, reverse.retransmits), (400, None));
+    }
+}

@@ -1,0 +1,31 @@
+//! The nouns every linerate crate shares.
+//!
+//! Nothing here performs I/O or reads a clock. One way in ([`spec::TestSpec`]) and one way out
+//! ([`event::Event`]) serve every dialect; units stand in field names, and a value that could not be
+//! measured is `None`, never zero.
+
+#![forbid(unsafe_code)]
+
+pub mod details;
+pub mod event;
+pub mod failure;
+pub mod finding;
+pub mod interval;
+pub mod network;
+pub mod procfs;
+pub mod service;
+pub mod sharing;
+pub mod snapshot;
+pub mod spec;
+pub mod stream;
+pub mod summary;
+pub mod units;
+pub mod workload;
+
+pub use event::{Event, EventSink, ServerReporter, SinkError};
+pub use failure::{Failure, FailureKind};
+pub use interval::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
+pub use service::ServerEvent;
+pub use spec::{Direction, EndCondition, TestSpec, Transport};
+pub use stream::{Flow, Stream, StreamId, StreamRole};
+pub use summary::{CpuUsage, Half, StreamSummary, Summary};

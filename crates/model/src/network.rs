@@ -1,0 +1,151 @@
+//! Address ranges in CIDR notation.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use thiserror::Error;
+
+/// A range of addresses (RFC 4632, RFC 4291 section 2.3). Bits behind the prefix are zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Network {
+    first: IpAddr,
+    prefix_len: u8,
+}
+
+/// A text that names no address range.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{text:?} is no address range; examples: 192.0.2.0/24, 2001:db8::/32, 198.51.100.7")]
+pub struct NotANetwork {
+    text: String,
+}
+
+impl Network {
+    /// The range of all addresses that share the first `prefix_len` bits; `None` when the address has fewer.
+    #[must_use]
+    pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
+        (prefix_len <= bits(address)).then(|| Self {
+            first: masked(address, prefix_len),
+            prefix_len,
+        })
+    }
+
+    /// The range that is taken for one client: a single IPv4 address, or the /64 of an IPv6 address, within which a host
+    /// chooses freely (RFC 4291 section 2.5.4, RFC 8981).
+    #[must_use]
+    pub fn of_client(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        let prefix_len = match address {
+            IpAddr::V4(_) => 32,
+            IpAddr::V6(_) => 64,
+        };
+        Self {
+            first: masked(address, prefix_len),
+            prefix_len,
+        }
+    }
+
+    /// Whether the address is in the range. IPv4-mapped IPv6 addresses count as IPv4.
+    #[must_use]
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        address.is_ipv4() == self.first.is_ipv4() && masked(address, self.prefix_len) == self.first
+    }
+}
+
+impl FromStr for Network {
+    type Err = NotANetwork;
+
+    fn from_str(text: &str) -> Result<Self, NotANetwork> {
+        let parsed = match text.split_once('/') {
+            None => text.parse().ok().map(|address: IpAddr| (address, bits(address))),
+            Some((address, prefix_len)) => address.parse().ok().zip(prefix_len.parse().ok()),
+        };
+        let network = parsed.and_then(|(address, prefix_len)| Self::new(address, prefix_len));
+        network.ok_or_else(|| NotANetwork { text: text.to_owned() })
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.prefix_len == bits(self.first) {
+            write!(f, "{}", self.first)
+        } else {
+            write!(f, "{}/{}", self.first, self.prefix_len)
+        }
+    }
+}
+
+fn bits(address: IpAddr) -> u8 {
+    if address.is_ipv4() { 32 } else { 128 }
+}
+
+fn masked(address: IpAddr, prefix_len: u8) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix_len)).unwrap_or(0);
+            Ipv4Addr::from_bits(v4.to_bits() & mask).into()
+        }
+        IpAddr::V6(v6) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix_len)).unwrap_or(0);
+            Ipv6Addr::from_bits(v6.to_bits() & mask).into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn ranges_contain_what_their_prefix_says() {
+        let rows: &[(&str, &[&str], &[&str])] = &[
+            (
+                "192.0.2.0/24",
+                &["192.0.2.0", "192.0.2.255", "::ffff:192.0.2.9"],
+                &["192.0.3.0", "::"],
+            ),
+            ("192.0.2.77/24", &["192.0.2.1"], &["192.0.1.255"]),
+            ("198.51.100.7", &["198.51.100.7"], &["198.51.100.6"]),
+            ("0.0.0.0/0", &["8.8.8.8"], &["::1"]),
+            ("2001:db8::/32", &["2001:db8:ffff::1"], &["2001:db9::", "192.0.2.1"]),
+            ("::/0", &["::1", "fe80::1"], &["127.0.0.1"]),
+            ("::1", &["::1"], &["::2"]),
+        ];
+        for (range, inside, outside) in rows {
+            let network: Network = range.parse().expect(range);
+            assert!(inside.iter().all(|a| network.contains(address(a))), "{range}");
+            assert!(!outside.iter().any(|a| network.contains(address(a))), "{range}");
+        }
+    }
+
+    #[test]
+    fn near_misses_are_refused() {
+        for text in [
+            "",
+            "/8",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "10.0.0.0/-1",
+            "10.0.0.0/8/8",
+            "host",
+            "10.0.0.0/+8x",
+        ] {
+            assert!(text.parse::<Network>().is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn one_client_is_an_ipv4_address_or_an_ipv6_subnet() {
+        let same = |one: &str, other: &str| Network::of_client(address(one)) == Network::of_client(address(other));
+        assert!(same("192.0.2.1", "::ffff:192.0.2.1"));
+        assert!(!same("192.0.2.1", "192.0.2.2"));
+        assert!(same("2001:db8:0:1::1", "2001:db8:0:1:ffff::"));
+        assert!(!same("2001:db8:0:1::1", "2001:db8:0:2::1"));
+    }
+}

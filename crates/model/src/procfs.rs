@@ -1,0 +1,218 @@
+//! Texts of `/proc` as facts and counters, whether the running kernel wrote them or somebody pasted them.
+
+use crate::snapshot::{Snapshot, Value};
+
+/// One line of `/proc/interrupts`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interrupt {
+    /// Number, or name for those of the processor itself.
+    pub number: String,
+    /// Interrupts each CPU took.
+    pub per_cpu: Vec<(u32, u64)>,
+    /// What follows the counts: controller, hardware number and the names of the handlers.
+    pub description: String,
+}
+
+/// CPUs a line may have columns for.
+const CPUS_MAX: usize = 8192;
+
+/// Lines of `/proc/interrupts`. Without the header, columns are numbered from 0 and end where the numbers end.
+#[must_use]
+pub fn interrupts(text: &str) -> Vec<Interrupt> {
+    let header = text.lines().find(|line| line.trim_start().starts_with("CPU"));
+    let cpus: Option<Vec<u32>> = header.map(|line| {
+        let numbers = line
+            .split_whitespace()
+            .filter_map(|name| name.strip_prefix("CPU")?.parse().ok());
+        numbers.take(CPUS_MAX).collect()
+    });
+    text.lines()
+        .filter_map(|line| interrupt(line, cpus.as_deref()))
+        .collect()
+}
+
+fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
+    let (number, rest) = line.trim_start().split_once(':')?;
+    if number.is_empty() || number.contains(char::is_whitespace) {
+        return None;
+    }
+    let mut per_cpu = Vec::new();
+    let mut rest = rest.trim_start();
+    for column in 0..cpus.map_or(CPUS_MAX, <[u32]>::len) {
+        let word = rest.split_whitespace().next().unwrap_or_default();
+        let Ok(count) = word.parse::<u64>() else { break };
+        let cpu = cpus
+            .and_then(|cpus| cpus.get(column).copied())
+            .or_else(|| u32::try_from(column).ok())?;
+        per_cpu.push((cpu, count));
+        rest = rest[word.len()..].trim_start();
+    }
+    (!per_cpu.is_empty()).then(|| Interrupt {
+        number: number.to_owned(),
+        per_cpu,
+        description: rest.split_whitespace().collect::<Vec<_>>().join(" "),
+    })
+}
+
+/// `/proc/net/softnet_stat`: sums over all CPUs. Columns are hexadecimal: processed, dropped, time_squeeze, seven
+/// unused or about steering, and from kernel 2.6.35 on received_rps and flow_limit (`net/core/net-procfs.c`).
+pub fn softnet(snapshot: &mut Snapshot, text: &str) -> bool {
+    let mut sums = [0_u64; 3];
+    let mut any = false;
+    for line in text.lines() {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        if !is_softnet_line(&columns) {
+            continue;
+        }
+        any = true;
+        for (sum, column) in sums.iter_mut().zip(columns) {
+            *sum = sum.saturating_add(u64::from_str_radix(column, 16).unwrap_or(0));
+        }
+    }
+    if any {
+        for (name, sum) in ["processed", "dropped", "time_squeeze"].into_iter().zip(sums) {
+            snapshot.count(format!("softnet.{name}"), sum, None);
+        }
+    }
+    any
+}
+
+/// Whether words are a line of `/proc/net/softnet_stat`.
+#[must_use]
+pub fn is_softnet_line(columns: &[&str]) -> bool {
+    columns.len() >= 9
+        && columns
+            .iter()
+            .all(|word| word.len() == 8 && word.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values with the same first word.
+pub fn snmp(snapshot: &mut Snapshot, text: &str) -> bool {
+    let mut names: Option<(&str, Vec<&str>)> = None;
+    let mut any = false;
+    for line in text.lines() {
+        let Some((protocol, rest)) = line.split_once(':') else {
+            continue;
+        };
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        match names.take().filter(|(of, _)| *of == protocol) {
+            Some((_, names)) => {
+                let file = if protocol.ends_with("Ext") { "netstat" } else { "snmp" };
+                for (name, value) in names.into_iter().zip(words) {
+                    // Some columns are settings and may be negative; they are no counters.
+                    if let Ok(value) = value.parse() {
+                        snapshot.count(format!("net.{file}.{protocol}.{name}"), value, None);
+                        any = true;
+                    }
+                }
+            }
+            None => names = Some((protocol, words)),
+        }
+    }
+    any
+}
+
+/// `/proc/net/snmp6`: a name and a value per line.
+pub fn snmp6(snapshot: &mut Snapshot, text: &str) {
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
+            snapshot.count(format!("net.snmp6.{name}"), value, None);
+        }
+    }
+}
+
+/// Lines of `/proc/stat` for single CPUs, ticks of 10 ms by state (`proc(5)`).
+pub fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
+    const STATES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
+    let mut any = false;
+    for line in text.lines() {
+        let mut words = line.split_whitespace();
+        let Some(cpu) = words
+            .next()
+            .and_then(|name| name.strip_prefix("cpu")?.parse::<u32>().ok())
+        else {
+            continue;
+        };
+        for (state, ticks) in STATES.into_iter().zip(words) {
+            if let Ok(ticks) = ticks.parse() {
+                snapshot.count(format!("cpu.{cpu}.{state}"), ticks, None);
+                any = true;
+            }
+        }
+    }
+    any
+}
+
+/// `/proc/net/sockstat`: closed connections that still wait, and memory of TCP.
+pub fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
+    let Some(line) = text.lines().find_map(|line| line.strip_prefix("TCP: ")) else {
+        return false;
+    };
+    let words: Vec<&str> = line.split_whitespace().collect();
+    for pair in words.chunks(2) {
+        let [name, value] = pair else { continue };
+        let key = match *name {
+            "tw" => "sock.tcp.tw",
+            "inuse" => "sock.tcp.inuse",
+            "mem" => "sock.tcp.mem_pages",
+            _ => continue,
+        };
+        if let Ok(value) = value.parse::<i64>() {
+            snapshot.set(key, value, src);
+        }
+    }
+    true
+}
+
+/// A kernel variable: a number where it is one, otherwise words with single blanks between them.
+pub fn sysctl(snapshot: &mut Snapshot, key: &str, value: &str, src: &str) {
+    let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
+    let value = words.parse::<i64>().map_or_else(|_| Value::Text(words), Value::Integer);
+    snapshot.set(format!("sysctl.{key}"), value, src);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Source;
+
+    #[test]
+    fn interrupts_with_and_without_their_header() {
+        let text = "           CPU0       CPU2\n 25:          0          4   PCI-MSI 524288-edge      eth1-rx-0\nNMI: 1 2 Non-maskable\n";
+        let found = interrupts(text);
+        assert_eq!(found[0].per_cpu, [(0, 0), (2, 4)]);
+        assert_eq!(found[0].description, "PCI-MSI 524288-edge eth1-rx-0");
+        assert_eq!(found[1].number, "NMI");
+        let bare = interrupts(" 137:          0          0          0     149352 IR-PCI-MSIX-0000:04:00.0    0-ed");
+        assert_eq!(bare[0].per_cpu[3], (3, 149_352));
+        assert_eq!(bare[0].description, "IR-PCI-MSIX-0000:04:00.0 0-ed");
+        assert!(interrupts("no line of that file").is_empty());
+    }
+
+    #[test]
+    fn tables_of_names_and_values() {
+        let mut snapshot = Snapshot::new("a", Source::Import);
+        assert!(snmp(
+            &mut snapshot,
+            "Tcp: MaxConn InSegs\nTcp: -1 7\nTcpExt: PruneCalled\nTcpExt: 3\n"
+        ));
+        assert_eq!(snapshot.counters["net.snmp.Tcp.InSegs"].v, 7);
+        assert_eq!(snapshot.counters["net.netstat.TcpExt.PruneCalled"].v, 3);
+        assert!(!snapshot.counters.contains_key("net.snmp.Tcp.MaxConn"));
+        let line = "0000000a 00000001 000000ff 00000000 00000000 00000000 00000000 00000000 00000000\n";
+        assert!(softnet(&mut snapshot, &line.repeat(2)));
+        assert_eq!(snapshot.counters["softnet.processed"].v, 20);
+        assert_eq!(snapshot.counters["softnet.time_squeeze"].v, 510);
+        assert!(stat(&mut snapshot, "cpu 1 2 3\ncpu1 1 2 3 4 5 6 7 8 9 10\n"));
+        assert_eq!(snapshot.counters["cpu.1.steal"].v, 8);
+        sysctl(&mut snapshot, "net.ipv4.tcp_rmem", "4096\t131072\t6291456", "test");
+        assert_eq!(snapshot.text("sysctl.net.ipv4.tcp_rmem"), Some("4096 131072 6291456"));
+        assert!(sockstat(
+            &mut snapshot,
+            "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2\n",
+            "test"
+        ));
+        assert_eq!(snapshot.number("sock.tcp.tw"), Some(3.0));
+    }
+}

@@ -1,0 +1,253 @@
+//! What happens to a server as a whole, for logs and figures.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use crate::spec::{Direction, Transport};
+
+/// One thing that happened to a server.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerEvent {
+    /// Clients may come.
+    Listening {
+        /// Where the server listens.
+        address: SocketAddr,
+    },
+    /// A test began.
+    TestStarted(TestFacts),
+    /// What all running tests did since the last event of this kind, and what all tests did in total.
+    Progress(Progress),
+    /// A test that had begun is over.
+    TestEnded(TestRecord),
+    /// A client was not served, because the rules say so.
+    Refused {
+        /// The client.
+        peer: SocketAddr,
+        /// Which rule.
+        reason: RefusalReason,
+    },
+    /// A client that had to log in was not let in.
+    LoginFailed {
+        /// The client.
+        peer: SocketAddr,
+        /// Why, as a stable word.
+        cause: &'static str,
+        /// Why, for the operator; never contains a secret.
+        explanation: String,
+    },
+    /// A connection ended before its test began.
+    HandshakeFailed {
+        /// The client.
+        peer: SocketAddr,
+        /// How far it came.
+        cause: HandshakeCause,
+        /// What failed, in words.
+        explanation: String,
+    },
+    /// The lists of addresses were read again.
+    Reloaded,
+    /// The server was asked to end.
+    Stopping {
+        /// By whom, for example `Terminated(15)`.
+        signal_text: String,
+    },
+}
+
+/// A test as it was agreed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestFacts {
+    /// Number of the test since the server started, from 1.
+    pub number: u64,
+    /// The client's end of the control connection.
+    pub peer: SocketAddr,
+    /// Who the client proved to be.
+    pub user: Option<String>,
+    /// Transport of the data streams.
+    pub transport: Transport,
+    /// Who sends, seen from the client.
+    pub direction: Direction,
+    /// Streams of both directions together.
+    pub streams: u32,
+    /// Tests that were running when this one began.
+    pub running_beside: u32,
+}
+
+/// A test that is over.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TestRecord {
+    /// What was agreed.
+    pub facts: TestFacts,
+    /// Name of the test that both ends share.
+    pub cookie: String,
+    /// Payload bytes of the measured part that arrived here.
+    pub received_bytes: u64,
+    /// Payload bytes of the measured part that left here.
+    pub sent_bytes: u64,
+    /// Length of the measured part in ns.
+    pub duration_ns: u64,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Most tests that ran beside it at any moment.
+    pub ran_beside_max: u32,
+}
+
+/// How a test that had begun ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// As agreed.
+    Complete,
+    /// Early; the figures are those of the part that happened.
+    Partial {
+        /// Why, in words.
+        reason: String,
+    },
+}
+
+/// What the running tests do.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Progress {
+    /// Tests that run.
+    pub tests: u32,
+    /// Streams of these tests.
+    pub streams: u32,
+    /// Time since the last event of this kind.
+    pub elapsed: Duration,
+    /// Payload bytes of these tests since then, one row per test in the order of their numbers.
+    pub clients: Vec<ClientProgress>,
+    /// Payload bytes of all tests since the server started, per transport.
+    pub totals: Vec<TransportTotal>,
+}
+
+/// One running test.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientProgress {
+    /// Number of the test.
+    pub number: u64,
+    /// The client.
+    pub peer: SocketAddr,
+    /// Payload bytes that arrived here.
+    pub received_bytes: u64,
+    /// Payload bytes that left here.
+    pub sent_bytes: u64,
+}
+
+/// What all tests over one transport moved, warm-ups included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TransportTotal {
+    /// The transport.
+    pub transport: Transport,
+    /// Payload bytes that arrived here.
+    pub received_bytes: u64,
+    /// Payload bytes that left here.
+    pub sent_bytes: u64,
+}
+
+/// Why a client is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RefusalReason {
+    /// As many tests run as may.
+    Busy,
+    /// The queue is full, or the wait would be too long.
+    QueueTooLong,
+    /// The address is not allowed, or denied.
+    Address,
+    /// The client's address has as many tests as it may.
+    AddressTests,
+    /// The user has as many tests as he may.
+    UserTests,
+    /// The test would have too many streams.
+    Streams,
+    /// The test would take too long, or names no duration.
+    Duration,
+    /// The test would move, or has moved, too much.
+    Bytes,
+    /// The test asks for too high a rate.
+    Rate,
+    /// Another session has the same name; one of them is not what it seems.
+    DuplicateCookie,
+    /// Too many connections wait to say what they want.
+    Crowded,
+}
+
+impl RefusalReason {
+    /// All reasons.
+    pub const ALL: [Self; 11] = [
+        Self::Busy,
+        Self::QueueTooLong,
+        Self::Address,
+        Self::AddressTests,
+        Self::UserTests,
+        Self::Streams,
+        Self::Duration,
+        Self::Bytes,
+        Self::Rate,
+        Self::DuplicateCookie,
+        Self::Crowded,
+    ];
+
+    /// A stable word for machines.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Busy => "busy",
+            Self::QueueTooLong => "queue_too_long",
+            Self::Address => "address",
+            Self::AddressTests => "address_tests",
+            Self::UserTests => "user_tests",
+            Self::Streams => "streams",
+            Self::Duration => "duration",
+            Self::Bytes => "bytes",
+            Self::Rate => "rate",
+            Self::DuplicateCookie => "duplicate_cookie",
+            Self::Crowded => "crowded",
+        }
+    }
+}
+
+impl fmt::Display for RefusalReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "as many tests run as are allowed",
+            Self::QueueTooLong => "the wait for its turn would be too long",
+            Self::Address => "its address is not allowed",
+            Self::AddressTests => "its address runs as many tests as one address may",
+            Self::UserTests => "its user runs as many tests as one user may",
+            Self::Streams => "it asks for more streams than a test may have",
+            Self::Duration => "it asks for a longer test than is allowed",
+            Self::Bytes => "it moves more bytes than a test may",
+            Self::Rate => "it asks for a higher rate than is allowed",
+            Self::DuplicateCookie => "another test has the same cookie",
+            Self::Crowded => "too many connections wait to say what they want",
+        })
+    }
+}
+
+/// How far a connection came that never became a test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum HandshakeCause {
+    /// It did not say who it is in time.
+    Cookie,
+    /// Parameters did not come in time, or could not be read or accepted.
+    Parameters,
+    /// Its data streams did not come in time, or could not be set up.
+    Streams,
+    /// The client left.
+    ClientLeft,
+}
+
+impl HandshakeCause {
+    /// All causes.
+    pub const ALL: [Self; 4] = [Self::Cookie, Self::Parameters, Self::Streams, Self::ClientLeft];
+
+    /// A stable word for machines.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Cookie => "cookie",
+            Self::Parameters => "parameters",
+            Self::Streams => "streams",
+            Self::ClientLeft => "client_left",
+        }
+    }
+}

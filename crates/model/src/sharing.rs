@@ -1,0 +1,143 @@
+//! How a server shares itself among its clients.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::network::Network;
+
+/// The rules of a server that has more than one client.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sharing {
+    /// Who may start a test while others run.
+    pub admission: Admission,
+    /// Longest time a running test may show no sign of life.
+    pub liveness: Duration,
+    /// Which addresses may come at all.
+    pub access: AccessRules,
+    /// What one test, one client and all together may use.
+    pub limits: ServerLimits,
+    /// UDP streams may come from another address than the control connection.
+    pub allow_split_address: bool,
+    /// Where clients are served whose tests have no control connection.
+    pub uncontrolled: Uncontrolled,
+}
+
+/// Where a server takes tests without a control connection, which begin with a header on each connection and flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Uncontrolled {
+    /// Nowhere.
+    #[default]
+    Refused,
+    /// On this port, TCP and UDP.
+    Port(u16),
+    /// On the port of the control connections, TCP only; the first bytes tell.
+    SamePort,
+}
+
+impl Default for Sharing {
+    fn default() -> Self {
+        Self {
+            admission: Admission::default(),
+            liveness: Duration::from_secs(10),
+            access: AccessRules::default(),
+            limits: ServerLimits::default(),
+            allow_split_address: false,
+            uncontrolled: Uncontrolled::default(),
+        }
+    }
+}
+
+/// What happens to a client that comes while tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Its test runs beside the others; beyond `tests_max` at once it is told that the server is busy.
+    Parallel {
+        /// Most tests at once, at least 1.
+        tests_max: u32,
+    },
+    /// It waits until fewer than `tests_max` tests run, in the order of arrival.
+    Queue {
+        /// Most tests at once, at least 1.
+        tests_max: u32,
+        /// Longest wait; who would have to wait longer is told that the server is busy.
+        patience: Duration,
+    },
+    /// It is told that the server is busy.
+    Exclusive,
+}
+
+impl Admission {
+    /// Tests at once unless named otherwise: more than a room full of people starts, few enough for the descriptors
+    /// and threads of an ordinary host.
+    pub const TESTS_MAX: u32 = 1000;
+    /// Longest wait in a queue unless named otherwise. Releases from 3.15 on wait 30 s for a server.
+    pub const PATIENCE: Duration = Duration::from_secs(25);
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self::Parallel {
+            tests_max: Self::TESTS_MAX,
+        }
+    }
+}
+
+/// Which addresses may come. A denied address may not, whatever else is said; with a list of allowed addresses all
+/// others are denied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccessRules {
+    /// Addresses that may come; empty for all.
+    pub allow: Vec<AccessSource>,
+    /// Addresses that may not.
+    pub deny: Vec<AccessSource>,
+}
+
+/// Where address ranges come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessSource {
+    /// One range.
+    Network(Network),
+    /// A file with one range per line; what follows a `#` is a comment. Read again on request.
+    File(PathBuf),
+}
+
+/// Limits of the whole server, of one client address (a single IPv4 address, a /64 of IPv6) and of one user that has
+/// logged in. The strictest that applies decides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerLimits {
+    /// All clients together.
+    pub server: Limits,
+    /// One client address.
+    pub address: Limits,
+    /// One user.
+    pub user: Limits,
+}
+
+impl Default for ServerLimits {
+    /// No limits but one: a single address cannot take more than half of the places.
+    fn default() -> Self {
+        Self {
+            server: Limits::default(),
+            address: Limits {
+                tests: Some(Admission::TESTS_MAX / 2),
+                ..Limits::default()
+            },
+            user: Limits::default(),
+        }
+    }
+}
+
+/// Limits of one scope; `None` for none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Tests at once.
+    pub tests: Option<u32>,
+    /// Streams of one test, both directions together.
+    pub streams: Option<u32>,
+    /// Length of one test, warm-up included.
+    pub duration: Option<Duration>,
+    /// Payload bytes of one test, both directions together.
+    pub bytes: Option<u64>,
+    /// Payload rate of all tests of the scope together, both directions, bit/s on an average over five seconds.
+    pub rate_bps: Option<u64>,
+}

@@ -1,0 +1,135 @@
+//! The whole test: what each end saw of each stream.
+
+use crate::stream::{Flow, StreamId, StreamRole};
+use crate::units::{ns_to_s, rate_bps};
+
+/// Result of a test, or of the part of it that happened.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Summary {
+    /// Per stream, in stream order.
+    pub streams: Vec<StreamSummary>,
+    /// CPU time of this end in percent of one core.
+    pub cpu_local: Option<CpuUsage>,
+    /// The same of the peer, as it reported it.
+    pub cpu_remote: Option<CpuUsage>,
+    /// Congestion control at the sending end of the forward direction (of the reverse one, if it is the only one).
+    pub sender_congestion: Option<String>,
+    /// Congestion control at the receiving end.
+    pub receiver_congestion: Option<String>,
+    /// Times a full receive buffer of a UDP stream made this end's kernel drop what had arrived; `None` when unknown.
+    /// Each stands for at least one lost datagram that the network did deliver.
+    pub overflows_local: Option<u64>,
+    /// The same of the peer, as it reported it.
+    pub overflows_remote: Option<u64>,
+}
+
+/// CPU use in percent of one core over the test.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CpuUsage {
+    /// User and system.
+    pub total_percent: f64,
+    /// User mode.
+    pub user_percent: f64,
+    /// Kernel mode.
+    pub system_percent: f64,
+}
+
+/// One stream over the whole measured part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StreamSummary {
+    /// The stream.
+    pub id: StreamId,
+    /// What this end did on it.
+    pub role: StreamRole,
+    /// Its direction.
+    pub flow: Flow,
+    /// What the sending end counted; `None` when it is the peer and did not report.
+    pub sender: Option<Half>,
+    /// What the receiving end counted; `None` when it is the peer and did not report.
+    pub receiver: Option<Half>,
+    /// TCP facts of the sending end.
+    pub tcp: Option<TcpSummary>,
+    /// File that was read or written on this end.
+    pub file: Option<FileSummary>,
+}
+
+impl StreamSummary {
+    /// The half this end measured itself.
+    #[must_use]
+    pub fn local(&self) -> Option<&Half> {
+        match self.role {
+            StreamRole::Sender => self.sender.as_ref(),
+            StreamRole::Receiver => self.receiver.as_ref(),
+        }
+    }
+}
+
+/// One end's view of one stream, or of the sum of several.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Half {
+    /// Payload bytes of the measured part.
+    pub bytes: u64,
+    /// Length of the measured part in ns.
+    pub duration_ns: u64,
+    /// UDP counters.
+    pub udp: Option<UdpHalf>,
+}
+
+impl Half {
+    /// Length in seconds.
+    #[must_use]
+    pub fn seconds(&self) -> f64 {
+        ns_to_s(self.duration_ns)
+    }
+
+    /// Payload rate in bit/s.
+    #[must_use]
+    pub fn bits_per_second(&self) -> f64 {
+        rate_bps(self.bytes, self.seconds())
+    }
+}
+
+/// UDP counters of one end. `packets` and `lost` include the warm-up; the `omitted_*` fields are its share.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct UdpHalf {
+    /// Sender: datagrams sent. Receiver: highest sequence number seen.
+    pub packets: u64,
+    /// Datagrams that are missing below the highest sequence number.
+    pub lost: u64,
+    /// Datagrams that came late or twice.
+    pub out_of_order: u64,
+    /// Smoothed interarrival jitter in s at the end.
+    pub jitter_s: f64,
+    /// `packets` when the warm-up ended; `None` when the peer does not say.
+    pub omitted_packets: Option<u64>,
+    /// `lost` when the warm-up ended; `None` when the peer does not say and it cannot be known.
+    pub omitted_lost: Option<u64>,
+}
+
+/// TCP facts of a sending end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TcpSummary {
+    /// Segments retransmitted in the measured part.
+    pub retransmits: Option<u64>,
+    /// Reordering events; only the sending end itself knows them.
+    pub reorder_events: Option<u64>,
+    /// Largest congestion window in bytes.
+    pub max_snd_cwnd_bytes: Option<u64>,
+    /// Largest window the peer advertised, in bytes.
+    pub max_snd_wnd_bytes: Option<u64>,
+    /// Largest smoothed round-trip time in µs.
+    pub max_rtt_us: Option<u32>,
+    /// Smallest smoothed round-trip time in µs.
+    pub min_rtt_us: Option<u32>,
+    /// Mean of the smoothed round-trip times in µs.
+    pub mean_rtt_us: Option<u32>,
+}
+
+/// A file that was sent or received.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileSummary {
+    /// Its name as given.
+    pub name: String,
+    /// Its size in bytes at the end.
+    pub size_bytes: u64,
+}

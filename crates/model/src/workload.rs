@@ -1,0 +1,232 @@
+//! What a test does beyond moving blocks one way as fast as it may: shapes of traffic, shared connections, and
+//! measurements that need the sender's clock in the data.
+//!
+//! Everything here is off by default. A dialect that cannot express a field leaves it alone.
+
+use std::time::Duration;
+
+/// The part of a test specification that only some dialects can express.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Workload {
+    /// How the two directions share connections.
+    pub pairing: Pairing,
+    /// When and how much a sender writes.
+    pub shape: Shape,
+    /// The sender writes its clock into the data, the receiver reports one-way delays.
+    pub trip_times: bool,
+    /// Delays are also reported as a distribution.
+    pub histogram: Option<HistogramSpec>,
+    /// Senders report how long their writes take.
+    pub write_times: bool,
+    /// Ask the server who it is before data flows.
+    pub detect_peer: bool,
+    /// Say nothing before the data: for peers that would take a header for data.
+    pub without_header: bool,
+    /// Word that server and client must share.
+    pub permit_key: Option<String>,
+    /// When the first byte is written.
+    pub start: Start,
+    /// Streams begin to send as soon as they are connected, without waiting for each other.
+    pub unsynchronised_start: bool,
+    /// A UDP test ends without the server's report.
+    pub without_final_report: bool,
+    /// Datagrams per second of each stream, in place of a bit rate.
+    pub datagrams_per_s: Option<u64>,
+    /// Standard deviation in bit/s of a rate that varies around its target.
+    pub rate_deviation_bps: Option<u64>,
+    /// Bytes a socket may hold that are not yet sent (`TCP_NOTSENT_LOWAT`, tcp(7)).
+    pub unsent_limit_bytes: Option<u32>,
+    /// Receivers acknowledge at once (`TCP_QUICKACK`, tcp(7)).
+    pub quick_ack: bool,
+    /// Largest receive window in bytes (`TCP_WINDOW_CLAMP`, tcp(7)).
+    pub window_clamp_bytes: Option<u32>,
+    /// Time to live of datagrams to a multicast group (`IP_MULTICAST_TTL`, ip(7)).
+    pub multicast_ttl: Option<u8>,
+    /// Never through a gateway (`SO_DONTROUTE`, socket(7)).
+    pub without_routing: bool,
+    /// What distinguishes the addresses of parallel streams.
+    pub fan_out: FanOut,
+    /// Port on which a client awaits connections back, if it is not the server's.
+    pub back_port: Option<u16>,
+    /// Client and server give a stream the same number in their reports.
+    pub shared_ids: bool,
+}
+
+/// How the two directions of a bidirectional test share connections.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Pairing {
+    /// Each direction has connections of its own, all opened by the client.
+    #[default]
+    Separate,
+    /// Both directions use the same connections.
+    Shared,
+    /// The server connects back to the client and sends at the same time.
+    ConnectBack,
+    /// The server connects back and sends when the client has finished.
+    ConnectBackAfterwards,
+}
+
+/// When and how much a sender writes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub enum Shape {
+    /// Block after block, as pacing allows.
+    #[default]
+    Continuous,
+    /// Frames on a fixed grid, their sizes drawn from a lognormal distribution.
+    Isochronous(Isochronous),
+    /// A fixed amount at fixed times.
+    Bursts {
+        /// Bytes per burst.
+        size_bytes: u32,
+        /// Time from one start to the next.
+        period: Duration,
+    },
+    /// After each write a pause of the round-trip time times this weight.
+    NearCongestion {
+        /// Weight, usually 0.5.
+        weight: f64,
+    },
+    /// Requests and replies on one connection; the round trip is what is measured.
+    BounceBack(BounceBack),
+    /// Connections are opened and closed, nothing is sent.
+    ConnectOnly {
+        /// Number of connections, `None` for as many as fit the time.
+        count: Option<u32>,
+    },
+}
+
+/// Frames on a fixed grid.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Isochronous {
+    /// Frames per second.
+    pub frames_per_s: f64,
+    /// Mean rate in bit/s.
+    pub mean_bps: f64,
+    /// Standard deviation of the rate in bit/s.
+    pub deviation_bps: f64,
+    /// Gap between two datagrams of a frame.
+    pub gap: Duration,
+}
+
+/// Requests and replies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BounceBack {
+    /// Bytes of a request.
+    pub request_bytes: u32,
+    /// Bytes of a reply, `None` for as many as the request.
+    pub reply_bytes: Option<u32>,
+    /// Requests at the start of each period.
+    pub burst: u32,
+    /// Time between bursts, zero for one burst after the other.
+    pub period: Duration,
+    /// Time the server waits before it replies.
+    pub hold: Duration,
+    /// Both ends acknowledge at once.
+    pub quick_ack: bool,
+    /// Load beside the requests.
+    pub load: Option<WorkingLoad>,
+}
+
+/// Streams that load the path while something else is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkingLoad {
+    /// Client to server.
+    pub up: bool,
+    /// Server to client.
+    pub down: bool,
+    /// Streams.
+    pub streams: u32,
+}
+
+/// A distribution of delays.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HistogramSpec {
+    /// Width of a bin in µs, at least 1.
+    pub bin_width_us: u32,
+    /// Number of bins; longer delays share the last.
+    pub bins: u32,
+    /// Lower limit of the interval that is named, in percent.
+    pub lower_percent: f64,
+    /// Upper limit of the interval that is named, in percent.
+    pub upper_percent: f64,
+}
+
+/// When the first byte is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Start {
+    /// At once.
+    #[default]
+    Now,
+    /// This long after the connection stands.
+    After(Duration),
+    /// At this time, counted from 1970.
+    At(Duration),
+}
+
+/// Which parts of an address count up from stream to stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FanOut {
+    /// The destination address.
+    pub destination_address: bool,
+    /// The source address.
+    pub source_address: bool,
+    /// The destination port.
+    pub destination_port: bool,
+    /// The source port.
+    pub source_port: bool,
+}
+
+/// Options of one end that only some dialects have and that never travel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct EndOptions {
+    /// Ask for the real-time scheduler.
+    pub realtime: bool,
+    /// Last of a range of ports, `None` for a single one.
+    pub last_port: Option<u16>,
+    /// What is sent comes from the standard input.
+    pub from_stdin: bool,
+    /// Only this source of a multicast group.
+    pub multicast_source: Option<String>,
+    /// Network device of the peer's address (`SO_BINDTODEVICE`, socket(7)).
+    pub peer_device: Option<String>,
+    /// How long a client insists on connecting.
+    pub connect_retry: Option<ConnectRetry>,
+    /// The report of a sender ends with its last write and not with the peer's good-bye.
+    pub without_shutdown_wait: bool,
+    /// Time every sent segment is held back in the kernel (`TCP_TX_DELAY`, tcp(7)).
+    pub send_delay: Option<Duration>,
+    /// What a server applies to every test.
+    pub serving: Option<Box<Serving>>,
+}
+
+/// How long a client insists on connecting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectRetry {
+    /// Further attempts, `None` for as many as fit the time.
+    pub attempts: Option<u32>,
+    /// Time for all attempts, `None` for no limit.
+    pub within: Option<Duration>,
+    /// Shortest time from one attempt to the next.
+    pub pause: Duration,
+}
+
+/// What a server of a dialect without negotiation applies to every test.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Serving {
+    /// Transport, block length, socket options and measurements.
+    pub test: crate::spec::TestSpec,
+    /// Time after which the server ends, and every test with it.
+    pub lifetime: Option<Duration>,
+    /// Connections it accepts before it ends.
+    pub connections_max: Option<u32>,
+    /// One test after the other.
+    pub one_at_a_time: bool,
+    /// Accept IPv4 and IPv6.
+    pub dual_stack: bool,
+    /// TOS byte of what the server sends, whatever the client asked for.
+    pub reply_tos: Option<u8>,
+    /// Time after which the permit key opens nothing.
+    pub permit_key_lifetime: Option<Duration>,
+    /// Longest wait for a client to say what it wants.
+    pub handshake_timeout: Option<Duration>,
+}
