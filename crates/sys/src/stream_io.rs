@@ -1,0 +1,132 @@
+//! Moving bytes through connected stream sockets: the TCP data path.
+//!
+//! Every call is one system call without allocation; none of them waits. Submitting one block many times per call
+//! gains half again in throughput over one block per call: the source stays in the cache, the calls become few.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+
+use libc::iovec;
+
+use crate::error::{During, Result};
+use crate::syscall::{syscall, syscall_len};
+
+/// Most copies of a block one [`send_gathered`] submits.
+pub const GATHERED_COPIES_MAX: usize = 64;
+
+/// Sends what fits and returns how much that was; never raises `SIGPIPE` (send(2)).
+///
+/// # Errors
+/// `WouldBlock` when the send buffer is full; else the operating system's.
+pub fn send(fd: impl AsFd, data: &[u8]) -> io::Result<usize> {
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: pointer and length describe `data`, which the kernel only reads.
+    syscall_len(unsafe { libc::send(fd, data.as_ptr().cast(), data.len(), SEND_FLAGS) })
+}
+
+/// Sends `block` up to `copies` times, one behind the other, in one call (sendmsg(2)). Returns the bytes taken, which
+/// may end inside a block. More than [`GATHERED_COPIES_MAX`] copies count as that many.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
+    send_message(fd, block, copies, SEND_FLAGS)
+}
+
+pub(crate) fn send_message(fd: impl AsFd, block: &[u8], copies: usize, flags: i32) -> io::Result<usize> {
+    let one = iovec {
+        iov_base: block.as_ptr().cast_mut().cast(),
+        iov_len: block.len(),
+    };
+    let mut gathered = [one; GATHERED_COPIES_MAX];
+    // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = gathered.as_mut_ptr();
+    // The type of the field differs between C libraries.
+    message.msg_iovlen = copies.min(GATHERED_COPIES_MAX) as _;
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the message names at most GATHERED_COPIES_MAX elements of `gathered`, each of which describes `block`;
+    // the kernel only reads through them.
+    syscall_len(unsafe { libc::sendmsg(fd, &raw const message, flags) })
+}
+
+/// Receives what is there, at most `buffer.len()` bytes; 0 is end of file (recv(2)).
+///
+/// # Errors
+/// `WouldBlock` when nothing is there; else the operating system's.
+pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    recv_with(fd, buffer, libc::MSG_DONTWAIT)
+}
+
+/// Receives without taking: the next [`recv`] gives the same bytes (recv(2), `MSG_PEEK`).
+///
+/// # Errors
+/// As [`recv`].
+pub fn peek(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    recv_with(fd, buffer, libc::MSG_DONTWAIT | libc::MSG_PEEK)
+}
+
+fn recv_with(fd: impl AsFd, buffer: &mut [u8], flags: i32) -> io::Result<usize> {
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: pointer and length describe `buffer`, writable during the call.
+    syscall_len(unsafe { libc::recv(fd, buffer.as_mut_ptr().cast(), buffer.len(), flags) })
+}
+
+/// Takes up to `len` received bytes without copying them out; 0 is end of file (tcp(7), `MSG_TRUNC`). TCP only.
+///
+/// # Errors
+/// As [`recv`].
+pub fn recv_discard(fd: impl AsFd, len: usize) -> io::Result<usize> {
+    let fd = fd.as_fd().as_raw_fd();
+    let flags = libc::MSG_DONTWAIT | libc::MSG_TRUNC;
+    // SAFETY: with MSG_TRUNC, TCP writes nothing through the pointer; on other sockets a null pointer is EFAULT.
+    syscall_len(unsafe { libc::recv(fd, std::ptr::null_mut(), len, flags) })
+}
+
+/// Sends up to `len` bytes of `file` from `offset`, which advances by what was sent (sendfile(2)); 0 is the end of the
+/// file. Does not wait on a non-blocking socket. Raises `SIGPIPE` on a closed connection unless that is ignored.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_file(socket: impl AsFd, file: impl AsFd, offset: &mut u64, len: usize) -> io::Result<usize> {
+    let mut position = libc::off_t::try_from(*offset).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
+    let (socket, file) = (socket.as_fd().as_raw_fd(), file.as_fd().as_raw_fd());
+    // SAFETY: `position` is writable during the call; nothing else is passed by pointer.
+    let sent = syscall_len(unsafe { libc::sendfile(socket, file, &raw mut position, len) })?;
+    *offset = offset.saturating_add(sent as u64);
+    Ok(sent)
+}
+
+/// A file in memory with fixed content, the source of [`send_file`] (memfd_create(2), Linux 3.17).
+#[derive(Debug)]
+pub struct MemFile(File);
+
+impl MemFile {
+    /// A file that holds `content`; `name` shows in `/proc` only.
+    ///
+    /// # Errors
+    /// The operating system's, for instance `ENOMEM`.
+    pub fn filled(name: &str, content: &[u8]) -> Result<Self> {
+        let mut file = create_memfd(name).during("memfd_create", name)?;
+        file.write_all(content).during("write memfd", name)?;
+        Ok(Self(file))
+    }
+}
+
+impl AsFd for MemFile {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn create_memfd(name: &str) -> io::Result<File> {
+    let name = std::ffi::CString::new(name)?;
+    // SAFETY: `name` is NUL-terminated and outlives the call.
+    let fd = syscall(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
+    // SAFETY: the descriptor is new and nobody else owns it.
+    Ok(unsafe { File::from_raw_fd(fd) })
+}
+
+/// A full buffer is an answer, not a reason to wait; a vanished peer is an error, not a signal.
+pub(crate) const SEND_FLAGS: i32 = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;

@@ -1,0 +1,242 @@
+//! What the kernel knows about a TCP connection (`TCP_INFO`, tcp(7)).
+
+use std::io;
+use std::mem::offset_of;
+use std::os::fd::AsFd;
+
+use crate::error::{During, Result};
+use crate::option::{SocketOption, option};
+
+/// State of a TCP connection at one instant. `None`: this kernel does not tell, or has measured nothing yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpInfo {
+    /// Segments retransmitted since the connection began.
+    pub retransmits_total: u32,
+    /// Congestion window in segments of [`Self::snd_mss_bytes`].
+    pub snd_cwnd_segments: u32,
+    /// Payload of a full outgoing segment.
+    pub snd_mss_bytes: u32,
+    /// Smoothed round-trip time.
+    pub rtt_us: u32,
+    /// Mean deviation of the round-trip time.
+    pub rttvar_us: u32,
+    /// Path MTU.
+    pub pmtu_bytes: u32,
+    /// Window the peer announces, scaled (Linux 5.4).
+    pub snd_wnd_bytes: Option<u32>,
+    /// Reordering events seen (Linux 4.19).
+    pub reorder_seen: Option<u32>,
+    /// Smallest round-trip time (Linux 4.6).
+    pub min_rtt_us: Option<u32>,
+    /// Latest rate of delivery, bits of payload per second (Linux 4.9).
+    pub delivery_rate_bps: Option<u64>,
+    /// Rate at which the kernel paces, bits per second (Linux 3.15); absent while nothing paces.
+    pub pacing_rate_bps: Option<u64>,
+    /// Bytes the peer acknowledged (Linux 4.1).
+    pub bytes_acked: Option<u64>,
+    /// Bytes received in order (Linux 4.1).
+    pub bytes_received: Option<u64>,
+    /// Bytes sent again (Linux 4.19).
+    pub bytes_retransmitted: Option<u64>,
+    /// Time with data to send (Linux 4.10).
+    pub busy_us: Option<u64>,
+    /// Part of [`Self::busy_us`] spent waiting for the peer's window (Linux 4.10).
+    pub rwnd_limited_us: Option<u64>,
+    /// Part of [`Self::busy_us`] spent waiting for our send buffer (Linux 4.10).
+    pub sndbuf_limited_us: Option<u64>,
+}
+
+impl TcpInfo {
+    /// Congestion window in bytes.
+    #[must_use]
+    pub fn cwnd_bytes(&self) -> u64 {
+        u64::from(self.snd_cwnd_segments) * u64::from(self.snd_mss_bytes)
+    }
+}
+
+/// Asks the kernel about a TCP connection. Cheap: 1 to 4 microseconds.
+///
+/// # Errors
+/// The operating system's, for instance on a socket that is not TCP; `InvalidData` when the answer is shorter than
+/// any kernel since Linux 2.6.10 gives.
+pub fn tcp_info(fd: impl AsFd) -> Result<TcpInfo> {
+    let mut answer = [0; size_of::<KernelTcpInfo>()];
+    let len = TCP_INFO.get_bytes(fd, &mut answer)?;
+    decode(&answer[..len])
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel's answer is too short"))
+        .during(TCP_INFO.get, "")
+}
+
+const TCP_INFO: SocketOption = option!(IPPROTO_TCP, TCP_INFO);
+
+/// Reads the kernel's answer. Older kernels give fewer bytes: what lies beyond is absent. `None` when even the
+/// oldest fields are cut.
+#[must_use]
+pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
+    macro_rules! field {
+        ($name:ident: $int:ty) => {
+            answer
+                .get(offset_of!(KernelTcpInfo, $name)..)
+                .and_then(|rest| rest.first_chunk())
+                .map(|bytes| <$int>::from_ne_bytes(*bytes))
+        };
+    }
+    let bits = |bytes_per_second: u64| bytes_per_second.saturating_mul(8);
+    Some(TcpInfo {
+        retransmits_total: field!(total_retrans: u32)?,
+        snd_cwnd_segments: field!(snd_cwnd: u32)?,
+        snd_mss_bytes: field!(snd_mss: u32)?,
+        rtt_us: field!(rtt: u32)?,
+        rttvar_us: field!(rttvar: u32)?,
+        pmtu_bytes: field!(pmtu: u32)?,
+        snd_wnd_bytes: field!(snd_wnd: u32),
+        reorder_seen: field!(reord_seen: u32),
+        // All ones stand for "no sample yet", 0 never does for a rate that was measured.
+        min_rtt_us: field!(min_rtt: u32).filter(|us| *us != u32::MAX),
+        delivery_rate_bps: field!(delivery_rate: u64).filter(|rate| *rate != 0).map(bits),
+        pacing_rate_bps: field!(pacing_rate: u64).filter(|rate| *rate != u64::MAX).map(bits),
+        bytes_acked: field!(bytes_acked: u64),
+        bytes_received: field!(bytes_received: u64),
+        bytes_retransmitted: field!(bytes_retrans: u64),
+        busy_us: field!(busy_time: u64),
+        rwnd_limited_us: field!(rwnd_limited: u64),
+        sndbuf_limited_us: field!(sndbuf_limited: u64),
+    })
+}
+
+/// `struct tcp_info` of `include/uapi/linux/tcp.h` up to Linux 5.19, without the prefix `tcpi_`. It only grows, so the
+/// offsets hold for every kernel.
+#[repr(C)]
+#[allow(dead_code)] // Declares offsets; values are read from the bytes, because an answer may end early.
+struct KernelTcpInfo {
+    state: u8,
+    ca_state: u8,
+    retransmits: u8,
+    probes: u8,
+    backoff: u8,
+    options: u8,
+    wscale: u8,
+    flags: u8,
+    rto: u32,
+    ato: u32,
+    snd_mss: u32,
+    rcv_mss: u32,
+    unacked: u32,
+    sacked: u32,
+    lost: u32,
+    retrans: u32,
+    fackets: u32,
+    last_data_sent: u32,
+    last_ack_sent: u32,
+    last_data_recv: u32,
+    last_ack_recv: u32,
+    pmtu: u32,
+    rcv_ssthresh: u32,
+    rtt: u32,
+    rttvar: u32,
+    snd_ssthresh: u32,
+    snd_cwnd: u32,
+    advmss: u32,
+    reordering: u32,
+    rcv_rtt: u32,
+    rcv_space: u32,
+    total_retrans: u32,
+    pacing_rate: u64,
+    max_pacing_rate: u64,
+    bytes_acked: u64,
+    bytes_received: u64,
+    segs_out: u32,
+    segs_in: u32,
+    notsent_bytes: u32,
+    min_rtt: u32,
+    data_segs_in: u32,
+    data_segs_out: u32,
+    delivery_rate: u64,
+    busy_time: u64,
+    rwnd_limited: u64,
+    sndbuf_limited: u64,
+    delivered: u32,
+    delivered_ce: u32,
+    bytes_sent: u64,
+    bytes_retrans: u64,
+    dsack_dups: u32,
+    reord_seen: u32,
+    rcv_ooopack: u32,
+    snd_wnd: u32,
+    rcv_wnd: u32,
+    rehash: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An answer in which every 32-bit word holds its own index.
+    fn numbered(len: usize) -> Vec<u8> {
+        (0..len.div_ceil(4) as u32)
+            .flat_map(u32::to_ne_bytes)
+            .take(len)
+            .collect()
+    }
+
+    #[test]
+    fn offsets_are_those_of_the_kernels_header() {
+        assert_eq!(offset_of!(KernelTcpInfo, total_retrans), 100);
+        assert_eq!(offset_of!(KernelTcpInfo, pacing_rate), 104);
+        assert_eq!(offset_of!(KernelTcpInfo, delivery_rate), 160);
+        assert_eq!(offset_of!(KernelTcpInfo, bytes_sent), 200);
+        assert_eq!(offset_of!(KernelTcpInfo, snd_wnd), 228);
+        assert_eq!(size_of::<KernelTcpInfo>(), 240);
+    }
+
+    #[test]
+    fn a_full_answer_fills_every_field() {
+        let info = decode(&numbered(240)).expect("complete");
+        assert_eq!(
+            (info.snd_mss_bytes, info.pmtu_bytes, info.rtt_us, info.rttvar_us),
+            (4, 15, 17, 18)
+        );
+        assert_eq!((info.snd_cwnd_segments, info.retransmits_total), (20, 25));
+        assert_eq!(
+            (info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes),
+            (Some(37), Some(55), Some(57))
+        );
+        assert_eq!(info.delivery_rate_bps, Some((40 | 41 << 32) * 8));
+        assert_eq!(info.bytes_retransmitted, Some(52 | 53 << 32));
+        assert_eq!(info.cwnd_bytes(), 80);
+    }
+
+    #[test]
+    fn an_old_kernels_short_answer_leaves_later_fields_absent() {
+        let info = decode(&numbered(104)).expect("Linux 2.6 gives 104 bytes");
+        assert_eq!(info.retransmits_total, 25);
+        assert_eq!(
+            (info.pacing_rate_bps, info.min_rtt_us, info.snd_wnd_bytes),
+            (None, None, None)
+        );
+        let info = decode(&numbered(192)).expect("Linux 4.10 gives 192 bytes");
+        assert_eq!((info.min_rtt_us, info.sndbuf_limited_us.is_some()), (Some(37), true));
+        assert_eq!((info.reorder_seen, info.snd_wnd_bytes), (None, None));
+        assert_eq!(decode(&numbered(231)).expect("cut inside a field").snd_wnd_bytes, None);
+        assert_eq!(decode(&numbered(232)).expect("whole field").snd_wnd_bytes, Some(57));
+    }
+
+    #[test]
+    fn an_answer_without_the_oldest_fields_is_refused() {
+        for len in [0, 1, 8, 103] {
+            assert_eq!(decode(&numbered(len)), None, "{len} bytes");
+        }
+    }
+
+    #[test]
+    fn what_was_not_measured_is_absent() {
+        let mut answer = vec![0; 240];
+        answer[offset_of!(KernelTcpInfo, min_rtt)..][..4].fill(0xff);
+        answer[offset_of!(KernelTcpInfo, pacing_rate)..][..8].fill(0xff);
+        let info = decode(&answer).expect("complete");
+        assert_eq!(
+            (info.min_rtt_us, info.pacing_rate_bps, info.delivery_rate_bps),
+            (None, None, None)
+        );
+    }
+}

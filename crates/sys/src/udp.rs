@@ -1,0 +1,77 @@
+//! Moving datagrams: single, batched, and as trains the kernel cuts and joins (udp(7)).
+//!
+//! A datagram costs about 3 microseconds of kernel time when sent alone. Batches save a tenth of that;
+//! trains (`UDP_SEGMENT`, `UDP_GRO`) save nine tenths and more.
+
+mod recv_batch;
+mod send_batch;
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use libc::c_int;
+use socket2::{SockAddr, SockRef};
+
+use crate::syscall::{socket_addr, syscall_len};
+
+pub use recv_batch::{Message, RecvBatch, SLOT_LEN_MAX, SLOTS_MAX};
+pub use send_batch::{BATCH_MAX, SEGMENTS_MAX, send_many, send_segmented};
+
+/// Sends one datagram on a connected socket (send(2)).
+///
+/// # Errors
+/// `WouldBlock` when the send buffer is full, `ECONNREFUSED` when the peer answered an earlier one with an ICMP
+/// message; else the operating system's.
+pub fn send(fd: impl AsFd, datagram: &[u8]) -> io::Result<usize> {
+    crate::stream_io::send(fd, datagram)
+}
+
+/// Sends one datagram to `remote` (sendto(2)).
+///
+/// # Errors
+/// As [`send`].
+pub fn send_to(fd: impl AsFd, datagram: &[u8], remote: &SocketAddr) -> io::Result<usize> {
+    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+    SockRef::from(&fd).send_to_with_flags(datagram, &SockAddr::from(*remote), flags)
+}
+
+/// Receives one datagram; what exceeds `buffer` is lost (recv(2)). A length of 0 is an empty datagram.
+///
+/// # Errors
+/// `WouldBlock` when none is there; else the operating system's.
+pub fn recv(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
+    crate::stream_io::recv(fd, buffer)
+}
+
+/// [`recv`] with the sender's address, unmapped (recvfrom(2)).
+///
+/// # Errors
+/// As [`recv`].
+pub fn recv_from(fd: impl AsFd, buffer: &mut [u8]) -> io::Result<(usize, SocketAddr)> {
+    // SAFETY: all-zero bytes are a valid sockaddr_storage.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    let mut storage_len = ADDRESS_LEN;
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: both pointer and length pairs describe memory that is writable during the call.
+    let len = syscall_len(unsafe {
+        libc::recvfrom(
+            fd,
+            buffer.as_mut_ptr().cast(),
+            buffer.len(),
+            libc::MSG_DONTWAIT,
+            (&raw mut storage).cast(),
+            &raw mut storage_len,
+        )
+    })?;
+    let from = socket_addr(&storage).ok_or_else(|| io::Error::from_raw_os_error(libc::EAFNOSUPPORT))?;
+    Ok((len, crate::socket::unmap(from)))
+}
+
+/// Size of a `sockaddr_storage`.
+const ADDRESS_LEN: libc::socklen_t = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
+
+/// Option and control message of `include/uapi/linux/udp.h`: payload of one datagram of an outgoing train, `u16`.
+pub(crate) const UDP_SEGMENT: c_int = 103;
+/// Option and control message of `include/uapi/linux/udp.h`: payload of one datagram of an incoming train, `int`.
+pub(crate) const UDP_GRO: c_int = 104;

@@ -1,0 +1,189 @@
+//! Many datagrams received per call, joined trains included.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, AsRawFd};
+
+use libc::{c_int, c_uint, iovec};
+
+use super::{ADDRESS_LEN, UDP_GRO};
+use crate::socket::unmap;
+use crate::syscall::{socket_addr, syscall};
+
+/// Most slots of a batch.
+pub const SLOTS_MAX: usize = 128;
+
+/// Longest slot in bytes: the largest datagram, and the largest train the kernel joins.
+pub const SLOT_LEN_MAX: usize = 65536;
+
+/// Buffers for up to `slots` messages per call (recvmmsg(2), Linux 2.6.33). A message is a datagram or, on a socket with
+/// [`crate::sockopt::set_udp_gro`], a train of them.
+///
+/// Memory is `slots` × (`slot_len` + about 300 bytes), allocated once: at most 8 MiB and a little.
+pub struct RecvBatch {
+    slot_len: usize,
+    received: usize,
+    data: Box<[u8]>,
+    headers: Box<[libc::mmsghdr]>,
+    slices: Box<[iovec]>,
+    sources: Box<[libc::sockaddr_storage]>,
+    controls: Box<[GroControl]>,
+}
+
+// SAFETY: the raw pointers in `headers` and `slices` point into the other boxes, which move with the batch and are
+// written anew before every call; nothing else holds them.
+unsafe impl Send for RecvBatch {}
+
+/// One received message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// The bytes, cut at the slot's length.
+    pub data: &'a [u8],
+    /// Payload of one datagram. Less than [`Self::full_len`] when the kernel joined several, of which the last may be
+    /// shorter; otherwise equal to it.
+    pub segment_len: usize,
+    /// The sender, unmapped.
+    pub from: Option<SocketAddr>,
+    /// Whether the slot was too short; the bytes beyond are lost, [`Self::full_len`] still counts them.
+    pub truncated: bool,
+    /// Length of the message as it came.
+    pub full_len: usize,
+}
+
+impl<'a> Message<'a> {
+    /// How many datagrams the message is, at least one: an empty datagram is one too.
+    #[must_use]
+    pub fn datagrams(&self) -> usize {
+        self.full_len.div_ceil(self.segment_len.max(1)).max(1)
+    }
+
+    /// The datagrams one by one, as far as they are in [`Self::data`]; nothing for an empty one.
+    pub fn segments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        self.data.chunks(self.segment_len.max(1))
+    }
+}
+
+impl RecvBatch {
+    /// A batch of 1..=[`SLOTS_MAX`] slots of 1..=[`SLOT_LEN_MAX`] bytes; values outside are brought inside. A slot
+    /// shorter than the datagrams is legitimate: the rest is not even copied.
+    #[must_use]
+    pub fn new(slots: usize, slot_len: usize) -> Self {
+        let slots = slots.clamp(1, SLOTS_MAX);
+        let slot_len = slot_len.clamp(1, SLOT_LEN_MAX);
+        // SAFETY: all-zero bytes are a valid mmsghdr, iovec and sockaddr_storage.
+        let (header, slice, source) = unsafe { std::mem::zeroed() };
+        Self {
+            slot_len,
+            received: 0,
+            data: vec![0; slots * slot_len].into(),
+            headers: vec![header; slots].into(),
+            slices: vec![slice; slots].into(),
+            sources: vec![source; slots].into(),
+            controls: vec![GroControl([0; 3]); slots].into(),
+        }
+    }
+
+    /// Receives what is there, as many messages as there are slots, and returns how many came. They replace those of
+    /// the call before.
+    ///
+    /// # Errors
+    /// `WouldBlock` when none is there; else the operating system's.
+    pub fn recv(&mut self, fd: impl AsFd) -> io::Result<usize> {
+        self.received = 0;
+        self.prepare();
+        let fd = fd.as_fd().as_raw_fd();
+        let slots = self.headers.len() as c_uint;
+        // With MSG_TRUNC the kernel tells the full length of what it cut. The type of the flags differs between C
+        // libraries.
+        let flags = (libc::MSG_DONTWAIT | libc::MSG_TRUNC) as _;
+        // SAFETY: `prepare` made every header point to its own slot's slice, source and control buffer with their
+        // true sizes; all are writable, and the timeout may be null.
+        let received =
+            syscall(unsafe { libc::recvmmsg(fd, self.headers.as_mut_ptr(), slots, flags, std::ptr::null_mut()) })?;
+        self.received = usize::try_from(received).unwrap_or_default();
+        Ok(self.received)
+    }
+
+    /// Points every header to its slot again; the kernel overwrote the lengths.
+    fn prepare(&mut self) {
+        let slots = self
+            .headers
+            .iter_mut()
+            .zip(&mut self.slices)
+            .zip(self.data.chunks_exact_mut(self.slot_len))
+            .zip(&mut self.sources)
+            .zip(&mut self.controls);
+        for ((((header, slice), data), source), control) in slots {
+            *slice = iovec {
+                iov_base: data.as_mut_ptr().cast(),
+                iov_len: data.len(),
+            };
+            let message = &mut header.msg_hdr;
+            message.msg_name = std::ptr::from_mut(source).cast();
+            message.msg_namelen = ADDRESS_LEN;
+            message.msg_iov = slice;
+            message.msg_iovlen = 1;
+            message.msg_control = std::ptr::from_mut(control).cast();
+            message.msg_controllen = size_of::<GroControl>() as _;
+            message.msg_flags = 0;
+        }
+    }
+
+    /// The message in slot `index` of the last [`Self::recv`].
+    ///
+    /// # Panics
+    /// When `index` is not below the number that call returned: a defect of the caller.
+    #[must_use]
+    pub fn message(&self, index: usize) -> Message<'_> {
+        assert!(index < self.received, "only received messages may be read");
+        let header = &self.headers[index];
+        let full_len = header.msg_len as usize;
+        let slot = &self.data[index * self.slot_len..][..self.slot_len];
+        let from = (header.msg_hdr.msg_namelen > 0)
+            .then(|| socket_addr(&self.sources[index]))
+            .flatten();
+        Message {
+            data: &slot[..full_len.min(self.slot_len)],
+            segment_len: gro_segment_len(&header.msg_hdr).map_or(full_len, |len| len.min(full_len)),
+            from: from.map(unmap),
+            truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+            full_len,
+        }
+    }
+}
+
+impl std::fmt::Debug for RecvBatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecvBatch")
+            .field("slots", &self.headers.len())
+            .field("slot_len", &self.slot_len)
+            .field("received", &self.received)
+            .finish()
+    }
+}
+
+/// Payload of one datagram of a joined train; `None` when the kernel joined nothing.
+fn gro_segment_len(message: &libc::msghdr) -> Option<usize> {
+    // SAFETY: the kernel filled in the control buffer of this message and set its length to what it wrote, so header
+    // and data of each message it put there lie inside; reads are unaligned.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            if (*header).cmsg_level == libc::SOL_UDP && (*header).cmsg_type == UDP_GRO {
+                let len = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
+                return usize::try_from(len).ok().filter(|len| *len > 0);
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+    None
+}
+
+/// Room for one control message with an `int`, aligned as `cmsghdr` wants it.
+#[derive(Clone, Copy)]
+#[repr(C, align(8))]
+struct GroControl([u64; 3]);
+
+// SAFETY: CMSG_SPACE only computes.
+const _: () = assert!(unsafe { libc::CMSG_SPACE(size_of::<c_int>() as c_uint) } as usize <= size_of::<GroControl>());
+const _: () = assert!(align_of::<GroControl>() >= align_of::<libc::cmsghdr>());
