@@ -1,0 +1,191 @@
+//! Proof of identity: user, password and time, encrypted with the server's RSA public key.
+//!
+//! The token is RSA-encrypted text in Base64. Releases since 3.17 pad it with OAEP (SHA-1, RFC 8017 section 7.1),
+//! earlier ones with PKCS#1 v1.5 (section 7.2). The server compares with a file of `user,hash` lines.
+
+#[cfg(feature = "auth")]
+mod pem;
+#[cfg(feature = "auth")]
+mod rsa;
+#[cfg(not(feature = "auth"))]
+#[path = "auth/absent.rs"]
+mod rsa;
+#[cfg(all(test, feature = "auth"))]
+mod tests;
+
+use std::fmt;
+use std::time::Duration;
+
+use linerate_model::spec::{AcceptedPadding, Credentials};
+use thiserror::Error;
+
+/// Key or credentials that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// The text holds no key of the wanted kind.
+    #[error("not an unencrypted RSA {0} key in PEM form")]
+    NoKey(&'static str),
+    /// The cryptographic library refuses the key.
+    #[error("unusable RSA key: {0} (2048 to 8192 bits are supported)")]
+    BadKey(String),
+    /// Servers read both as words.
+    #[error("user name and password must not be empty or contain blanks: servers cannot accept them")]
+    Blank,
+    /// RSA encrypts at most as many bytes as the key has, less the padding.
+    #[error("user name and password are too long for this key")]
+    TooLong,
+    /// This program was built small.
+    #[error("this build does not support authentication")]
+    NotBuilt,
+}
+
+/// Why a client was refused. For the operator only; the client learns nothing but the refusal.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// The client sent no token.
+    #[error("the client sent no credentials")]
+    NoToken,
+    /// Not Base64, or not the three lines after decryption.
+    #[error("malformed token: the client's token is not Base64, or not user, password and time")]
+    Malformed,
+    /// The token does not decrypt with the padding this server accepts.
+    #[error(
+        "padding mismatch: the client's token does not decrypt with {accepted} padding \
+         (clients up to 3.16 use PKCS#1 v1.5, later ones OAEP; a token made with another key looks the same)"
+    )]
+    Padding {
+        /// What the server accepts.
+        accepted: &'static str,
+    },
+    /// The clocks differ too much.
+    #[error("clock skew: the client's clock differs by {seconds} s")]
+    Skew {
+        /// Client minus server.
+        seconds: i64,
+    },
+    /// The users file has no such user.
+    #[error("unknown user")]
+    UnknownUser,
+    /// The password is another one.
+    #[error("wrong password")]
+    WrongPassword,
+    /// The users file has no entries.
+    #[error("the users file has no entries")]
+    NoUsers,
+    /// Too many logins from there failed; this one was not looked at.
+    #[error("too many failed logins from this address")]
+    LockedOut,
+}
+
+impl Refusal {
+    /// A stable word for machines.
+    #[must_use]
+    pub fn label(&self) -> &'static str {
+        match self {
+            Self::NoToken => "no_credentials",
+            Self::Malformed => "malformed_token",
+            Self::Padding { .. } => "padding_mismatch",
+            Self::Skew { .. } => "clock_skew",
+            Self::UnknownUser => "unknown_user",
+            Self::WrongPassword => "wrong_password",
+            Self::NoUsers => "no_users",
+            Self::LockedOut => "too_many_failures",
+        }
+    }
+}
+
+/// Makes the token a client sends. `unix_s` is the wall-clock time in s since 1970.
+///
+/// # Errors
+/// When the key is unusable or user name or password cannot be sent.
+pub fn make_token(credentials: &Credentials, unix_s: i64) -> Result<String, AuthError> {
+    let unusable = |text: &str| text.is_empty() || text.contains(char::is_whitespace);
+    if unusable(&credentials.username) || unusable(&credentials.password) {
+        return Err(AuthError::Blank);
+    }
+    let Credentials { username, password, .. } = credentials;
+    let plain = format!("user: {username}\npwd:  {password}\nts:   {unix_s}");
+    rsa::encrypt(&credentials.public_key_pem, credentials.pkcs1_padding, plain.as_bytes())
+}
+
+/// Checks tokens with the server's private key.
+pub struct Authenticator {
+    key: rsa::PrivateKey,
+    max_skew: Duration,
+}
+
+impl fmt::Debug for Authenticator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authenticator")
+            .field("max_skew", &self.max_skew)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Authenticator {
+    /// Reads the private key (PKCS#8 or PKCS#1, unencrypted PEM). The old padding invites timing attacks
+    /// (CVE-2024-26306), so it must be asked for.
+    ///
+    /// # Errors
+    /// When the key is unusable.
+    pub fn new(private_key_pem: &str, padding: AcceptedPadding, max_skew: Duration) -> Result<Self, AuthError> {
+        Ok(Self {
+            key: rsa::PrivateKey::new(private_key_pem, padding)?,
+            max_skew,
+        })
+    }
+
+    /// Checks a client's token against the users file's text and returns the user's name.
+    ///
+    /// # Errors
+    /// Why the client is refused.
+    pub fn check(&self, token: Option<&str>, users_file: &str, unix_s: i64) -> Result<String, Refusal> {
+        let plain = self.key.decrypt(token.ok_or(Refusal::NoToken)?)?;
+        let claim = Claim::parse(&plain).ok_or(Refusal::Malformed)?;
+        // Known or not, on time or not: the hash is computed and every line is compared.
+        let verdict = look_up(users_file, &claim);
+        let seconds = claim.unix_s.saturating_sub(unix_s);
+        if seconds.unsigned_abs() > self.max_skew.as_secs() {
+            return Err(Refusal::Skew { seconds });
+        }
+        verdict.map(|()| claim.user.to_owned())
+    }
+}
+
+/// What a token says.
+struct Claim<'a> {
+    user: &'a str,
+    password: &'a str,
+    unix_s: i64,
+}
+
+impl<'a> Claim<'a> {
+    fn parse(plain: &'a [u8]) -> Option<Self> {
+        let text = std::str::from_utf8(plain).ok()?;
+        let mut lines = text.trim_end_matches(['\0', '\n']).splitn(3, '\n');
+        let user = lines.next()?.strip_prefix("user: ")?;
+        let password = lines.next()?.strip_prefix("pwd:  ")?;
+        let unix_s = lines.next()?.strip_prefix("ts:   ")?.parse().ok()?;
+        Some(Self { user, password, unix_s })
+    }
+}
+
+fn look_up(users_file: &str, claim: &Claim<'_>) -> Result<(), Refusal> {
+    let hash = rsa::sha256_hex(&format!("{{{}}}{}", claim.user, claim.password));
+    let mut verdict = Err(Refusal::NoUsers);
+    for line in users_file.lines().filter(|line| !line.starts_with('#')) {
+        let mut fields = line.trim_end_matches('\r').split(',');
+        let (Some(user), Some(expected)) = (fields.next(), fields.next()) else {
+            continue;
+        };
+        let same_hash = rsa::equal(expected.as_bytes(), hash.as_bytes());
+        verdict = match (verdict, user == claim.user, same_hash) {
+            (Ok(()), ..) | (_, true, true) => Ok(()),
+            (_, true, false) | (Err(Refusal::WrongPassword), ..) => Err(Refusal::WrongPassword),
+            _ => Err(Refusal::UnknownUser),
+        };
+    }
+    verdict
+}

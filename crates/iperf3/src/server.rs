@@ -1,0 +1,480 @@
+//! One test seen from the server.
+//!
+//! The caller has read the cookie and found that it starts a new test. It feeds what arrives on the control connection,
+//! what happens locally, and the time; it carries out the actions in the order they are polled. A session knows
+//! nothing of its siblings.
+
+mod admission;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_model::spec::BitrateLimit;
+use linerate_model::{Failure, FailureKind, TestSpec};
+
+use crate::auth::{Authenticator, Refusal};
+use crate::cookie::Cookie;
+use crate::error_code::{ErrorCode, errno_text};
+use crate::framing::{FrameReader, MAX_PARAMS_BYTES, frame, max_results_bytes_server};
+use crate::params::Params;
+use crate::results::Results;
+use crate::state::State;
+
+/// Longest wait for the client in each step of the dialogue, unless the policy says otherwise.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much longer than asked for a test with a time limit may take, unless the policy says otherwise.
+pub const OVERTIME: Duration = Duration::from_secs(40);
+
+/// What is accepted from clients.
+#[derive(Debug, Clone)]
+pub struct Policy {
+    /// Longest test including its warm-up; tests without a time limit are refused then.
+    pub max_duration: Option<Duration>,
+    /// Highest rate; tests that ask for more are refused at once.
+    pub bitrate_limit: Option<BitrateLimit>,
+    /// Clients must prove who they are.
+    pub auth: Option<AuthContext>,
+    /// UDP tests are refused because this server stores what it receives in a file.
+    pub udp_refused: bool,
+    /// SCTP tests can be run.
+    pub sctp_available: bool,
+    /// Most streams per direction, whatever the client is.
+    pub max_streams: u32,
+    /// Longest wait for the parameters, for each data stream, for the results and for the client's good-bye.
+    pub handshake_timeout: Duration,
+    /// How much longer than asked for a test with a time limit may take.
+    pub overtime: Duration,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            max_duration: None,
+            bitrate_limit: None,
+            auth: None,
+            udp_refused: false,
+            sctp_available: true,
+            max_streams: crate::params::MAX_STREAMS_EXTENDED,
+            handshake_timeout: HANDSHAKE_TIMEOUT,
+            overtime: OVERTIME,
+        }
+    }
+}
+
+/// What clients are checked with.
+#[derive(Debug, Clone)]
+pub struct AuthContext {
+    /// Holds the private key.
+    pub authenticator: Arc<Authenticator>,
+    /// Text of the users file, read for this test.
+    pub users: String,
+}
+
+/// What a server knows when a session begins.
+#[derive(Debug, Clone)]
+pub struct ServerSetup {
+    /// Name of the test, as the client sent it.
+    pub cookie: Cookie,
+    /// What is accepted.
+    pub policy: Policy,
+    /// Wall-clock time of the beginning in s since 1970; only authentication looks at it.
+    pub unix_s: i64,
+}
+
+/// What happens on this end.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerInput {
+    /// Everything is ready for the data streams.
+    Prepared,
+    /// One more data stream stands.
+    StreamOpened,
+    /// Something failed; the client is told the two numbers.
+    Failed {
+        /// What failed.
+        code: ErrorCode,
+        /// The system's error number, 0 for none.
+        errno: i32,
+        /// The system's text.
+        cause: Option<String>,
+    },
+    /// What this end counted.
+    Results(Box<Results>),
+    /// The server has no place for this test.
+    Busy,
+    /// A signal wants this process to end; the text is that of the signal with its number, `Interrupt(2)`.
+    Terminated {
+        /// Name and number.
+        signal_text: String,
+    },
+}
+
+/// A test that will be run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptedTest {
+    /// What the client asked for.
+    pub params: Params,
+    /// The same as a specification.
+    pub spec: TestSpec,
+    /// Who the client proved to be.
+    pub user: Option<String>,
+}
+
+/// What the caller is to do.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ServerAction {
+    /// Send these bytes on the control connection.
+    Send(Vec<u8>),
+    /// The parameters are accepted; prepare sockets and answer with `Prepared` or `Failed`.
+    Accepted(Box<AcceptedTest>),
+    /// That many data streams will come; answer each with `StreamOpened`.
+    ExpectStreams(u32),
+    /// The measured time begins.
+    StartClock,
+    /// Move data.
+    StartData,
+    /// The client ended the test; take final statistics and answer with `Results`.
+    StopData,
+    /// What the client counted.
+    PeerResults(Box<Results>),
+    /// The test is over; always the last action. Sent bytes should reach the peer before the connection is closed.
+    Close(Result<(), Failure>),
+}
+
+/// Where the dialogue stands, and what has arrived of an unfinished item.
+#[derive(Debug)]
+enum Phase {
+    /// Byte 9 is out, the parameters are awaited.
+    Parameters(FrameReader),
+    /// The caller prepares sockets.
+    Preparing,
+    /// Byte 10 is out, data streams are awaited.
+    Opening { missing: u32 },
+    /// Bytes 1 and 2 are out, data flows, byte 4 is awaited.
+    Running,
+    /// The caller takes final statistics.
+    Collecting,
+    /// Byte 13 is out, the client's results are awaited; ours are ready.
+    Exchanging(FrameReader, Box<Results>),
+    /// Byte 14 is out, the client's good-bye is awaited.
+    Finishing,
+    /// Nothing matters any more.
+    Closed,
+}
+
+/// The facts of the accepted test that the session itself needs.
+#[derive(Debug, Default)]
+struct Terms {
+    total_streams: u32,
+    /// Longest running time; `None` without a time limit.
+    time_limit: Option<Duration>,
+    peer_is_linerate: bool,
+}
+
+/// A server's side of one control connection. Performs no I/O and reads no clock.
+#[derive(Debug)]
+pub struct Server {
+    setup: ServerSetup,
+    began: Instant,
+    terms: Terms,
+    refusal: Option<Refusal>,
+    locked_out: bool,
+    phase: Phase,
+    deadline: Option<Instant>,
+    actions: VecDeque<ServerAction>,
+}
+
+impl Server {
+    /// A session whose cookie has arrived. The first action asks for the parameters.
+    #[must_use]
+    pub fn new(now: Instant, setup: ServerSetup) -> Self {
+        let deadline = now.checked_add(setup.policy.handshake_timeout);
+        let ask = ServerAction::Send(vec![State::ParamExchange.byte()]);
+        Self {
+            setup,
+            began: now,
+            terms: Terms::default(),
+            refusal: None,
+            locked_out: false,
+            phase: Phase::Parameters(FrameReader::new(MAX_PARAMS_BYTES)),
+            deadline,
+            actions: VecDeque::from([ask]),
+        }
+    }
+
+    /// Name of the test; data connections repeat it.
+    #[must_use]
+    pub fn cookie(&self) -> Cookie {
+        self.setup.cookie
+    }
+
+    /// Why authentication failed, for the operator's log; the client is not told.
+    #[must_use]
+    pub fn refusal(&self) -> Option<&Refusal> {
+        self.refusal.as_ref()
+    }
+
+    /// Whether logins are refused unseen, because too many of this client's failed.
+    pub fn lock_out(&mut self, locked_out: bool) {
+        self.locked_out = locked_out;
+    }
+
+    /// Takes bytes of the control connection, in pieces of any size.
+    pub fn handle_control(&mut self, now: Instant, bytes: &[u8]) {
+        let mut input = bytes;
+        while !input.is_empty() {
+            match &mut self.phase {
+                Phase::Closed => return,
+                Phase::Parameters(reader) => match reader.read(&mut input) {
+                    Ok(None) => {}
+                    Ok(Some(text)) => self.handle_params(now, &text),
+                    Err(refused) => self.fail(ErrorCode::RecvParams, 0, Some(&refused.to_string())),
+                },
+                Phase::Exchanging(reader, _) => match reader.read(&mut input) {
+                    Ok(None) => {}
+                    Ok(Some(text)) => self.handle_results(now, &text),
+                    Err(refused) => self.fail(ErrorCode::RecvResults, 0, Some(&refused.to_string())),
+                },
+                _ => {
+                    let byte = input[0];
+                    input = &input[1..];
+                    self.handle_state(now, byte);
+                }
+            }
+        }
+    }
+
+    /// The client closed the control connection.
+    pub fn handle_control_eof(&mut self, _now: Instant) {
+        match &self.phase {
+            Phase::Closed => {}
+            Phase::Finishing => self.close(Ok(())),
+            // A client that gives up sends a state where a frame is awaited.
+            Phase::Parameters(reader) | Phase::Exchanging(reader, _)
+                if reader.lone_byte() == Some(State::ClientTerminate.byte()) =>
+            {
+                self.close(Err(client_terminated()));
+            }
+            _ => self.close(Err(client_closed())),
+        }
+    }
+
+    /// The control connection broke; `cause` is the system's text.
+    pub fn handle_control_error(&mut self, _now: Instant, cause: &str) {
+        match &self.phase {
+            Phase::Closed => {}
+            Phase::Finishing => self.close(Ok(())),
+            Phase::Parameters(_) => self.close(Err(ErrorCode::RecvParams.failure(Some(cause)))),
+            Phase::Exchanging(..) => self.close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
+            _ => self.close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
+        }
+    }
+
+    /// Takes what happened on this end.
+    pub fn handle_local(&mut self, now: Instant, input: ServerInput) {
+        match (input, &mut self.phase) {
+            (_, Phase::Closed) => {}
+            (ServerInput::Terminated { signal_text }, _) => self.terminate(&signal_text),
+            (ServerInput::Busy, _) => self.turn_away(),
+            // Everything is said; the client has its results.
+            (ServerInput::Failed { .. }, Phase::Finishing) => self.close(Ok(())),
+            (ServerInput::Failed { code, errno, cause }, _) => {
+                let cause = cause.or_else(|| errno_text(errno));
+                self.fail(code, errno, cause.as_deref());
+            }
+            (ServerInput::Prepared, Phase::Preparing) => {
+                let missing = self.terms.total_streams;
+                self.push(ServerAction::ExpectStreams(missing));
+                self.send_state(State::CreateStreams);
+                self.enter(
+                    now,
+                    Phase::Opening { missing },
+                    Some(self.setup.policy.handshake_timeout),
+                );
+            }
+            (ServerInput::StreamOpened, Phase::Opening { missing }) => match missing.saturating_sub(1) {
+                0 => self.start(now),
+                missing => self.enter(
+                    now,
+                    Phase::Opening { missing },
+                    Some(self.setup.policy.handshake_timeout),
+                ),
+            },
+            (ServerInput::Results(results), Phase::Collecting) => self.exchange(now, results),
+            // Local events cross the client's on their way; the late ones have lost their meaning.
+            (ServerInput::Prepared | ServerInput::StreamOpened | ServerInput::Results(_), _) => {}
+        }
+    }
+
+    /// Takes the time, at or after [`Self::poll_timeout`].
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.deadline.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match &self.phase {
+            Phase::Parameters(_) => self.fail(ErrorCode::RecvParams, 0, Some(TIMED_OUT)),
+            Phase::Opening { .. } => self.fail(ErrorCode::StreamAccept, ETIMEDOUT, Some(TIMED_OUT)),
+            Phase::Exchanging(..) => self.fail(ErrorCode::RecvResults, 0, Some(TIMED_OUT)),
+            Phase::Finishing => self.close(Ok(())),
+            Phase::Running => self.overtime(),
+            // Local work; the caller's own limits apply.
+            Phase::Preparing | Phase::Collecting | Phase::Closed => {}
+        }
+    }
+
+    /// When [`Self::handle_timeout`] wants to be called.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<ServerAction> {
+        self.actions.pop_front()
+    }
+
+    fn handle_params(&mut self, now: Instant, text: &[u8]) {
+        let elapsed_s = now.saturating_duration_since(self.began).as_secs();
+        let unix_s = self.setup.unix_s.saturating_add_unsigned(elapsed_s);
+        match admission::admit(&self.setup.policy, text, unix_s, self.locked_out) {
+            Ok(test) => {
+                let time = (test.params.time_s != 0).then(|| Duration::from_secs(test.params.time_s.into()));
+                self.terms = Terms {
+                    total_streams: test.spec.total_streams(),
+                    time_limit: time.map(|time| time + test.spec.omit + self.setup.policy.overtime),
+                    peer_is_linerate: test.params.peer_is_linerate(),
+                };
+                self.push(ServerAction::Accepted(Box::new(test)));
+                self.enter(now, Phase::Preparing, None);
+            }
+            Err(denied) => {
+                self.refusal = denied.refusal;
+                self.fail(denied.code, 0, None);
+            }
+        }
+    }
+
+    fn start(&mut self, now: Instant) {
+        self.push(ServerAction::StartClock);
+        self.push(ServerAction::Send(vec![
+            State::TestStart.byte(),
+            State::TestRunning.byte(),
+        ]));
+        self.push(ServerAction::StartData);
+        self.enter(now, Phase::Running, self.terms.time_limit);
+    }
+
+    fn handle_state(&mut self, now: Instant, byte: u8) {
+        match (State::from_byte(byte), &self.phase) {
+            (_, Phase::Finishing) => self.close(Ok(())),
+            (Some(State::ClientTerminate), _) => self.close(Err(client_terminated())),
+            // A client that failed to open its streams says good-bye; nothing was measured, nothing is missing.
+            (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => self.close(Ok(())),
+            (Some(State::IperfDone), _) => self.close(Err(client_closed())),
+            (Some(State::TestEnd), Phase::Running) => {
+                self.push(ServerAction::StopData);
+                self.enter(now, Phase::Collecting, None);
+            }
+            _ => self.fail(ErrorCode::Message, 0, None),
+        }
+    }
+
+    fn exchange(&mut self, now: Instant, mut results: Box<Results>) {
+        if !self.terms.peer_is_linerate {
+            (results.linerate, results.ran_beside) = (false, None);
+            (results.overflows, results.facts) = (None, None);
+        }
+        self.send_state(State::ExchangeResults);
+        let reader = FrameReader::new(max_results_bytes_server(self.terms.total_streams));
+        let limit = Some(self.setup.policy.handshake_timeout);
+        self.enter(now, Phase::Exchanging(reader, results), limit);
+    }
+
+    fn handle_results(&mut self, now: Instant, text: &[u8]) {
+        let theirs = match Results::parse(text) {
+            Ok(results) if results.name_only_streams_below(self.terms.total_streams) => results,
+            Ok(_) => return self.fail(ErrorCode::StreamId, 0, None),
+            Err(code) => return self.fail(code, 0, None),
+        };
+        self.push(ServerAction::PeerResults(Box::new(theirs)));
+        if let Phase::Exchanging(_, ours) = &self.phase {
+            let mut bytes = frame(&ours.to_json());
+            bytes.push(State::DisplayResults.byte());
+            self.push(ServerAction::Send(bytes));
+        }
+        self.enter(now, Phase::Finishing, Some(self.setup.policy.handshake_timeout));
+    }
+
+    fn overtime(&mut self) {
+        let code = ErrorCode::ServerTestDurationExpired;
+        self.send_error(code, 0);
+        let words = "server test duration expired - test is terminated by the server";
+        self.close(Err(Failure::error(code.number(), words)));
+    }
+
+    /// Ends the test because of something on this end, and tells the client.
+    fn fail(&mut self, code: ErrorCode, errno: i32, cause: Option<&str>) {
+        self.send_error(code, errno);
+        self.close(Err(code.failure(cause)));
+    }
+
+    fn send_error(&mut self, code: ErrorCode, errno: i32) {
+        let mut bytes = vec![State::ServerError.byte()];
+        bytes.extend_from_slice(&code.number().to_be_bytes());
+        bytes.extend_from_slice(&errno.to_be_bytes());
+        self.push(ServerAction::Send(bytes));
+    }
+
+    fn turn_away(&mut self) {
+        self.send_state(State::AccessDenied);
+        self.close(Err(ErrorCode::AccessDenied.failure(None)));
+    }
+
+    fn terminate(&mut self, signal_text: &str) {
+        self.send_state(State::ServerTerminate);
+        let words = ErrorCode::ServerTerm.message(None);
+        self.close(Err(Failure {
+            kind: FailureKind::Interrupted,
+            message: format!("{words} by signal {signal_text}"),
+            code: Some(ErrorCode::ServerTerm.number()),
+        }));
+    }
+
+    fn close(&mut self, outcome: Result<(), Failure>) {
+        self.push(ServerAction::Close(outcome));
+        self.phase = Phase::Closed;
+        self.deadline = None;
+    }
+
+    fn enter(&mut self, now: Instant, phase: Phase, limit: Option<Duration>) {
+        self.phase = phase;
+        self.deadline = limit.and_then(|limit| now.checked_add(limit));
+    }
+
+    fn send_state(&mut self, state: State) {
+        self.push(ServerAction::Send(vec![state.byte()]));
+    }
+
+    fn push(&mut self, action: ServerAction) {
+        self.actions.push_back(action);
+    }
+}
+
+fn client_terminated() -> Failure {
+    Failure {
+        kind: FailureKind::PeerTerminated,
+        ..ErrorCode::ClientTerm.failure(None)
+    }
+}
+
+fn client_closed() -> Failure {
+    Failure {
+        kind: FailureKind::PeerClosed,
+        message: "the client has unexpectedly closed the connection".to_owned(),
+        code: Some(ErrorCode::CtrlClose.number()),
+    }
+}
+
+const TIMED_OUT: &str = "Connection timed out";
+/// Linux's number for it (errno(3)).
+const ETIMEDOUT: i32 = 110;

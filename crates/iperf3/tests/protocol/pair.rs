@@ -1,0 +1,284 @@
+//! Client and server machine joined in simulated time.
+
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::{
+    Client, ClientAction, ClientInput, ClientSetup, Cookie, Params, Policy, Results, Server, ServerAction, ServerInput,
+    ServerSetup,
+};
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::{CpuUsage, Direction, Failure, TestSpec};
+
+use crate::items::{Item, Items};
+
+type Outcome = Result<(), Failure>;
+
+/// Two machines and the bytes between them.
+pub(crate) struct Pair {
+    pub(crate) now: Instant,
+    pub(crate) client: Client,
+    pub(crate) server: Option<Server>,
+    pub(crate) policy: Policy,
+    /// Everything each side said.
+    pub(crate) client_said: Vec<u8>,
+    pub(crate) server_said: Vec<u8>,
+    /// How much of that has arrived.
+    pub(crate) server_heard: usize,
+    pub(crate) client_heard: usize,
+    /// Bytes that arrive at once.
+    pub(crate) segment: usize,
+    pub(crate) client_actions: Vec<&'static str>,
+    pub(crate) server_actions: Vec<&'static str>,
+    pub(crate) client_outcome: Option<Outcome>,
+    pub(crate) server_outcome: Option<Outcome>,
+    /// What the engines counted.
+    pub(crate) client_results: Results,
+    pub(crate) server_results: Results,
+    /// The engines do their part.
+    pub(crate) client_obeys: bool,
+    pub(crate) server_obeys: bool,
+}
+
+impl Pair {
+    pub(crate) fn new(test: TestSpec) -> Self {
+        Self::with_token(test, None)
+    }
+
+    pub(crate) fn with_token(test: TestSpec, token: Option<String>) -> Self {
+        let now = Instant::now();
+        let len = test.block_len_bytes;
+        let spec = ClientSpec {
+            host: "server".to_owned(),
+            local: LocalOptions::default(),
+            test,
+            connect_timeout: None,
+            server_cpu: None,
+            credentials: None,
+        };
+        let params = Params::from_client(&spec, len, token);
+        let setup = ClientSetup {
+            cookie: Cookie::from_random([9; 36]),
+            params,
+            spec: spec.test,
+        };
+        Self {
+            now,
+            client: Client::new(now, setup),
+            server: None,
+            policy: Policy::default(),
+            client_said: Vec::new(),
+            server_said: Vec::new(),
+            server_heard: 0,
+            client_heard: 0,
+            segment: usize::MAX,
+            client_actions: Vec::new(),
+            server_actions: Vec::new(),
+            client_outcome: None,
+            server_outcome: None,
+            client_results: results(),
+            server_results: results(),
+            client_obeys: true,
+            server_obeys: true,
+        }
+    }
+
+    /// Carries segments until nobody says anything more, or until `limit` segments are carried.
+    pub(crate) fn run(&mut self, limit: usize) -> usize {
+        for carried in 0..limit {
+            self.obey();
+            if !self.carry_one() {
+                return carried;
+            }
+        }
+        self.obey();
+        limit
+    }
+
+    pub(crate) fn run_to_end(&mut self) {
+        self.run(usize::MAX);
+    }
+
+    /// Runs until data flows.
+    pub(crate) fn run_until_running(&mut self) {
+        self.run_to_end();
+        assert_eq!(self.client_actions.last(), Some(&"StartData"));
+    }
+
+    pub(crate) fn end_data(&mut self) {
+        self.client.handle_local(self.now, ClientInput::EndReached);
+        self.run_to_end();
+    }
+
+    pub(crate) fn carry_one(&mut self) -> bool {
+        let (now, segment) = (self.now, self.segment);
+        let next = |said: &[u8], heard: usize| said[heard..said.len().min(heard.saturating_add(segment))].to_vec();
+        if self.server.is_none() {
+            let Some(cookie) = self.client_said.first_chunk::<37>() else {
+                return false;
+            };
+            self.server_heard = cookie.len();
+            let setup = ServerSetup {
+                cookie: Cookie::parse(cookie),
+                policy: self.policy.clone(),
+                unix_s: 1_800_000_000,
+            };
+            self.server = Some(Server::new(now, setup));
+            return true;
+        }
+        let to_client = next(&self.server_said, self.client_heard);
+        let to_server = next(&self.client_said, self.server_heard);
+        self.client_heard += to_client.len();
+        self.server_heard += to_server.len();
+        self.client.handle_control(now, &to_client);
+        if let Some(server) = &mut self.server {
+            server.handle_control(now, &to_server);
+        }
+        !(to_client.is_empty() && to_server.is_empty())
+    }
+
+    /// Both engines carry out what is asked of them.
+    pub(crate) fn obey(&mut self) {
+        while let Some(action) = self.client.poll_action() {
+            assert_eq!(self.client_outcome, None, "nothing follows the end");
+            self.client_actions.push(client_action_name(&action));
+            match action {
+                ClientAction::Send(bytes) => self.client_said.extend(bytes),
+                ClientAction::Close(outcome) => self.client_outcome = Some(outcome),
+                ClientAction::OpenStreams if self.client_obeys => {
+                    self.open_streams();
+                }
+                ClientAction::CollectResults if self.client_obeys => {
+                    self.client
+                        .handle_local(self.now, ClientInput::Results(Box::new(self.client_results.clone())));
+                }
+                _ => {}
+            }
+        }
+        let Some(server) = &mut self.server else { return };
+        while let Some(action) = server.poll_action() {
+            assert_eq!(self.server_outcome, None, "nothing follows the end");
+            self.server_actions.push(server_action_name(&action));
+            match action {
+                ServerAction::Send(bytes) => self.server_said.extend(bytes),
+                ServerAction::Close(outcome) => self.server_outcome = Some(outcome),
+                ServerAction::Accepted(_) if self.server_obeys => server.handle_local(self.now, ServerInput::Prepared),
+                ServerAction::StopData if self.server_obeys => {
+                    server.handle_local(self.now, ServerInput::Results(Box::new(self.server_results.clone())));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The server's engine hears of the last stream before the client's does.
+    pub(crate) fn open_streams(&mut self) {
+        let server = self.server.as_mut().expect("it asked for streams");
+        for _ in 0..4 {
+            server.handle_local(self.now, ServerInput::StreamOpened);
+        }
+        self.client.handle_local(self.now, ClientInput::StreamsOpened);
+    }
+
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.client.handle_timeout(self.now);
+        if let Some(server) = &mut self.server {
+            server.handle_timeout(self.now);
+        }
+        self.obey();
+    }
+
+    pub(crate) fn cut_at_server(&mut self) {
+        let server = self.server.as_mut().expect("a session");
+        server.handle_control_eof(self.now);
+        self.obey();
+    }
+
+    pub(crate) fn cut_at_client(&mut self) {
+        self.client.handle_control_eof(self.now);
+        self.obey();
+    }
+
+    pub(crate) fn server_local(&mut self, input: ServerInput) {
+        self.server.as_mut().expect("a session").handle_local(self.now, input);
+        self.run_to_end();
+    }
+
+    pub(crate) fn client_failure(&self) -> &Failure {
+        self.client_outcome
+            .as_ref()
+            .expect("closed")
+            .as_ref()
+            .expect_err("a failure")
+    }
+
+    pub(crate) fn server_failure(&self) -> &Failure {
+        self.server_outcome
+            .as_ref()
+            .expect("closed")
+            .as_ref()
+            .expect_err("a failure")
+    }
+}
+
+/// Two streams.
+pub(crate) fn test() -> TestSpec {
+    TestSpec {
+        streams: 2,
+        direction: Direction::Bidirectional,
+        ..TestSpec::default()
+    }
+}
+
+pub(crate) fn results() -> Results {
+    Results {
+        cpu: CpuUsage::default(),
+        sender_has_retransmits: 1,
+        congestion_used: Some("cubic".to_owned()),
+        server_output: None,
+        streams: Vec::new(),
+        linerate: true,
+        ran_beside: None,
+        overflows: None,
+        facts: None,
+    }
+}
+
+fn client_action_name(action: &ClientAction) -> &'static str {
+    match action {
+        ClientAction::Send(_) => "Send",
+        ClientAction::TestAccepted => "TestAccepted",
+        ClientAction::OpenStreams => "OpenStreams",
+        ClientAction::StartClock => "StartClock",
+        ClientAction::StartData => "StartData",
+        ClientAction::CollectResults => "CollectResults",
+        ClientAction::PeerResults(_) => "PeerResults",
+        ClientAction::ShowResults => "ShowResults",
+        ClientAction::Close(_) => "Close",
+    }
+}
+
+fn server_action_name(action: &ServerAction) -> &'static str {
+    match action {
+        ServerAction::Send(_) => "Send",
+        ServerAction::Accepted(_) => "Accepted",
+        ServerAction::ExpectStreams(_) => "ExpectStreams",
+        ServerAction::StartClock => "StartClock",
+        ServerAction::StartData => "StartData",
+        ServerAction::StopData => "StopData",
+        ServerAction::PeerResults(_) => "PeerResults",
+        ServerAction::Close(_) => "Close",
+    }
+}
+
+/// The states among the items.
+pub(crate) fn states(items: Items<'_>) -> Vec<i8> {
+    let state = |item| {
+        if let Item::State(state) = item {
+            Some(state)
+        } else {
+            None
+        }
+    };
+    items.filter_map(state).collect()
+}
