@@ -1,0 +1,95 @@
+//! One connection or flow of a test seen from the server.
+//!
+//! Sessions know nothing of each other: whoever listens groups what comes from one address.
+
+mod flow;
+mod stream;
+
+use std::time::Duration;
+
+use linerate_model::TestSpec;
+
+use crate::header::Header;
+use crate::opening::Opening;
+use crate::stamp::Timestamp;
+use crate::version::Version;
+
+pub use flow::{FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX};
+pub use stream::{ConnectBack, StreamServer, StreamServerAction, StreamServerInput};
+
+/// What a server demands and allows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Policy {
+    /// Longest wait for a header once a connection stands.
+    pub handshake_timeout: Duration,
+    /// Word clients must know.
+    pub permit_key: Option<Vec<u8>>,
+    /// Clients may make the server connect back to them.
+    pub may_connect_back: bool,
+    /// Largest difference of the clocks at which one-way delays are believed.
+    pub clock_skew_max: Duration,
+    /// A flow without datagrams for so long has ended.
+    pub idle_timeout: Duration,
+    /// Datagrams that must come from an address before anything large is sent to it. Real clients repeat their first
+    /// one until they are served, so 2 refuses nobody but senders that forge their address.
+    pub datagrams_before_sending: u32,
+    /// Release the server names.
+    pub version: Version,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            handshake_timeout: Duration::from_secs(10),
+            permit_key: None,
+            may_connect_back: true,
+            clock_skew_max: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(10),
+            datagrams_before_sending: 2,
+            version: Version::V2_1_8,
+        }
+    }
+}
+
+/// A test a client asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AcceptedTest {
+    /// How it began.
+    pub opening: Opening,
+    /// What the client told, if anything.
+    pub header: Option<Header>,
+    /// Bytes that arrived before the data and count as payload.
+    pub payload_bytes: usize,
+    /// The test, as far as this connection or flow is concerned.
+    pub spec: TestSpec,
+    /// The client wanted one-way delays, but its clock is too far away.
+    pub clocks_disagree: bool,
+}
+
+impl AcceptedTest {
+    /// Who sends.
+    #[must_use]
+    pub fn mode(&self) -> crate::header::Mode {
+        self.header.as_ref().map_or_else(Default::default, |header| header.mode)
+    }
+}
+
+impl Policy {
+    /// Whether a client that tells this start time can be believed to share our clock.
+    fn clocks_agree(&self, start: Option<Timestamp>, now: Timestamp) -> bool {
+        let Some(start) = start else { return false };
+        u128::from(now.ns_since(start).unsigned_abs()) <= self.clock_skew_max.as_nanos()
+    }
+
+    /// Compares without telling by its duration how much of the key was right.
+    fn permits(&self, key: Option<&[u8]>) -> bool {
+        match (&self.permit_key, key) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(expected), Some(key)) => {
+                let differences = expected.iter().zip(key).fold(0, |sum, (a, b)| sum | (a ^ b));
+                expected.len() == key.len() && differences == 0
+            }
+        }
+    }
+}

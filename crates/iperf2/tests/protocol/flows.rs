@@ -1,0 +1,326 @@
+//! A UDP flow from both ends over a link that loses, reorders and copies.
+
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::amount::Amount;
+use linerate_iperf2::client::{
+    FIRST_DATAGRAMS_MAX, FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, LAST_DATAGRAMS_MAX,
+    REPORT_WAIT,
+};
+use linerate_iperf2::datagram::NumberWidth;
+use linerate_iperf2::server::{FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX};
+use linerate_iperf2::{DatagramHead, FinalReport, Header, Mode, Policy, SequenceTracker, Timestamp, Version};
+use linerate_model::FailureKind;
+
+fn clock() -> Timestamp {
+    Timestamp::from_unix_ns(1_795_286_916_000_000_000)
+}
+
+fn header(mode: Mode) -> Header {
+    Header {
+        mode,
+        ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100))
+    }
+}
+
+fn client(now: Instant, mode: Mode) -> FlowClient {
+    let setup = FlowClientSetup {
+        header: Some(header(mode)),
+        datagram_bytes: 1470,
+        time_limit: Some(Duration::from_secs(1)),
+        wants_report: true,
+    };
+    FlowClient::new(now, clock(), setup)
+}
+
+/// Datagram `number` of a flow.
+fn datagram(client: &FlowClient, number: i64) -> Vec<u8> {
+    let mut bytes = client.template();
+    DatagramHead { number, sent: clock() }.write(&mut bytes);
+    bytes
+}
+
+fn server(now: Instant, client: &FlowClient) -> FlowServer {
+    FlowServer::new(now, clock(), Policy::default(), &datagram(client, 1), false).expect("a flow")
+}
+
+fn server_actions(server: &mut FlowServer) -> Vec<FlowServerAction> {
+    std::iter::from_fn(|| server.poll_action()).collect()
+}
+
+fn client_actions(client: &mut FlowClient) -> Vec<FlowClientAction> {
+    std::iter::from_fn(|| client.poll_action()).collect()
+}
+
+/// What the engine of a server does with what arrives.
+struct Counting {
+    tracker: SequenceTracker,
+    bytes: u64,
+}
+
+impl Counting {
+    fn arrived(&mut self, now: Instant, server: &mut FlowServer, bytes: &[u8]) {
+        let head = DatagramHead::parse(bytes, NumberWidth::Wide).expect("a head");
+        if !head.is_last() {
+            self.tracker.on_datagram(head.number, 0);
+            self.bytes += bytes.len() as u64;
+            return server.handle_local(now, FlowServerInput::DataArrived);
+        }
+        let report = FinalReport {
+            bytes: self.bytes,
+            lost: self.tracker.lost(),
+            out_of_order: self.tracker.out_of_order(),
+            datagrams: self.tracker.highest(),
+            ..FinalReport::default()
+        };
+        server.handle_local(now, FlowServerInput::LastArrived(Box::new(report)));
+    }
+}
+
+#[test]
+fn loss_order_and_copies_reach_the_client_separately_and_exactly() {
+    let now = Instant::now();
+    let mut client = client(now, Mode::Forward);
+    let mut server = server(now, &client);
+    let mut counting = Counting {
+        tracker: SequenceTracker::new(),
+        bytes: 0,
+    };
+    // 100 datagrams: 7 and 8 lost, 20 overtaken by five others, 30 and 31 twice, 50 twice and late.
+    let mut link: Vec<i64> = (1..=100).filter(|n| ![7, 8, 20, 50].contains(n)).collect();
+    for (number, behind) in [(20, 25), (30, 30), (31, 33), (50, 60), (50, 61)] {
+        let at = link.iter().position(|n| *n == behind).expect("on the link") + 1;
+        link.insert(at, number);
+    }
+    for number in &link {
+        let bytes = datagram(&client, *number);
+        counting.arrived(now, &mut server, &bytes);
+    }
+    assert_eq!(counting.tracker.duplicates(), 3);
+    client.handle_local(now, clock(), FlowClientInput::SendingDone { next_number: 101 });
+    for action in client_actions(&mut client) {
+        if let FlowClientAction::Send(bytes) = action {
+            counting.arrived(now, &mut server, &bytes);
+        }
+    }
+    for action in server_actions(&mut server) {
+        if let FlowServerAction::Send(bytes) = action {
+            client.handle_datagram(now, &bytes);
+        }
+    }
+    let actions = client_actions(&mut client);
+    let [FlowClientAction::Report(report), FlowClientAction::Close(Ok(()))] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
+    assert_eq!((report.lost, report.out_of_order, report.datagrams), (2, 2, 100));
+    assert_eq!(report.bytes, link.len() as u64 * 1470);
+}
+
+#[test]
+fn every_last_datagram_has_a_number_of_its_own_until_the_client_gives_up() {
+    let mut now = Instant::now();
+    let mut client = client(now, Mode::Forward);
+    assert_eq!(client_actions(&mut client), [FlowClientAction::StartSending]);
+    client.handle_local(now, clock(), FlowClientInput::SendingDone { next_number: 8 });
+    let mut numbers = Vec::new();
+    loop {
+        for action in client_actions(&mut client) {
+            match action {
+                FlowClientAction::Send(bytes) => {
+                    assert_eq!(bytes.len(), 1470);
+                    numbers.push(DatagramHead::parse(&bytes, NumberWidth::Wide).expect("a head").number);
+                }
+                FlowClientAction::NoReport => {}
+                other => {
+                    assert_eq!(other, FlowClientAction::Close(Ok(())));
+                    assert_eq!(numbers.len(), LAST_DATAGRAMS_MAX as usize);
+                    assert_eq!(numbers[..3], [-8, -9, -10]);
+                    return;
+                }
+            }
+        }
+        now += REPORT_WAIT;
+        client.handle_timeout(now, clock());
+    }
+}
+
+#[test]
+fn a_report_is_repeated_until_the_client_is_silent() {
+    let now = Instant::now();
+    let client = client(now, Mode::Forward);
+    let last = || FlowServerInput::LastArrived(Box::default());
+    let sent = |actions: &[FlowServerAction]| {
+        actions
+            .iter()
+            .filter(|a| matches!(a, FlowServerAction::Send(_)))
+            .count()
+    };
+
+    let mut heard = server(now, &client);
+    heard.handle_local(now, last());
+    heard.handle_local(now, last());
+    assert_eq!(sent(&server_actions(&mut heard)), 2);
+    assert_eq!(heard.poll_timeout(), Some(now + REPORT_SILENCE));
+    heard.handle_timeout(now + REPORT_SILENCE);
+    assert_eq!(server_actions(&mut heard), [FlowServerAction::Close(Ok(()))]);
+
+    let mut deaf = server(now, &client);
+    for _ in 0..50 {
+        deaf.handle_local(now, last());
+    }
+    let actions = server_actions(&mut deaf);
+    assert_eq!(sent(&actions), REPORTS_MAX as usize);
+    let end = [FlowServerAction::ReportUnconfirmed, FlowServerAction::Close(Ok(()))];
+    assert!(actions.ends_with(&end));
+}
+
+#[test]
+fn a_flow_whose_client_vanished_ends() {
+    let now = Instant::now();
+    let mut server = server(now, &client(now, Mode::Forward));
+    drop(server_actions(&mut server));
+    let later = now + Duration::from_secs(5);
+    server.handle_local(later, FlowServerInput::DataArrived);
+    let deadline = server.poll_timeout().expect("a limit");
+    assert_eq!(deadline, later + Policy::default().idle_timeout);
+    server.handle_timeout(deadline);
+    let actions = server_actions(&mut server);
+    let [FlowServerAction::StopReceiving, FlowServerAction::Close(Err(failure))] = actions.as_slice() else {
+        panic!("{actions:?}")
+    };
+    assert_eq!(failure.kind, FailureKind::PeerClosed);
+}
+
+#[test]
+fn a_forged_datagram_makes_nobody_stream() {
+    for mode in [Mode::Reverse, Mode::FullDuplex, Mode::Dual] {
+        let now = Instant::now();
+        let mut server = server(now, &client(now, mode));
+        let acts = |actions: &[FlowServerAction]| {
+            let sends = |a: &FlowServerAction| {
+                matches!(a, FlowServerAction::StartSending | FlowServerAction::ConnectBack { .. })
+            };
+            actions.iter().any(sends)
+        };
+        assert!(!acts(&server_actions(&mut server)), "{mode:?}");
+        server.handle_local(now, FlowServerInput::DataArrived);
+        assert!(acts(&server_actions(&mut server)), "{mode:?}");
+    }
+}
+
+#[test]
+fn a_client_repeats_its_first_datagram_until_data_arrive() {
+    let mut now = Instant::now();
+    let mut client = client(now, Mode::Reverse);
+    let mut asked = 0;
+    for _ in 0..5 {
+        for action in client_actions(&mut client) {
+            if let FlowClientAction::Send(bytes) = action {
+                let head = DatagramHead::parse(&bytes, NumberWidth::Wide).expect("a head");
+                assert_eq!((head.number, bytes.len()), (1, 1470));
+                asked += 1;
+            }
+        }
+        now = client.poll_timeout().expect("it asks again");
+        client.handle_timeout(now, clock());
+    }
+    assert_eq!(asked, 5);
+    client.handle_local(now, clock(), FlowClientInput::DataArrived);
+    drop(client_actions(&mut client));
+    client.handle_local(now, clock(), FlowClientInput::LastArrived);
+    assert_eq!(client_actions(&mut client), [FlowClientAction::Close(Ok(()))]);
+}
+
+#[test]
+fn a_server_that_never_sends_is_given_up() {
+    let mut now = Instant::now();
+    let mut client = client(now, Mode::Reverse);
+    let mut asked = 0;
+    while let Some(deadline) = client.poll_timeout() {
+        asked += client_actions(&mut client)
+            .iter()
+            .filter(|a| matches!(a, FlowClientAction::Send(_)))
+            .count();
+        now = deadline;
+        client.handle_timeout(now, clock());
+    }
+    assert_eq!(asked, FIRST_DATAGRAMS_MAX as usize);
+    assert!(matches!(
+        client_actions(&mut client).last(),
+        Some(FlowClientAction::Close(Err(_)))
+    ));
+}
+
+#[test]
+fn both_directions_of_a_flow_end_without_a_report() {
+    let now = Instant::now();
+    let mut client = client(now, Mode::FullDuplex);
+    let mut server = server(now, &client);
+    server.handle_local(now, FlowServerInput::DataArrived);
+    server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
+    let actions = server_actions(&mut server);
+    assert!(
+        !actions
+            .iter()
+            .any(|a| matches!(a, FlowServerAction::Send(_) | FlowServerAction::Close(_))),
+        "{actions:?}"
+    );
+    server.handle_local(now, FlowServerInput::SendingDone);
+    assert_eq!(server_actions(&mut server), [FlowServerAction::Close(Ok(()))]);
+
+    client.handle_local(now, clock(), FlowClientInput::SendingDone { next_number: 9 });
+    let actions = client_actions(&mut client);
+    assert!(
+        !actions.iter().any(|a| matches!(a, FlowClientAction::Close(_))),
+        "{actions:?}"
+    );
+    client.handle_local(now, clock(), FlowClientInput::LastArrived);
+    assert_eq!(client_actions(&mut client), [FlowClientAction::Close(Ok(()))]);
+}
+
+#[test]
+fn a_group_is_never_answered() {
+    let now = Instant::now();
+    let client = client(now, Mode::Forward);
+    let mut server = FlowServer::new(now, clock(), Policy::default(), &datagram(&client, 1), true).expect("a flow");
+    server.handle_local(now, FlowServerInput::LastArrived(Box::default()));
+    let actions = server_actions(&mut server);
+    assert!(
+        !actions.iter().any(|a| matches!(a, FlowServerAction::Send(_))),
+        "{actions:?}"
+    );
+    assert_eq!(actions.last(), Some(&FlowServerAction::Close(Ok(()))));
+}
+
+#[test]
+fn the_end_of_a_forgotten_flow_begins_no_new_one() {
+    let now = Instant::now();
+    let client = client(now, Mode::Forward);
+    for number in [0, -1, -9] {
+        let stale = datagram(&client, number);
+        assert!(
+            FlowServer::new(now, clock(), Policy::default(), &stale, false).is_none(),
+            "{number}"
+        );
+    }
+}
+
+#[test]
+fn short_datagrams_still_begin_with_everything_that_is_told() {
+    let now = Instant::now();
+    let setup = FlowClientSetup {
+        header: Some(header(Mode::Reverse)),
+        datagram_bytes: 16,
+        time_limit: None,
+        wants_report: true,
+    };
+    let mut client = FlowClient::new(now, clock(), setup);
+    let first = client_actions(&mut client).into_iter().find_map(|action| match action {
+        FlowClientAction::Send(bytes) => Some(bytes),
+        _ => None,
+    });
+    let first = first.expect("it asks");
+    assert_eq!(first.len(), 76);
+    assert!(FlowServer::new(now, clock(), Policy::default(), &first, false).is_some());
+    assert_eq!(client.template().len(), 16);
+}
