@@ -1,0 +1,185 @@
+//! Connecting without losing the ability to be interrupted.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::ErrorCode;
+use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec};
+use linerate_model::{Failure, FailureKind};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::socket::{self, Connect, Family, Protocol, ResolveError};
+use linerate_sys::{OsError, errno, sockopt};
+
+use crate::data_socket::failed;
+use crate::interrupts::Interrupts;
+use crate::keepalive;
+
+/// A connected control socket.
+pub(super) struct Connection {
+    pub(super) fd: OwnedFd,
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+}
+
+/// Opens the control connection to the first address of the server that answers.
+pub(super) fn control(spec: &ClientSpec, interrupts: &dyn Interrupts) -> Result<Connection, Failure> {
+    let addresses = socket::resolve(&spec.host, spec.local.port, family(spec.local.bind.family))
+        .map_err(|e| ErrorCode::Connect.failure(Some(&e.to_string())))?;
+    let mut last = ErrorCode::Connect.failure(None);
+    for remote in addresses {
+        match connect_one(spec, remote, interrupts) {
+            Ok(connection) => return Ok(connection),
+            Err(failure) if failure.kind == FailureKind::Interrupted => return Err(failure),
+            Err(failure) => last = failure,
+        }
+    }
+    Err(last)
+}
+
+fn connect_one(spec: &ClientSpec, remote: SocketAddr, interrupts: &dyn Interrupts) -> Result<Connection, Failure> {
+    let fail = failed(ErrorCode::Connect);
+    let fd = socket::open(&remote, Protocol::Tcp).map_err(&fail)?;
+    bind(fd.as_fd(), &spec.local.bind, None, &remote)?;
+    sockopt::set_no_delay(fd.as_fd(), true).map_err(failed(ErrorCode::SetNoDelay))?;
+    if let Some(timeout) = spec.local.snd_timeout {
+        let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+        sockopt::set_user_timeout(fd.as_fd(), timeout_ms).map_err(failed(ErrorCode::SetUserTimeout))?;
+    }
+    if let Some(keepalive) = &spec.local.control_keepalive {
+        keepalive::apply(fd.as_fd(), keepalive)?;
+    }
+    connect(fd.as_fd(), &remote, spec.connect_timeout, interrupts).map_err(|e| e.into_failure(ErrorCode::Connect))?;
+    let local = socket::local_addr(fd.as_fd()).map_err(&fail)?;
+    Ok(Connection {
+        local,
+        remote: socket::unmap(remote),
+        fd,
+    })
+}
+
+/// Binds a client socket to what the user asked for; `port` is that of a data stream.
+pub(super) fn bind(
+    fd: BorrowedFd<'_>,
+    wanted: &BindSpec,
+    port: Option<u16>,
+    remote: &SocketAddr,
+) -> Result<(), Failure> {
+    if let Some(device) = &wanted.device {
+        sockopt::bind_device(fd, device).map_err(failed(ErrorCode::BindDev))?;
+    }
+    let family = if remote.is_ipv4() { Family::V4 } else { Family::V6 };
+    let address = match (&wanted.host, port) {
+        (Some(host), port) => {
+            let found = socket::resolve(host, port.unwrap_or(0), Some(family))
+                .map_err(|e: ResolveError| ErrorCode::StreamConnect.failure(Some(&e.to_string())))?;
+            found.into_iter().next()
+        }
+        (None, Some(port)) => Some(socket::wildcard(family, port)),
+        (None, None) => None,
+    };
+    let Some(address) = address else { return Ok(()) };
+    sockopt::set_reuse_addr(fd, true).map_err(failed(ErrorCode::ReuseAddr))?;
+    socket::bind(fd, &address).map_err(failed(if port.is_some() {
+        ErrorCode::StreamConnect
+    } else {
+        ErrorCode::Connect
+    }))
+}
+
+/// Why a wait ended without the socket being ready.
+#[derive(Debug)]
+pub(crate) enum WaitError {
+    Os(OsError),
+    Interrupted(String),
+}
+
+impl WaitError {
+    pub(super) fn into_failure(self, code: ErrorCode) -> Failure {
+        match self {
+            Self::Os(error) => failed(code)(error),
+            Self::Interrupted(signal_text) => Failure {
+                kind: FailureKind::Interrupted,
+                message: format!("the client has terminated by signal {signal_text}"),
+                code: None,
+            },
+        }
+    }
+
+    /// Nobody listens on the other side.
+    pub(super) fn is_refused(&self) -> bool {
+        matches!(self, Self::Os(e) if e.errno() == Some(errno::ECONNREFUSED))
+    }
+}
+
+/// Connects within the time limit, or until the user interrupts.
+pub(super) fn connect(
+    fd: BorrowedFd<'_>,
+    remote: &SocketAddr,
+    timeout: Option<Duration>,
+    interrupts: &dyn Interrupts,
+) -> Result<(), WaitError> {
+    match socket::connect(fd, remote).map_err(WaitError::Os)? {
+        Connect::Done => Ok(()),
+        Connect::InProgress => {
+            let write = Interest {
+                read: false,
+                write: true,
+                edge: false,
+            };
+            wait(fd, write, timeout, interrupts)?;
+            socket::take_error(fd).map_err(WaitError::Os)
+        }
+    }
+}
+
+/// Waits for one socket, at most for `timeout`.
+pub(crate) fn wait(
+    fd: BorrowedFd<'_>,
+    interest: Interest,
+    timeout: Option<Duration>,
+    interrupts: &dyn Interrupts,
+) -> Result<(), WaitError> {
+    const SOCKET: u64 = 0;
+    const INTERRUPT: u64 = 1;
+    let deadline = timeout.map(|t| Instant::now() + t);
+    let epoll = Epoll::new().map_err(WaitError::Os)?;
+    epoll.add(fd, SOCKET, interest).map_err(WaitError::Os)?;
+    epoll
+        .add(
+            interrupts.fd(),
+            INTERRUPT,
+            Interest {
+                read: true,
+                write: false,
+                edge: false,
+            },
+        )
+        .map_err(WaitError::Os)?;
+    let mut events = Vec::new();
+    loop {
+        let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+        epoll
+            .wait(&mut events, left)
+            .map_err(|source| WaitError::Os(OsError::new("wait", "", source)))?;
+        if events.iter().any(|e| e.token == INTERRUPT)
+            && let Some(signal_text) = interrupts.take()
+        {
+            return Err(WaitError::Interrupted(signal_text));
+        }
+        if events.iter().any(|e| e.token == SOCKET) {
+            return Ok(());
+        }
+        if left.is_some_and(|l| l.is_zero()) {
+            let source = std::io::Error::from_raw_os_error(errno::ETIMEDOUT);
+            return Err(WaitError::Os(OsError::new("wait", "", source)));
+        }
+    }
+}
+
+fn family(wanted: Option<AddressFamily>) -> Option<Family> {
+    wanted.map(|f| match f {
+        AddressFamily::V4 => Family::V4,
+        AddressFamily::V6 => Family::V6,
+    })
+}

@@ -1,0 +1,479 @@
+//! One test, seen from the end that starts it.
+//!
+//! A single control thread owns the protocol machine, the control connection and the run. Bytes, signals, worker
+//! notices and deadlines are inputs of one loop; there is one way out, which prints what happened and closes.
+
+mod connect;
+mod streams;
+
+pub(crate) use connect::{WaitError, wait};
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
+use linerate_iperf3::results::Results;
+use linerate_iperf3::{Cookie, ErrorCode, Params, auth};
+use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
+use linerate_model::spec::{ClientSpec, Segmentation};
+use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, StreamRole, Summary, Transport};
+use linerate_sys::error::io_text;
+use linerate_sys::poll::{self, Epoll, Interest};
+use linerate_sys::{clock, cpu, socket, sockopt};
+
+use crate::control::{ControlChannel, Received};
+use crate::data_socket::failed;
+use crate::files;
+use crate::interrupts::Interrupts;
+use crate::keepalive;
+use crate::overflow;
+use crate::random;
+use crate::reporter::Reporter;
+use crate::run::{RunEvent, RunSettings, TestRun};
+
+/// Runs one test and reports it to `sink`.
+///
+/// # Errors
+/// The failure that ended the test; it has been reported as [`Event::Failed`].
+pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> Result<(), Failure> {
+    let mut reporter = Reporter::new(sink);
+    let outcome = Client::connect(spec, &mut reporter, interrupts).and_then(|client| client.run(&mut reporter));
+    match &outcome {
+        Ok(()) => reporter.emit(&Event::Finished),
+        Err(failure) => reporter.emit(&Event::Failed(failure.clone())),
+    }
+    outcome
+}
+
+struct Client<'a> {
+    spec: ClientSpec,
+    interrupts: &'a dyn Interrupts,
+    machine: Machine,
+    control: ControlChannel,
+    cookie: Cookie,
+    header: TestHeader,
+    run: TestRun,
+    epoll: Epoll,
+    /// Totals, once the data has stopped.
+    summary: Option<Summary>,
+    summary_shown: bool,
+    peer_results: Option<Box<Results>>,
+}
+
+const CONTROL: u64 = 0;
+const INTERRUPT: u64 = 1;
+const NOTICE: u64 = 2;
+/// Room for one read of the control connection; larger messages take several.
+const CONTROL_READ_BYTES: usize = 16 * 1024;
+/// Longest wait for the server to close its side at the end.
+const CLOSE_PATIENCE: Duration = Duration::from_millis(250);
+
+impl<'a> Client<'a> {
+    /// Opens the control connection and settles what depends on it.
+    fn connect(
+        spec: &ClientSpec,
+        reporter: &mut Reporter<'_>,
+        interrupts: &'a dyn Interrupts,
+    ) -> Result<Self, Failure> {
+        if let Some(cpu) = spec.local.cpu {
+            cpu::pin_process(cpu as usize).map_err(failed(ErrorCode::Affinity))?;
+        }
+        let started_at_unix_ms = clock::unix_ms();
+        let connection = connect::control(spec, interrupts)?;
+        check_file(spec)?;
+        if spec.local.control_keepalive.is_some() {
+            keepalive::report(connection.fd.as_fd(), reporter);
+        }
+        let mut spec = spec.clone();
+        let mut control = ControlChannel::new(connection.fd);
+        let cookie = Cookie::from_random(random::bytes().map_err(failed(ErrorCode::SendCookie))?);
+        let token = token(&spec)?;
+        let mut machine = Machine::new(Instant::now(), offer(&spec, cookie, token.clone()));
+        greet(&mut machine, &mut control)?;
+        // The kernel knows the path's segment size for certain once the cookie was acknowledged.
+        let mss_bytes = sockopt::get_mss(control.fd()).ok();
+        let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
+        let ClientSetup { params, .. } = offer(&spec, cookie, token);
+        machine.revise(params, spec.test.clone());
+        reporter.emit(&Event::ControlConnected(ControlConnected {
+            local: connection.local,
+            remote: connection.remote,
+            mss_bytes,
+            chosen_block_len_bytes,
+        }));
+        let header = header(&spec, cookie, started_at_unix_ms, mss_bytes);
+        let settings = RunSettings {
+            spec: spec.test.clone(),
+            local: spec.local.clone(),
+            decides_end: true,
+            cpu: None,
+            independent: false,
+        };
+        Ok(Self {
+            spec,
+            interrupts,
+            machine,
+            control,
+            cookie,
+            header,
+            run: TestRun::new(settings).map_err(failed(ErrorCode::InitTest))?,
+            epoll: Epoll::new().map_err(failed(ErrorCode::InitTest))?,
+            summary: None,
+            summary_shown: false,
+            peer_results: None,
+        })
+    }
+
+    fn run(mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let outcome = self.watch().and_then(|()| self.dialogue(reporter));
+        if let Err(failure) = &outcome {
+            self.report_the_part_that_happened(failure, reporter);
+        }
+        outcome
+    }
+
+    fn watch(&self) -> Result<(), Failure> {
+        let read = Interest {
+            read: true,
+            write: false,
+            edge: false,
+        };
+        let fds = [
+            (self.control.fd(), CONTROL),
+            (self.interrupts.fd(), INTERRUPT),
+            (self.run.notice_fd(), NOTICE),
+        ];
+        for (fd, token) in fds {
+            self.epoll.add(fd, token, read).map_err(failed(ErrorCode::InitTest))?;
+        }
+        Ok(())
+    }
+
+    /// The loop: act on what the machine wants, wait, feed it what happened.
+    fn dialogue(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let mut events = Vec::new();
+        loop {
+            while let Some(action) = self.machine.poll_action() {
+                if let ClientAction::Close(outcome) = action {
+                    self.close();
+                    return outcome;
+                }
+                self.act(action, reporter);
+            }
+            if let Some(error) = reporter.take_failure() {
+                self.machine
+                    .handle_local(Instant::now(), ClientInput::Failed(report_failure(&error)));
+                continue;
+            }
+            let wait = self.epoll.wait(&mut events, self.timeout());
+            if let Err(error) = wait {
+                let failure = ErrorCode::Select.failure(Some(&error.to_string()));
+                self.machine.handle_local(Instant::now(), ClientInput::Failed(failure));
+                continue;
+            }
+            for event in &events {
+                match event.token {
+                    CONTROL => self.on_control(),
+                    INTERRUPT => self.on_interrupt(reporter),
+                    _ => {}
+                }
+            }
+            self.on_run(reporter);
+            self.machine.handle_timeout(Instant::now());
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let machine = self
+            .machine
+            .poll_timeout()
+            .map(|t| t.saturating_duration_since(Instant::now()));
+        let run = self
+            .run
+            .next_deadline_ns()
+            .map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
+        [machine, run].into_iter().flatten().min()
+    }
+
+    fn act(&mut self, action: ClientAction, reporter: &mut Reporter<'_>) {
+        let now = Instant::now();
+        match action {
+            ClientAction::Send(bytes) => self.send(&bytes),
+            ClientAction::TestAccepted => reporter.emit(&Event::TestAccepted(Box::new(self.header.clone()))),
+            ClientAction::OpenStreams => {
+                let control = self.control.fd();
+                let context = streams::Context {
+                    spec: &self.spec,
+                    cookie: self.cookie,
+                    control,
+                    interrupts: self.interrupts,
+                };
+                let input = match streams::open_all(&context, &mut self.run, reporter) {
+                    Ok(()) => ClientInput::StreamsOpened,
+                    Err(failure) => ClientInput::StreamsFailed(failure),
+                };
+                self.machine.handle_local(now, input);
+            }
+            ClientAction::StartClock => {
+                self.run.start_clock(clock::monotonic_ns());
+                reporter.emit(&Event::TestStarted);
+            }
+            ClientAction::StartData => {
+                self.run.describe_paths(reporter);
+                if let Err(error) = self.run.start_data() {
+                    self.machine.handle_local(now, ClientInput::Failed(error.into()));
+                }
+            }
+            ClientAction::CollectResults => {
+                self.stop_data(reporter);
+                let totals = self
+                    .summary
+                    .as_ref()
+                    .map(|s| Results::from_summary(s, &self.spec.test, Endpoint::Client));
+                let Some(results) = totals else { return };
+                self.machine.handle_local(now, ClientInput::Results(Box::new(results)));
+            }
+            ClientAction::PeerResults(results) => self.peer_results = Some(results),
+            ClientAction::ShowResults => self.show_results(reporter),
+            ClientAction::Close(_) => {}
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.control.send(bytes) {
+            self.machine.handle_control_error(Instant::now(), &io_text(&error));
+        }
+        self.follow_unsent();
+    }
+
+    fn follow_unsent(&self) {
+        let interest = Interest {
+            read: true,
+            write: self.control.has_unsent(),
+            edge: false,
+        };
+        // Modifying a registered descriptor fails only when memory is short; the next send tries again.
+        let _ = self.epoll.modify(self.control.fd(), CONTROL, interest);
+    }
+
+    fn on_control(&mut self) {
+        let now = Instant::now();
+        if self.control.has_unsent() {
+            self.send(&[]);
+        }
+        let mut buffer = [0; CONTROL_READ_BYTES];
+        match self.control.receive(&mut buffer) {
+            Received::Bytes(bytes) => self.machine.handle_control(now, bytes),
+            Received::Nothing => {}
+            Received::Eof => self.machine.handle_control_eof(now),
+            Received::Failed(error) => self.machine.handle_control_error(now, &io_text(&error)),
+        }
+    }
+
+    fn on_interrupt(&mut self, reporter: &mut Reporter<'_>) {
+        if let Some(signal_text) = self.interrupts.take() {
+            if self.run.has_started() {
+                self.stop_data(reporter);
+            }
+            self.machine
+                .handle_local(Instant::now(), ClientInput::Interrupted { signal_text });
+        }
+    }
+
+    fn on_run(&mut self, reporter: &mut Reporter<'_>) {
+        if self.summary.is_some() {
+            self.run.discard_notices();
+            return;
+        }
+        for event in self.run.poll(clock::monotonic_ns(), reporter) {
+            let input = match event {
+                RunEvent::EndReached => {
+                    self.stop_data(reporter);
+                    ClientInput::EndReached
+                }
+                RunEvent::Stopped | RunEvent::StreamEnded { .. } => continue,
+                RunEvent::Silent => ClientInput::Failed(ErrorCode::NoMsg.failure(None)),
+                RunEvent::StreamFailed { role, error } => {
+                    let code = match role {
+                        StreamRole::Sender => ErrorCode::StreamWrite,
+                        StreamRole::Receiver => ErrorCode::StreamRead,
+                    };
+                    ClientInput::Failed(code.failure(Some(&io_text(&error))))
+                }
+            };
+            self.machine.handle_local(Instant::now(), input);
+        }
+    }
+
+    /// Stops the senders and takes the totals, once. Receivers go on reading so that a server that is still sending
+    /// does not get stuck.
+    fn stop_data(&mut self, reporter: &mut Reporter<'_>) -> &Summary {
+        if self.summary.is_none() {
+            self.run.stop_now(reporter);
+        }
+        let run = &mut self.run;
+        self.summary
+            .get_or_insert_with(|| run.finish(clock::monotonic_ns(), reporter))
+    }
+
+    fn show_results(&mut self, reporter: &mut Reporter<'_>) {
+        self.run.quit();
+        let mut summary = self.stop_data(reporter).clone();
+        let (mut server_output, mut facts) = (None, None);
+        if let Some(results) = self.peer_results.take() {
+            // The machine has checked the stream ids before it passed the results on.
+            let _ = linerate_iperf3::results::merge_peer(&mut summary, &self.spec.test, Endpoint::Client, &results);
+            (server_output, facts) = (results.server_output, results.facts);
+        }
+        for (host, overflows) in [
+            ("this host", summary.overflows_local),
+            ("the server", summary.overflows_remote),
+        ] {
+            if let Some(text) = overflow::warning(host, overflows) {
+                reporter.emit(&Event::Warning(text));
+            }
+        }
+        self.show_summary(summary, reporter);
+        if let Some(output) = server_output {
+            reporter.emit(&Event::PeerOutput(output));
+        }
+        if let Some(facts) = facts {
+            reporter.emit(&Event::PeerFacts(facts));
+        }
+    }
+
+    fn show_summary(&mut self, summary: Summary, reporter: &mut Reporter<'_>) {
+        self.summary_shown = true;
+        reporter.emit(&Event::Summary(Box::new(summary)));
+    }
+
+    /// A test that ends early still has numbers, except when the server refused it as a whole.
+    fn report_the_part_that_happened(&mut self, failure: &Failure, reporter: &mut Reporter<'_>) {
+        let refused = matches!(failure.kind, FailureKind::Peer { .. });
+        if self.run.has_started() && !self.summary_shown && !refused {
+            let summary = self.stop_data(reporter).clone();
+            self.show_summary(summary, reporter);
+        }
+    }
+
+    /// Sends what is left, closes this direction and reads until the server has closed its own, so that no reset
+    /// destroys the tail. A server that keeps its side open does not hold anybody up.
+    fn close(&mut self) {
+        let _ = self.control.flush();
+        let _ = socket::shutdown_write(self.control.fd());
+        let deadline = Instant::now() + CLOSE_PATIENCE;
+        let read = Interest {
+            read: true,
+            write: false,
+            edge: false,
+        };
+        let mut buffer = [0; CONTROL_READ_BYTES];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || poll::wait_fd(self.control.fd(), read, Some(left)).is_err() {
+                return;
+            }
+            match self.control.receive(&mut buffer) {
+                Received::Bytes(_) | Received::Nothing => {}
+                Received::Eof | Received::Failed(_) => return,
+            }
+        }
+    }
+}
+
+/// What the server will be told.
+fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetup {
+    ClientSetup {
+        cookie,
+        params: Params::from_client(spec, spec.test.block_len_bytes, token),
+        spec: spec.test.clone(),
+    }
+}
+
+fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
+    let Some(credentials) = &spec.credentials else {
+        return Ok(None);
+    };
+    let token = auth::make_token(credentials, unix_s());
+    token
+        .map(Some)
+        .map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
+}
+
+/// Sends the cookie, the machine's first action.
+fn greet(machine: &mut Machine, control: &mut ControlChannel) -> Result<(), Failure> {
+    match machine.poll_action() {
+        Some(ClientAction::Send(cookie)) => {
+            let sent = control.send(&cookie);
+            sent.map_err(|e| ErrorCode::SendCookie.failure(Some(&io_text(&e))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn header(spec: &ClientSpec, cookie: Cookie, started_at_unix_ms: u64, mss_bytes: Option<u32>) -> TestHeader {
+    TestHeader {
+        endpoint: Endpoint::Client,
+        peer_host: spec.host.clone(),
+        peer_port: spec.local.port,
+        cookie: cookie.to_string(),
+        started_at_unix_ms,
+        control_mss_bytes: mss_bytes,
+        spec: spec.test.clone(),
+        interval: spec.local.interval,
+        file_name: spec.local.file.as_ref().map(|p| p.display().to_string()),
+    }
+}
+
+/// Settles the UDP block length: the control connection's segment size avoids fragments on the same path.
+fn choose_block_len(spec: &mut ClientSpec, mss_bytes: Option<u32>, reporter: &mut Reporter<'_>) -> Option<u32> {
+    const FALLBACK: u32 = 1460;
+    if spec.test.transport != Transport::Udp {
+        return None;
+    }
+    let len = spec.test.block_len_bytes;
+    if len != 0 {
+        if let Some(mss) = mss_bytes.filter(|&mss| len > mss) {
+            reporter.emit(&Event::Warning(format!(
+                "UDP block size {len} exceeds TCP MSS {mss}, may result in fragmentation / drops"
+            )));
+        }
+        return None;
+    }
+    let chosen = match mss_bytes {
+        Some(mss) if (1..=65_507).contains(&mss) => mss,
+        Some(mss) => {
+            reporter.emit(&Event::Warning(format!("Ignoring nonsense TCP MSS {mss}")));
+            FALLBACK
+        }
+        None => FALLBACK,
+    };
+    spec.test.block_len_bytes = chosen;
+    for segmentation in [&mut spec.test.udp.gso, &mut spec.test.udp.gro].into_iter().flatten() {
+        *segmentation = Segmentation::of_datagrams(chosen);
+    }
+    Some(chosen)
+}
+
+/// A file that cannot be sent is reported before the server prepares a test for it.
+fn check_file(spec: &ClientSpec) -> Result<(), Failure> {
+    match &spec.local.file {
+        Some(path) if spec.test.direction != Direction::Reverse => {
+            let source = files::source(path, 1).map(|_| ());
+            source.map_err(failed(ErrorCode::File))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unix_s() -> i64 {
+    i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX)
+}
+
+fn report_failure(error: &linerate_model::SinkError) -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message: error.to_string(),
+        code: None,
+    }
+}

@@ -1,0 +1,36 @@
+//! How much processor time a test cost this process.
+
+use linerate_model::CpuUsage;
+use linerate_sys::cpu::{self, CpuTime};
+
+/// Measures from its creation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CpuMeter {
+    started_ns: u64,
+    before: CpuTime,
+}
+
+impl CpuMeter {
+    pub(crate) fn start(now_ns: u64) -> Self {
+        Self {
+            started_ns: now_ns,
+            before: cpu::process_time(),
+        }
+    }
+
+    /// Use of the whole process since the start in percent of one core; `None` for an empty period.
+    pub(crate) fn usage(&self, now_ns: u64) -> Option<CpuUsage> {
+        let wall_s = now_ns.saturating_sub(self.started_ns) as f64 / 1e9;
+        if wall_s <= 0.0 {
+            return None;
+        }
+        let now = cpu::process_time();
+        let user_percent = now.user.saturating_sub(self.before.user).as_secs_f64() / wall_s * 100.0;
+        let system_percent = now.system.saturating_sub(self.before.system).as_secs_f64() / wall_s * 100.0;
+        Some(CpuUsage {
+            total_percent: user_percent + system_percent,
+            user_percent,
+            system_percent,
+        })
+    }
+}

@@ -1,0 +1,279 @@
+//! What workers measure of a stream beyond bytes: sizes of reads, delays, frames, round trips.
+//!
+//! One gauge per stream, written by its worker once per call or batch and read by the sampler. Both hold the lock for a
+//! few additions, so that it is practically never contended.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use linerate_iperf2::statistics::Spread;
+use linerate_model::details::{
+    Bounces, Distribution, FrameCounts, Histogram, HistogramKind, Measured, ReadCounts, WriteCounts,
+};
+use linerate_model::workload::HistogramSpec;
+
+/// Readings of one stream, since the last interval ended and since it began.
+#[derive(Debug, Default)]
+pub(crate) struct Gauge {
+    both: Mutex<Both>,
+}
+
+#[derive(Debug, Default)]
+struct Both {
+    interval: Readings,
+    total: Readings,
+}
+
+/// What was read. `None` and empty series were not measured.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Readings {
+    pub(crate) reads: Option<ReadCounts>,
+    pub(crate) writes: Option<WriteCounts>,
+    pub(crate) datagrams_received: Option<u64>,
+    /// One-way delays in s.
+    pub(crate) one_way: Spread,
+    pub(crate) burst_bytes: u64,
+    /// Times in s from the first byte of a burst to the last, and the sum of the periods between bursts.
+    pub(crate) burst_transfer: Spread,
+    pub(crate) burst_periods_s: f64,
+    pub(crate) write_times: Spread,
+    pub(crate) round_trips: Spread,
+    pub(crate) out: Spread,
+    pub(crate) back: Spread,
+    pub(crate) asymmetry: Spread,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) frames: Option<FrameCounts>,
+    pub(crate) frame_delay: Spread,
+    pub(crate) bins: Option<Bins>,
+}
+
+/// A distribution in the making.
+#[derive(Debug, Clone)]
+pub(crate) struct Bins {
+    kind: HistogramKind,
+    spec: HistogramSpec,
+    counts: BTreeMap<u32, u64>,
+    below: u64,
+    beyond: u64,
+    largest: Option<(f64, f64)>,
+}
+
+impl Gauge {
+    /// A gauge that also keeps a distribution.
+    pub(crate) fn with_histogram(kind: HistogramKind, spec: Option<HistogramSpec>) -> Self {
+        let gauge = Self::default();
+        gauge.note(|readings| readings.bins = spec.map(|spec| Bins::new(kind, spec)));
+        gauge
+    }
+
+    /// Adds to what was measured; `change` is applied to the interval and to the total.
+    pub(crate) fn note(&self, change: impl Fn(&mut Readings)) {
+        let mut both = self.lock();
+        change(&mut both.interval);
+        change(&mut both.total);
+    }
+
+    /// What was measured since the last call.
+    pub(crate) fn take_interval(&self) -> Measured {
+        let mut both = self.lock();
+        let fresh = both.interval.emptied();
+        std::mem::replace(&mut both.interval, fresh).measured(false)
+    }
+
+    /// What was measured since the stream began.
+    pub(crate) fn total(&self) -> Measured {
+        self.lock().total.clone().measured(true)
+    }
+
+    /// The one-way delays of the whole stream.
+    pub(crate) fn one_way(&self) -> Spread {
+        self.lock().total.one_way
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Both> {
+        self.both.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Readings {
+    /// The same with nothing measured.
+    fn emptied(&self) -> Self {
+        Self {
+            reads: self.reads.map(|_| ReadCounts::default()),
+            writes: self.writes.map(|_| WriteCounts::default()),
+            datagrams_received: self.datagrams_received.map(|_| 0),
+            frames: self.frames.map(|_| FrameCounts::default()),
+            bins: self.bins.as_ref().map(|bins| Bins::new(bins.kind, bins.spec)),
+            ..Self::default()
+        }
+    }
+
+    /// Notes one value of the distribution, in s, seen at `unix_s`.
+    pub(crate) fn sort_in(&mut self, value_s: f64, unix_s: f64) {
+        if let Some(bins) = &mut self.bins {
+            bins.add(value_s, unix_s);
+        }
+    }
+
+    fn measured(self, is_total: bool) -> Measured {
+        let burst_mean_bytes = self
+            .burst_bytes
+            .checked_div(self.one_way.count.max(self.burst_transfer.count));
+        let bounces = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| Bounces {
+            round_trip: distribution(&self.round_trips),
+            out: known(&self.out),
+            back: known(&self.back),
+            asymmetry: known(&self.asymmetry),
+            sent_bytes: self.sent_bytes,
+            received_bytes: self.received_bytes,
+        });
+        Measured {
+            writes: self.writes,
+            reads: self.reads,
+            datagrams_received: self.datagrams_received,
+            one_way: known(&self.one_way),
+            burst_mean_bytes,
+            burst_transfer: known(&self.burst_transfer),
+            burst_duty_cycle: (self.burst_periods_s > 0.0).then(|| self.burst_transfer.sum() / self.burst_periods_s),
+            write_times: known(&self.write_times),
+            bounces,
+            frames: self.frames,
+            frame_delay: known(&self.frame_delay),
+            histograms: self
+                .bins
+                .filter(|bins| is_total || !bins.counts.is_empty())
+                .map(Bins::histogram)
+                .into_iter()
+                .collect(),
+            ..Measured::default()
+        }
+    }
+}
+
+fn known(spread: &Spread) -> Option<Distribution> {
+    (spread.count > 0).then(|| distribution(spread))
+}
+
+/// A series as reports show it.
+pub(crate) fn distribution(spread: &Spread) -> Distribution {
+    Distribution {
+        count: spread.count,
+        mean: spread.mean,
+        min: spread.min,
+        max: spread.max,
+        deviation: spread.deviation(),
+    }
+}
+
+/// Percentage in the middle that is always named.
+const THREE_SIGMA_PERCENT: f64 = 99.7;
+
+impl Bins {
+    fn new(kind: HistogramKind, spec: HistogramSpec) -> Self {
+        Self {
+            kind,
+            spec,
+            counts: BTreeMap::new(),
+            below: 0,
+            beyond: 0,
+            largest: None,
+        }
+    }
+
+    fn add(&mut self, value_s: f64, unix_s: f64) {
+        if self.largest.is_none_or(|(largest, _)| value_s > largest) {
+            self.largest = Some((value_s, unix_s));
+        }
+        let bin = (value_s * 1e6 / f64::from(self.spec.bin_width_us.max(1))).floor() + 1.0;
+        if bin < 1.0 {
+            self.below += 1;
+        } else if bin > f64::from(self.spec.bins) {
+            self.beyond += 1;
+        } else {
+            *self.counts.entry(bin as u32).or_default() += 1;
+        }
+    }
+
+    fn histogram(self) -> Histogram {
+        let (low, high) = (self.spec.lower_percent, self.spec.upper_percent);
+        let percentiles = [low, high, THREE_SIGMA_PERCENT].map(|percent| (percent, self.bin_of(percent)));
+        let outliers = self.outliers();
+        Histogram {
+            kind: self.kind,
+            bin_width_us: self.spec.bin_width_us,
+            percentiles,
+            outliers,
+            below: self.below,
+            beyond: self.beyond,
+            largest: self.largest,
+            bins: self.counts.into_iter().collect(),
+        }
+    }
+
+    /// The first bin that together with those before it holds this share.
+    fn bin_of(&self, percent: f64) -> u32 {
+        let all: u64 = self.counts.values().sum();
+        let mut seen = 0;
+        for (bin, count) in &self.counts {
+            seen += count;
+            if seen as f64 * 100.0 >= percent * all as f64 {
+                return *bin;
+            }
+        }
+        0
+    }
+
+    /// Values three times further out than the middle eight tenths are wide.
+    fn outliers(&self) -> u64 {
+        let (low, high) = (self.bin_of(10.0), self.bin_of(90.0));
+        let fence = high.saturating_add(3 * (high - low.min(high)));
+        self.counts
+            .range(fence.saturating_add(1)..)
+            .map(|(_, count)| count)
+            .sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_starts_from_nothing_and_the_total_goes_on() {
+        let gauge = Gauge::default();
+        gauge.note(|r| r.reads.get_or_insert_default().calls += 2);
+        assert_eq!(gauge.take_interval().reads.map(|r| r.calls), Some(2));
+        assert_eq!(
+            gauge.take_interval().reads.map(|r| r.calls),
+            Some(0),
+            "measured, and nothing came"
+        );
+        gauge.note(|r| r.reads.get_or_insert_default().calls += 3);
+        assert_eq!(gauge.total().reads.map(|r| r.calls), Some(5));
+        assert_eq!(gauge.total().one_way, None);
+    }
+
+    #[test]
+    fn values_are_sorted_into_bins() {
+        let spec = HistogramSpec {
+            bin_width_us: 100,
+            bins: 10,
+            lower_percent: 5.0,
+            upper_percent: 95.0,
+        };
+        let gauge = Gauge::with_histogram(HistogramKind::Bursts, Some(spec));
+        for us in [0, 99, 100, 150, 999, 1000, 5000] {
+            gauge.note(|r| r.sort_in(f64::from(us) / 1e6, 7.0));
+        }
+        gauge.note(|r| r.sort_in(-1.0, 7.0));
+        let total = gauge.total();
+        let [histogram] = total.histograms.as_slice() else {
+            panic!("one")
+        };
+        assert_eq!(histogram.bins, [(1, 2), (2, 2), (10, 1)]);
+        assert_eq!((histogram.below, histogram.beyond), (1, 2));
+        assert_eq!(histogram.percentiles.map(|(_, bin)| bin), [1, 10, 10]);
+        assert_eq!(histogram.largest, Some((0.005, 7.0)));
+    }
+}

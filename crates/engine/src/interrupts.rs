@@ -1,0 +1,69 @@
+//! What makes a test stop from outside.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use linerate_sys::poll::EventFd;
+use linerate_sys::signal::Signals;
+
+/// A source of stop requests that a control thread can wait for.
+pub trait Interrupts {
+    /// Readable when [`Interrupts::take`] has something.
+    fn fd(&self) -> BorrowedFd<'_>;
+    /// The next request, in words such as `Interrupt(2)`.
+    fn take(&self) -> Option<String>;
+    /// Whether the lists a server reads from files are to be read again; looked at after [`Interrupts::take`].
+    fn take_reload(&self) -> bool {
+        false
+    }
+}
+
+impl Interrupts for Signals {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn take(&self) -> Option<String> {
+        let signal = Self::take(self).ok().flatten()?;
+        Some(format!("{}({})", signal.description(), signal.number()))
+    }
+}
+
+/// Stops an engine from another thread of the same process.
+#[derive(Debug, Clone)]
+pub struct StopHandle {
+    event: Arc<EventFd>,
+    requested: Arc<std::sync::atomic::AtomicBool>,
+}
+
+impl StopHandle {
+    /// A handle nobody has pulled.
+    ///
+    /// # Errors
+    /// When the system has no descriptor left.
+    pub fn new() -> linerate_sys::Result<Self> {
+        Ok(Self {
+            event: Arc::new(EventFd::new()?),
+            requested: Arc::default(),
+        })
+    }
+
+    /// Asks the engine to stop.
+    pub fn stop(&self) {
+        self.requested.store(true, std::sync::atomic::Ordering::Release);
+        self.event.signal();
+    }
+}
+
+impl Interrupts for StopHandle {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+
+    fn take(&self) -> Option<String> {
+        self.event.drain();
+        self.requested
+            .swap(false, std::sync::atomic::Ordering::AcqRel)
+            .then(|| "Stop(0)".to_owned())
+    }
+}

@@ -1,0 +1,433 @@
+//! One TCP connection or UDP flow: its socket, its protocol machine, and what it wants from the workers.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_iperf2::datagram::NumberWidth;
+use linerate_iperf2::server::AcceptedTest;
+use linerate_iperf2::{DatagramHead, FinalReport, Header, Version};
+use linerate_model::details::HistogramKind;
+use linerate_model::workload::{Pairing, Shape};
+use linerate_model::{Direction, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
+use linerate_sys::error::io_text;
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::{socket, stream_io, udp};
+
+use super::datagrams::SharedVerdict;
+use super::dialogue::{Dialogue, Reads, wall};
+use super::pumps::{self, Origin};
+use super::sockets;
+use crate::gauge::Gauge;
+use crate::run::MakePump;
+
+/// A connection or flow.
+pub(super) struct Channel {
+    pub(super) fd: Arc<OwnedFd>,
+    pub(super) dialogue: Dialogue,
+    /// Number in reports.
+    pub(super) number: u32,
+    /// The server opened it.
+    pub(super) is_back: bool,
+    pub(super) spec: TestSpec,
+    /// What the client told; its datagrams carry it.
+    pub(super) header: Option<Header>,
+    pub(super) origin: Origin,
+    pub(super) local: SocketAddr,
+    pub(super) remote: SocketAddr,
+    pub(super) connect_us: Option<u32>,
+    pub(super) peer_version: Option<String>,
+    /// Datagrams that arrived before there was a worker, and when.
+    pub(super) early: Vec<(Vec<u8>, u64)>,
+    pub(super) sender: Option<Part>,
+    pub(super) receiver: Option<Part>,
+    /// Its streams were announced.
+    pub(super) is_open: bool,
+    pub(super) verdict: Option<SharedVerdict>,
+    /// What the server counted.
+    pub(super) report: Option<FinalReport>,
+    pub(super) closed: Option<Result<(), Failure>>,
+    /// Data that arrived when it was last looked at.
+    pub(super) seen_datagrams: u64,
+    /// The first request of a bounce-back test began with these bytes.
+    bounce: Option<Vec<u8>>,
+    template: Vec<u8>,
+    width: NumberWidth,
+    unsent: Vec<u8>,
+    /// Payload that has been sent or received outside of the workers.
+    sent_bytes: u64,
+    received_bytes: u64,
+    watched: Option<Interest>,
+}
+
+/// One direction of a channel.
+pub(super) struct Part {
+    pub(super) stream: Stream,
+    pub(super) gauge: Arc<Gauge>,
+    /// Its data are to flow.
+    pub(super) is_wanted: bool,
+    pub(super) started_ns: Option<u64>,
+    pub(super) is_over: bool,
+}
+
+/// Room for one read of what precedes the data.
+const READ_BYTES: usize = 16 * 1024;
+/// Reads in a row, so that one peer leaves the others their turn.
+const READS_PER_TURN: u32 = 16;
+/// Copies of the last datagram of a server, which nobody confirms.
+const LAST_COPIES: u64 = 3;
+
+impl Channel {
+    /// Both ends know the addresses of a connected socket.
+    pub(super) fn new(
+        fd: OwnedFd,
+        dialogue: Dialogue,
+        number: u32,
+        spec: TestSpec,
+    ) -> Result<Self, linerate_sys::OsError> {
+        let (local, remote) = (socket::local_addr(fd.as_fd())?, socket::peer_addr(fd.as_fd())?);
+        Ok(Self {
+            fd: Arc::new(fd),
+            dialogue,
+            number,
+            is_back: false,
+            spec,
+            header: None,
+            origin: Origin::Pattern,
+            local: socket::unmap(local),
+            remote: socket::unmap(remote),
+            connect_us: None,
+            peer_version: None,
+            early: Vec::new(),
+            sender: None,
+            receiver: None,
+            is_open: false,
+            verdict: None,
+            report: None,
+            closed: None,
+            seen_datagrams: 0,
+            bounce: None,
+            template: Vec::new(),
+            width: NumberWidth::Wide,
+            unsent: Vec::new(),
+            sent_bytes: 0,
+            received_bytes: 0,
+            watched: None,
+        })
+    }
+
+    /// What the client asked for becomes what this channel does.
+    pub(super) fn accept(&mut self, test: AcceptedTest) {
+        self.received_bytes = test.payload_bytes as u64;
+        self.width = if test.spec.udp.counters_64bit {
+            NumberWidth::Wide
+        } else {
+            NumberWidth::Narrow
+        };
+        self.peer_version = test.header.as_ref().map(|header| header.version.to_string());
+        let own = std::mem::take(&mut self.spec);
+        self.spec = with_own(test.spec, &own);
+        self.header = test.header;
+    }
+
+    pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.sender.iter().chain(&self.receiver)
+    }
+
+    pub(super) fn parts_mut(&mut self) -> impl Iterator<Item = &mut Part> {
+        self.sender.iter_mut().chain(&mut self.receiver)
+    }
+
+    /// The directions of this channel, with ids from `first_id` on.
+    pub(super) fn make_parts(&mut self, is_client: bool, first_id: u32) {
+        for (next_id, &flow) in (first_id..).zip(flows(&self.spec, self.is_back)) {
+            let sends = is_client == (flow == Flow::Forward);
+            let role = if sends {
+                StreamRole::Sender
+            } else {
+                StreamRole::Receiver
+            };
+            let part = self.part(StreamId(next_id), role, flow);
+            match role {
+                StreamRole::Sender => self.sender = Some(part),
+                StreamRole::Receiver => self.receiver = Some(part),
+            }
+        }
+    }
+
+    fn part(&self, id: StreamId, role: StreamRole, flow: Flow) -> Part {
+        let transport = self.spec.transport;
+        let kind = match (&self.spec.workload.shape, transport, role) {
+            (Shape::BounceBack(_), ..) => HistogramKind::RoundTrips,
+            (_, Transport::Udp, _) => HistogramKind::Datagrams,
+            (_, _, StreamRole::Sender) => HistogramKind::Writes,
+            (_, _, StreamRole::Receiver) => HistogramKind::Bursts,
+        };
+        Part {
+            stream: Stream {
+                id,
+                role,
+                flow,
+                local: self.local,
+                remote: self.remote,
+                effective: sockets::effective(self.fd.as_fd(), transport),
+            },
+            gauge: Arc::new(Gauge::with_histogram(kind, self.spec.workload.histogram)),
+            is_wanted: false,
+            started_ns: None,
+            is_over: false,
+        }
+    }
+
+    /// Takes what the machine said about the data.
+    pub(super) fn want_sending(&mut self) {
+        if let Some(part) = &mut self.sender {
+            part.is_wanted = true;
+        }
+    }
+
+    pub(super) fn want_receiving(&mut self, header_bytes: usize) {
+        self.received_bytes = self.received_bytes.saturating_add(header_bytes as u64);
+        if let Some(part) = &mut self.receiver {
+            part.is_wanted = true;
+        }
+    }
+
+    pub(super) fn want_bouncing(&mut self, received: Vec<u8>) {
+        self.bounce = Some(received);
+        self.want_receiving(0);
+    }
+
+    /// Nothing holds its data back.
+    pub(super) fn is_ready(&self) -> bool {
+        self.unsent.is_empty() && self.parts().any(|part| part.is_wanted && part.started_ns.is_none())
+    }
+
+    /// The directions whose data are to flow now: the stream, its gauge, who moves it, and what has moved already.
+    pub(super) fn start(&mut self, now_ns: u64) -> Vec<(Stream, Arc<Gauge>, MakePump, u64)> {
+        let mut started = Vec::new();
+        let wanted = |part: &Option<Part>| part.as_ref().is_some_and(|p| p.is_wanted && p.started_ns.is_none());
+        for role in [StreamRole::Sender, StreamRole::Receiver] {
+            let is_wanted = match role {
+                StreamRole::Sender => wanted(&self.sender),
+                StreamRole::Receiver => wanted(&self.receiver),
+            };
+            if !is_wanted {
+                continue;
+            }
+            sockets::tune(self.fd.as_fd(), &self.spec, role);
+            let (make, moved) = match role {
+                StreamRole::Sender => self.make_sender(),
+                StreamRole::Receiver => self.make_receiver(),
+            };
+            let part = match role {
+                StreamRole::Sender => self.sender.as_mut(),
+                StreamRole::Receiver => self.receiver.as_mut(),
+            };
+            if let (Some(part), Some(make)) = (part, make) {
+                part.started_ns = Some(now_ns);
+                started.push((part.stream.clone(), Arc::clone(&part.gauge), make, moved));
+            }
+        }
+        started
+    }
+
+    fn make_sender(&mut self) -> (Option<MakePump>, u64) {
+        let Some(part) = &self.sender else { return (None, 0) };
+        let gauge = Arc::clone(&part.gauge);
+        if self.spec.transport != Transport::Udp {
+            let origin = std::mem::take(&mut self.origin);
+            return (
+                Some(pumps::stream_sender(&self.spec, origin, &gauge, self.sent_bytes)),
+                self.sent_bytes,
+            );
+        }
+        self.template = self.datagram();
+        let version = self.header.as_ref().map_or(Version::V2_1_8, |header| header.version);
+        let sent = u64::from(self.send_long_first());
+        let make = pumps::datagram_sender(&self.spec, &gauge, self.template.clone(), version, sent);
+        (Some(make), self.sent_bytes)
+    }
+
+    fn make_receiver(&mut self) -> (Option<MakePump>, u64) {
+        let Some(part) = &self.receiver else { return (None, 0) };
+        let gauge = Arc::clone(&part.gauge);
+        if let Some(received) = self.bounce.take() {
+            let quick_ack = self.spec.workload.quick_ack;
+            return (Some(pumps::bouncer(&gauge, quick_ack, received)), 0);
+        }
+        if self.spec.transport == Transport::Udp {
+            let header = self.header.as_ref();
+            let frames_of = header.filter(|header| header.isochronous).map(|header| header.version);
+            let early = std::mem::take(&mut self.early);
+            let (make, verdict) = pumps::datagram_receiver(&gauge, self.width, frames_of, early);
+            self.verdict = Some(verdict);
+            return (Some(make), 0);
+        }
+        let is_framed = self.header.as_ref().is_some_and(Header::frames_tcp_data);
+        let make = pumps::stream_receiver(&self.spec, &gauge, is_framed);
+        (Some(make), self.received_bytes)
+    }
+
+    fn datagram(&self) -> Vec<u8> {
+        let len = (self.spec.block_len_bytes as usize).max(linerate_iperf2::datagram::HEAD_LEN);
+        linerate_iperf2::datagram::template(self.header.as_ref().filter(|_| !self.is_back), len)
+    }
+
+    /// A first datagram that has to be longer than the others leaves from here.
+    fn send_long_first(&mut self) -> bool {
+        let header = self.header.as_ref().filter(|_| !self.is_back);
+        let min = header.map_or(0, Header::datagram_len_min);
+        if self.template.len() >= min {
+            return false;
+        }
+        let mut first = linerate_iperf2::datagram::template(header, min);
+        DatagramHead {
+            number: 1,
+            sent: wall(),
+        }
+        .write(&mut first);
+        if udp::send(self.fd.as_fd(), &first).is_ok() {
+            self.sent_bytes += first.len() as u64;
+        }
+        true
+    }
+
+    /// A server has sent `datagrams` and says that it was all.
+    pub(super) fn send_last(&self, datagrams: u64) {
+        let mut last = self.template.clone();
+        for copy in 1..=LAST_COPIES {
+            let number = i64::try_from(datagrams.saturating_add(copy)).unwrap_or(i64::MAX);
+            DatagramHead {
+                number: -number,
+                sent: wall(),
+            }
+            .write(&mut last);
+            // Nobody confirms it; a client that does not get it has a limit of its own.
+            let _ = udp::send(self.fd.as_fd(), &last);
+        }
+    }
+
+    /// Sends what precedes or follows the data.
+    pub(super) fn send(&mut self, bytes: &[u8], is_payload: bool) {
+        if self.spec.transport == Transport::Udp {
+            // What is lost is repeated by the machine.
+            let _ = udp::send(self.fd.as_fd(), bytes);
+            return;
+        }
+        if is_payload {
+            self.sent_bytes += bytes.len() as u64;
+        }
+        self.unsent.extend_from_slice(bytes);
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        while !self.unsent.is_empty() {
+            match stream_io::send(self.fd.as_fd(), &self.unsent) {
+                Ok(n) => drop(self.unsent.drain(..n)),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => {
+                    self.unsent.clear();
+                    return self.dialogue.failed(&format!("write failed: {}", io_text(&e)));
+                }
+            }
+        }
+    }
+
+    /// Who reads now. Where requests and replies take turns on one socket, their worker reads.
+    fn reads(&self) -> Reads {
+        let is_at_work = self.sender.as_ref().is_some_and(|part| !part.is_over);
+        match self.spec.workload.shape {
+            Shape::BounceBack(_) if is_at_work => Reads::NotHere,
+            _ => self.dialogue.reads(),
+        }
+    }
+
+    /// The socket is readable or writable.
+    pub(super) fn on_ready(&mut self) {
+        self.flush();
+        let mut buffer = [0; READ_BYTES];
+        for _ in 0..READS_PER_TURN {
+            let outcome = match self.reads() {
+                Reads::NotHere => return,
+                Reads::Bytes(wanted) => stream_io::recv(self.fd.as_fd(), &mut buffer[..wanted.clamp(1, READ_BYTES)]),
+                Reads::Datagrams => udp::recv(self.fd.as_fd(), &mut buffer),
+            };
+            match outcome {
+                Ok(0) if self.spec.transport != Transport::Udp => return self.dialogue.eof(),
+                Ok(n) => self.dialogue.bytes(&buffer[..n.min(READ_BYTES)]),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock) => return,
+                // Nobody listens at the other end of a flow; its machine has a limit on that.
+                Err(_) if self.spec.transport == Transport::Udp => return,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return self.dialogue.failed(&format!("recv failed: {}", io_text(&e))),
+            }
+        }
+    }
+
+    /// Waits for what this thread is to read or write, and for nothing else.
+    pub(super) fn watch(&mut self, epoll: &Epoll, token: u64) {
+        let wanted = Interest {
+            read: self.closed.is_none() && self.reads() != Reads::NotHere,
+            write: self.closed.is_none() && !self.unsent.is_empty(),
+            edge: false,
+        };
+        let wanted = (wanted.read || wanted.write).then_some(wanted);
+        if wanted == self.watched {
+            return;
+        }
+        let fd = self.fd.as_fd();
+        let outcome = match (self.watched, wanted) {
+            (None, Some(interest)) => epoll.add(fd, token, interest),
+            (Some(_), Some(interest)) => epoll.modify(fd, token, interest),
+            (_, None) => epoll.remove(fd),
+        };
+        match outcome {
+            Ok(()) => self.watched = wanted,
+            Err(error) => self.dialogue.failed(&error.text()),
+        }
+    }
+
+    pub(super) fn close(&mut self, outcome: Result<(), Failure>) {
+        if self.spec.transport != Transport::Udp {
+            // Others may hold the descriptor; the peer is told at once.
+            let _ = socket::shutdown_both(self.fd.as_fd());
+        }
+        self.closed = Some(outcome);
+    }
+
+    pub(super) fn socket(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// What a client asked for, with what this end applies to every test.
+pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
+    asked.socket.window_bytes = own.socket.window_bytes;
+    asked.socket.mss_bytes = own.socket.mss_bytes;
+    asked.socket.no_delay |= own.socket.no_delay;
+    if asked.socket.congestion.is_none() {
+        asked.socket.congestion.clone_from(&own.socket.congestion);
+    }
+    if own.block_len_explicit && !asked.block_len_explicit {
+        asked.block_len_bytes = own.block_len_bytes;
+    }
+    asked.skip_rx_copy = own.skip_rx_copy;
+    asked.workload.histogram = own.workload.histogram;
+    asked.workload.window_clamp_bytes = own.workload.window_clamp_bytes;
+    asked.workload.quick_ack |= own.workload.quick_ack;
+    asked
+}
+
+/// The directions of a channel: of a test in both directions on one connection there are two.
+fn flows(spec: &TestSpec, is_back: bool) -> &'static [Flow] {
+    match (spec.direction, spec.workload.pairing) {
+        _ if is_back => &[Flow::Reverse],
+        (Direction::Reverse, _) => &[Flow::Reverse],
+        (Direction::Bidirectional, Pairing::Shared | Pairing::Separate) => &[Flow::Forward, Flow::Reverse],
+        (Direction::Forward | Direction::Bidirectional, _) => &[Flow::Forward],
+    }
+}

@@ -1,0 +1,431 @@
+//! A test seen from the end that opens its connections.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
+use linerate_iperf2::server::{FlowServer, Policy, StreamServer};
+use linerate_iperf2::settings::client_header;
+use linerate_iperf2::{Header, Timestamp, Version};
+use linerate_model::details::{Details, ListenerFacts};
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::spec::ClientSpec;
+use linerate_model::workload::{Pairing, Shape, Start};
+use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::{clock, scheduling, socket, sockopt};
+
+use super::channel::Channel;
+use super::connect::{self, Connected, Patience, failure, os};
+use super::dialogue::{Dialogue, wall};
+use super::leg::Leg;
+use super::pumps::{self, Origin};
+use super::{connect_only, sockets};
+use crate::interrupts::Interrupts;
+use crate::reporter::Reporter;
+
+/// Runs one test and reports it to `sink`.
+///
+/// # Errors
+/// What went wrong; it has been reported as [`Event::Failed`], or as a warning where the test went on.
+pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> Result<(), Failure> {
+    let mut reporter = Reporter::new(sink);
+    let outcome = Client { spec, interrupts }.run(&mut reporter);
+    match &outcome {
+        Ok(()) => reporter.emit(&Event::Finished),
+        // Who interrupts a test has its report.
+        Err(failure) if failure.kind == FailureKind::Interrupted => reporter.emit(&Event::Finished),
+        Err(failure) => reporter.emit(&Event::Failed(failure.clone())),
+    }
+    match reporter.take_failure() {
+        Some(error) => Err(failure(error.to_string())),
+        None => outcome,
+    }
+}
+
+struct Client<'a> {
+    spec: &'a ClientSpec,
+    interrupts: &'a dyn Interrupts,
+}
+
+const LEG: u64 = 0;
+const INTERRUPT: u64 = 1;
+const LISTENER: u64 = 2;
+/// Longest wait for a server that was asked to connect back.
+const BACK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Datagrams that are looked at when a flow comes back.
+const DATAGRAM_BYTES: usize = 65_536;
+
+impl Client<'_> {
+    fn run(&self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let origin = self.origin();
+        pumps::check(&origin).map_err(failure)?;
+        let server = connect::resolve(self.spec)?;
+        let listener = self.listen(server, reporter)?;
+        let mut patience = Patience::new(self.spec.local.end.connect_retry);
+        let openings = (0..self.streams())
+            .map(|index| connect::open(self.spec, server, index))
+            .collect::<Result<Vec<_>, _>>()?;
+        if let Some(first) = openings.first() {
+            let facts = sockets::facts(first.fd.as_fd(), self.spec.test.transport);
+            reporter.emit(&Event::Details(Details::Socket(facts)));
+        }
+        let refused: Vec<String> = openings.first().map(|o| o.refused.clone()).unwrap_or_default();
+        refused
+            .into_iter()
+            .for_each(|text| reporter.emit(&Event::Warning(text)));
+        reporter.emit(&Event::TestAccepted(Box::new(self.header())));
+        if let Shape::ConnectOnly { count } = self.spec.test.workload.shape {
+            return connect_only::run(self.spec, server, count, reporter, self.interrupts);
+        }
+        let mut connected = connect::connect_all(openings, self.spec, self.interrupts)?;
+        while connected.iter().all(Result::is_err) && patience.wait(self.interrupts)? {
+            let again = (0..self.streams()).map(|index| connect::open(self.spec, server, index));
+            connected = connect::connect_all(again.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)?;
+        }
+        let leg = self.open_leg(connected, &origin, server, reporter)?;
+        self.watch(leg, listener, reporter)
+    }
+
+    fn streams(&self) -> u32 {
+        match self.spec.test.workload.shape {
+            Shape::ConnectOnly { .. } => 1,
+            _ => self.spec.test.streams.max(1),
+        }
+    }
+
+    fn origin(&self) -> Origin {
+        match (&self.spec.local.file, self.spec.local.end.from_stdin) {
+            (Some(path), _) => Origin::File(path.clone()),
+            (None, true) => Origin::StandardInput,
+            (None, false) => Origin::Pattern,
+        }
+    }
+
+    fn header(&self) -> TestHeader {
+        TestHeader {
+            endpoint: Endpoint::Client,
+            peer_host: self.spec.host.clone(),
+            peer_port: self.spec.local.port,
+            cookie: String::new(),
+            started_at_unix_ms: clock::unix_ms(),
+            control_mss_bytes: None,
+            spec: self.spec.test.clone(),
+            interval: self.spec.local.interval,
+            file_name: self.spec.local.file.as_ref().map(|p| p.display().to_string()),
+        }
+    }
+
+    /// What a server that is to connect back will find open before it is asked.
+    fn listen(&self, server: SocketAddr, reporter: &mut Reporter<'_>) -> Result<Option<OwnedFd>, Failure> {
+        let (test, end) = (&self.spec.test, &self.spec.local);
+        if !matches!(
+            test.workload.pairing,
+            Pairing::ConnectBack | Pairing::ConnectBackAfterwards
+        ) {
+            return Ok(None);
+        }
+        let port = test.workload.back_port.unwrap_or(end.port);
+        let address = socket::wildcard(sockets::family_of(&server), port);
+        let fail = |e: &linerate_sys::OsError| os("listener bind", e);
+        let fd = socket::open(&address, sockets::protocol(test.transport)).map_err(|e| fail(&e))?;
+        sockopt::set_reuse_addr(fd.as_fd(), true).map_err(|e| fail(&e))?;
+        let refused = sockets::prepare(fd.as_fd(), test, false, true);
+        refused
+            .into_iter()
+            .for_each(|text| reporter.emit(&Event::Warning(text)));
+        socket::bind(fd.as_fd(), &address).map_err(|e| fail(&e))?;
+        if test.transport != Transport::Udp {
+            socket::listen(fd.as_fd(), i32::MAX).map_err(|e| fail(&e))?;
+        }
+        reporter.emit(&Event::Details(Details::Listener(ListenerFacts {
+            port,
+            last_port: None,
+            socket: sockets::facts(fd.as_fd(), test.transport),
+            is_v6: address.is_ipv6(),
+            group: None,
+        })));
+        Ok(Some(fd))
+    }
+
+    fn open_leg(
+        &self,
+        connected: Vec<Result<Connected, Failure>>,
+        origin: &Origin,
+        server: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Leg, Failure> {
+        let test = &self.spec.test;
+        let mut leg = Leg::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
+        leg.wait_until(test.workload.start);
+        let header = self.wire_header()?;
+        let mut last = None;
+        for (number, outcome) in (1..).zip(connected) {
+            let one = match outcome {
+                Ok(one) => one,
+                Err(failure) => {
+                    if let Some(earlier) = last.replace(failure) {
+                        reporter.emit(&Event::Warning(earlier.message));
+                    }
+                    continue;
+                }
+            };
+            let dialogue = self.dialogue(header.as_ref(), server);
+            let mut channel =
+                Channel::new(one.fd, dialogue, number, test.clone()).map_err(|e| os("getpeername", &e))?;
+            channel.header.clone_from(&header);
+            channel.origin = origin.clone();
+            let has_handshake = test.transport == Transport::Tcp;
+            channel.connect_us = u32::try_from(one.took.as_micros()).ok().filter(|_| has_handshake);
+            leg.add(channel, reporter);
+            self.tell_of_delay(number, reporter);
+        }
+        match last {
+            Some(failure) if leg.channels().is_empty() => Err(failure),
+            Some(failure) => {
+                reporter.emit(&Event::Warning(failure.message));
+                Ok(leg)
+            }
+            None => Ok(leg),
+        }
+    }
+
+    fn wire_header(&self) -> Result<Option<Header>, Failure> {
+        let workload = &self.spec.test.workload;
+        if workload.without_header || matches!(workload.shape, Shape::BounceBack(_)) {
+            return Ok(None);
+        }
+        let start = match workload.start {
+            Start::At(time) => Timestamp::from_unix_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
+            Start::Now | Start::After(_) => wall(),
+        };
+        let header = client_header(self.spec, Version::V2_1_8, start);
+        header.map(Some).map_err(|e| failure(e.to_string()))
+    }
+
+    fn dialogue(&self, header: Option<&Header>, server: SocketAddr) -> Dialogue {
+        let (test, now) = (&self.spec.test, Instant::now());
+        let time_limit = test.end.duration();
+        if test.transport != Transport::Udp {
+            let setup = StreamClientSetup {
+                header: header.cloned(),
+                time_limit,
+            };
+            return Dialogue::StreamClient(StreamClient::new(now, setup));
+        }
+        let without_report = header.is_some_and(|header| header.without_final_report);
+        Dialogue::FlowClient(FlowClient::new(
+            now,
+            wall(),
+            FlowClientSetup {
+                header: header.cloned(),
+                datagram_bytes: test.block_len_bytes as usize,
+                time_limit,
+                wants_report: !without_report && !server.ip().is_multicast(),
+            },
+        ))
+    }
+
+    fn tell_of_delay(&self, number: u32, reporter: &mut Reporter<'_>) {
+        if let Start::At(time) = self.spec.test.workload.start {
+            let now_unix_us = clock::unix_ns() / 1000;
+            let at_unix_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+            reporter.emit(&Event::Details(Details::StartsLater {
+                number,
+                in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000,
+                at_unix_us,
+                now_unix_us,
+            }));
+        }
+    }
+
+    /// Drives the leg, and the one that comes back afterwards if there is one.
+    fn watch(&self, leg: Leg, listener: Option<OwnedFd>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let mut legs = Legs {
+            client: self,
+            server_ip: leg.channels().first().map(|c| c.remote.ip()),
+            next_number: leg.channels().len() as u32 + 1,
+            back_missing: if listener.is_some() { leg.channels().len() } else { 0 },
+            leg,
+            listener,
+            back_deadline: None,
+        };
+        legs.drive(reporter)
+    }
+}
+
+/// A leg, and a listener for what comes back.
+struct Legs<'a> {
+    client: &'a Client<'a>,
+    leg: Leg,
+    listener: Option<OwnedFd>,
+    server_ip: Option<std::net::IpAddr>,
+    next_number: u32,
+    /// Connections that are still to come back.
+    back_missing: usize,
+    back_deadline: Option<Instant>,
+}
+
+impl Legs<'_> {
+    fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        // Rows end when this thread reads the counters; without the favour that is later than planned.
+        let _ = scheduling::wake_soon();
+        let epoll = Epoll::new().map_err(|e| os("test", &e))?;
+        let add =
+            |fd: std::os::fd::BorrowedFd<'_>, token| epoll.add(fd, token, Interest::READ).map_err(|e| os("test", &e));
+        add(self.leg.fd(), LEG)?;
+        add(self.client.interrupts.fd(), INTERRUPT)?;
+        if let Some(listener) = &self.listener {
+            add(listener.as_fd(), LISTENER)?;
+        }
+        let mut events = Vec::new();
+        let mut first_outcome = Ok(());
+        loop {
+            self.leg.advance(reporter);
+            if self.leg.is_over() {
+                let outcome = self.leg.finish(reporter);
+                first_outcome = first_outcome.and(outcome);
+                if self.back_missing == 0 {
+                    return first_outcome;
+                }
+                let fresh = self.new_leg()?;
+                let _ = epoll.remove(self.leg.fd());
+                self.leg = fresh;
+                add(self.leg.fd(), LEG)?;
+                self.accept_back(reporter)?;
+                self.await_back(&epoll, reporter)?;
+                continue;
+            }
+            let left = self.leg.deadline().map(|t| t.saturating_duration_since(Instant::now()));
+            epoll.wait(&mut events, left).map_err(|e| failure(e.to_string()))?;
+            for event in &events {
+                match event.token {
+                    INTERRUPT => self.on_interrupt(reporter)?,
+                    LISTENER => self.accept_back(reporter)?,
+                    _ => {}
+                }
+            }
+            if reporter.has_failed() {
+                self.leg.terminate();
+            }
+        }
+    }
+
+    /// A second request does not wait for the server any more.
+    fn on_interrupt(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let Some(signal) = self.client.interrupts.take() else {
+            return Ok(());
+        };
+        if self.back_deadline.is_some() {
+            return Err(Failure {
+                kind: FailureKind::Interrupted,
+                message: format!("interrupted by {signal}"),
+                code: None,
+            });
+        }
+        self.back_missing = 0;
+        self.back_deadline = Some(Instant::now());
+        self.leg.interrupt(reporter);
+        Ok(())
+    }
+
+    fn new_leg(&self) -> Result<Leg, Failure> {
+        let spec = &self.client.spec;
+        let leg = Leg::new(true, spec.test.clone(), &spec.local, true).map_err(|e| os("test", &e))?;
+        Ok(leg.following(&self.leg))
+    }
+
+    /// Waits until the server has connected back.
+    fn await_back(&mut self, epoll: &Epoll, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let until = Instant::now() + BACK_TIMEOUT;
+        let mut events = Vec::new();
+        while self.back_missing > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(failure("ERROR: expected reverse connect did not occur".to_owned()));
+            }
+            epoll
+                .wait(&mut events, Some(left))
+                .map_err(|e| failure(e.to_string()))?;
+            if events.iter().any(|e| e.token == INTERRUPT) {
+                self.on_interrupt(reporter)?;
+            }
+            self.accept_back(reporter)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what the server opened; nobody else may.
+    fn accept_back(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        if self.client.spec.test.transport == Transport::Udp {
+            return self.accept_flow(reporter);
+        }
+        while let Some(listener) = &self.listener {
+            let Ok(Some((fd, peer))) = socket::accept(listener.as_fd()) else {
+                break;
+            };
+            if self.back_missing == 0 || Some(socket::unmap(peer).ip()) != self.server_ip {
+                continue;
+            }
+            let machine = StreamServer::new(Instant::now(), wall(), back_policy());
+            self.take_back(fd, Dialogue::StreamServer(Box::new(machine)), Vec::new(), reporter)?;
+        }
+        Ok(())
+    }
+
+    fn accept_flow(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let Some(listener) = &self.listener else { return Ok(()) };
+        let mut buffer = vec![0; DATAGRAM_BYTES];
+        let mut early = Vec::new();
+        let mut first = None;
+        while let Ok((n, from)) = linerate_sys::udp::recv_from(listener.as_fd(), &mut buffer) {
+            let datagram = &buffer[..n.min(DATAGRAM_BYTES)];
+            if self.back_missing == 0 || Some(socket::unmap(from).ip()) != self.server_ip {
+                continue;
+            }
+            if first.is_none() {
+                first = FlowServer::new(Instant::now(), wall(), back_policy(), datagram, false).map(|m| (m, from));
+                if first.is_some() {
+                    socket::connect(listener.as_fd(), &from).map_err(|e| os("connect", &e))?;
+                }
+            }
+            early.push((datagram.to_vec(), clock::monotonic_ns()));
+        }
+        let Some((machine, _)) = first else { return Ok(()) };
+        let Some(fd) = self.listener.take() else { return Ok(()) };
+        self.take_back(fd, Dialogue::FlowServer(machine), early, reporter)
+    }
+
+    fn take_back(
+        &mut self,
+        fd: OwnedFd,
+        dialogue: Dialogue,
+        early: Vec<(Vec<u8>, u64)>,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<(), Failure> {
+        let spec = TestSpec {
+            workload: linerate_model::workload::Workload {
+                trip_times: false,
+                ..self.client.spec.test.workload.clone()
+            },
+            ..self.client.spec.test.clone()
+        };
+        let mut channel = Channel::new(fd, dialogue, self.next_number, spec).map_err(|e| os("accept", &e))?;
+        channel.is_back = true;
+        channel.early = early;
+        self.next_number += 1;
+        self.back_missing -= 1;
+        self.leg.add(channel, reporter);
+        Ok(())
+    }
+}
+
+/// A flow or connection back was asked for, so that it needs to prove nothing.
+fn back_policy() -> Policy {
+    Policy {
+        may_connect_back: false,
+        datagrams_before_sending: 0,
+        ..Policy::default()
+    }
+}

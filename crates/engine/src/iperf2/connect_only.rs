@@ -1,0 +1,77 @@
+//! Connections that are opened and closed, and nothing else: what is measured is how long connecting takes.
+
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::statistics::Spread;
+use linerate_model::details::{ConnectTimes, Details};
+use linerate_model::spec::ClientSpec;
+use linerate_model::{Event, Failure, Flow, Stream, StreamId, StreamRole};
+use linerate_sys::socket;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use super::{connect, sockets};
+use crate::gauge::distribution;
+use crate::interrupts::Interrupts;
+use crate::reporter::Reporter;
+
+/// Opens `count` connections one after the other, or as many as fit the time.
+pub(super) fn run(
+    spec: &ClientSpec,
+    server: SocketAddr,
+    count: Option<u32>,
+    reporter: &mut Reporter<'_>,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
+    let time = spec.test.end.duration().unwrap_or(Duration::MAX);
+    let until = Instant::now().checked_add(time);
+    let (mut times, mut errors, mut attempts) = (Spread::default(), 0, 0);
+    let mut last = Ok(());
+    while count.is_none_or(|count| attempts < count) && until.is_none_or(|until| Instant::now() < until) {
+        let due = spec.local.interval.map(|interval| Instant::now() + interval);
+        attempts += 1;
+        let opening = connect::open(spec, server, 0)?;
+        for outcome in connect::connect_all(vec![opening], spec, interrupts)? {
+            match outcome {
+                Ok(connected) => {
+                    times.add(connected.took.as_secs_f64());
+                    announce(spec, &connected, attempts, reporter);
+                }
+                Err(failure) => {
+                    errors += 1;
+                    reporter.emit(&Event::Warning(failure.message.clone()));
+                    last = Err(failure);
+                }
+            }
+        }
+        let is_last = count.is_some_and(|count| attempts >= count);
+        if let Some(due) = due.filter(|_| !is_last)
+            && connect::wait_quietly(due.saturating_duration_since(Instant::now()), interrupts).is_some()
+        {
+            break;
+        }
+    }
+    reporter.emit(&Event::Details(Details::Connects(ConnectTimes {
+        times: distribution(&times),
+        errors,
+    })));
+    if times.count > 0 { Ok(()) } else { last }
+}
+
+fn announce(spec: &ClientSpec, connected: &connect::Connected, number: u32, reporter: &mut Reporter<'_>) {
+    let fd = connected.fd.as_fd();
+    let (Ok(local), Ok(remote)) = (socket::local_addr(fd), socket::peer_addr(fd)) else {
+        return;
+    };
+    let mut facts = sockets::stream_facts(fd, number, spec.test.transport);
+    facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
+    reporter.emit(&Event::Details(Details::Stream(Box::new(facts))));
+    reporter.emit(&Event::StreamOpened(Stream {
+        id: StreamId(number - 1),
+        role: StreamRole::Sender,
+        flow: Flow::Forward,
+        local: socket::unmap(local),
+        remote: socket::unmap(remote),
+        effective: sockets::effective(fd, spec.test.transport),
+    }));
+}

@@ -1,0 +1,254 @@
+//! Numbers and times in the datagrams of a flow.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_iperf2::datagram::NumberWidth;
+use linerate_iperf2::frame::FrameWords;
+use linerate_iperf2::statistics::Spread;
+use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
+use linerate_model::details::FrameCounts;
+use linerate_sys::clock;
+
+use crate::counters::StreamCounters;
+use crate::gauge::Gauge;
+use crate::worker::{Arrival, Arrivals, Numbering};
+
+/// Numbers what is sent and stamps it with the wall clock.
+pub(super) struct Numbers {
+    /// What the monotonic clock is behind the wall clock.
+    offset_ns: u64,
+}
+
+impl Numbers {
+    pub(super) fn new() -> Self {
+        Self {
+            offset_ns: clock::unix_ns().saturating_sub(clock::monotonic_ns()),
+        }
+    }
+}
+
+impl Numbering for Numbers {
+    fn write(&mut self, datagram: &mut [u8], number: u64, now_ns: u64) {
+        let head = DatagramHead {
+            number: i64::try_from(number).unwrap_or(i64::MAX),
+            sent: Timestamp::from_unix_ns(now_ns.saturating_add(self.offset_ns)),
+        };
+        head.write(datagram);
+    }
+}
+
+/// What a receiver leaves behind for the final report.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Verdict {
+    pub(super) datagrams: u64,
+    pub(super) lost: u64,
+    pub(super) out_of_order: u64,
+    pub(super) mean_jitter_s: f64,
+    pub(super) last_arrival_ns: u64,
+}
+
+/// The verdict, shared with the thread that reports it.
+pub(super) type SharedVerdict = Arc<Mutex<Verdict>>;
+
+pub(super) fn read(verdict: &SharedVerdict) -> Verdict {
+    *verdict.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Follows the numbers of what arrives.
+pub(super) struct Followed {
+    tracker: SequenceTracker,
+    width: NumberWidth,
+    verdict: SharedVerdict,
+    gauge: Arc<Gauge>,
+    offset_ns: i64,
+    is_over: bool,
+    last_arrival_ns: u64,
+    /// Since the last call of `publish`.
+    fresh: Fresh,
+    frames: Option<Frames>,
+}
+
+#[derive(Default)]
+struct Fresh {
+    datagrams: u64,
+    delays: Vec<f64>,
+    frame_delays: Vec<f64>,
+}
+
+/// Follows the frames of an isochronous sender.
+struct Frames {
+    version: Version,
+    counts: FrameCounts,
+    told: FrameCounts,
+    number: u32,
+    received_bytes: u64,
+}
+
+impl Followed {
+    pub(super) fn new(width: NumberWidth, frames_of: Option<Version>, gauge: Arc<Gauge>) -> (Self, SharedVerdict) {
+        let verdict = SharedVerdict::default();
+        let followed = Self {
+            tracker: SequenceTracker::new(),
+            width,
+            verdict: Arc::clone(&verdict),
+            gauge,
+            offset_ns: i64::try_from(clock::unix_ns().saturating_sub(clock::monotonic_ns())).unwrap_or(i64::MAX),
+            is_over: false,
+            last_arrival_ns: 0,
+            fresh: Fresh::default(),
+            frames: frames_of.map(|version| Frames {
+                version,
+                counts: FrameCounts::default(),
+                told: FrameCounts::default(),
+                number: 0,
+                received_bytes: 0,
+            }),
+        };
+        (followed, verdict)
+    }
+}
+
+impl Arrivals for Followed {
+    fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> Arrival {
+        let Some(head) = DatagramHead::parse(datagram, self.width) else {
+            return Arrival::Foreign;
+        };
+        if head.number == 0 || self.is_over {
+            return Arrival::Foreign;
+        }
+        let arrived_ns = i64::try_from(arrival_ns)
+            .unwrap_or(i64::MAX)
+            .saturating_add(self.offset_ns);
+        let sent_ns = i64::try_from(head.sent.unix_ns()).unwrap_or(i64::MAX);
+        let transit_ns = arrived_ns.saturating_sub(sent_ns);
+        self.last_arrival_ns = arrival_ns;
+        if let Some(frames) = &mut self.frames
+            && let Some(delay_s) = frames.take(datagram, arrived_ns)
+        {
+            self.tracker.forget_transit();
+            self.fresh.frame_delays.extend(delay_s);
+        }
+        self.tracker.on_datagram(head.number.saturating_abs(), transit_ns);
+        self.fresh.datagrams += 1;
+        self.fresh.delays.push(transit_ns as f64 / 1e9);
+        if head.is_last() {
+            self.is_over = true;
+            return Arrival::Last;
+        }
+        Arrival::Data
+    }
+
+    fn publish(&mut self, counters: &StreamCounters) {
+        let t = &self.tracker;
+        let jitter_s = if self.is_over { t.mean_jitter_s() } else { t.jitter_s() };
+        counters.set_sequence(t.highest(), t.lost(), t.out_of_order(), jitter_s);
+        *self.verdict.lock().unwrap_or_else(PoisonError::into_inner) = Verdict {
+            datagrams: t.highest(),
+            lost: t.lost(),
+            out_of_order: t.out_of_order(),
+            mean_jitter_s: t.mean_jitter_s(),
+            last_arrival_ns: self.last_arrival_ns,
+        };
+        let fresh = &self.fresh;
+        let frames = self.frames.as_mut().map(Frames::take_fresh);
+        let unix_s = clock::unix_ns() as f64 / 1e9;
+        self.gauge.note(|readings| {
+            *readings.datagrams_received.get_or_insert(0) += fresh.datagrams;
+            readings.reads.get_or_insert_default().calls += fresh.datagrams;
+            for delay_s in &fresh.delays {
+                readings.one_way.add(*delay_s);
+                readings.sort_in(*delay_s, unix_s);
+            }
+            for delay_s in &fresh.frame_delays {
+                readings.frame_delay.add(*delay_s);
+            }
+            if let Some(frames) = frames {
+                let counts = readings.frames.get_or_insert_default();
+                counts.done += frames.done;
+                counts.missed += frames.missed;
+            }
+        });
+        self.fresh.datagrams = 0;
+        self.fresh.delays.clear();
+        self.fresh.frame_delays.clear();
+    }
+
+    fn reset_jitter(&mut self) {
+        self.tracker.forget_transit();
+    }
+}
+
+impl Frames {
+    /// `Some` when a frame has begun; with its delay when it was the end of one, too.
+    fn take(&mut self, datagram: &[u8], arrived_ns: i64) -> Option<Option<f64>> {
+        let words = FrameWords::parse(datagram, self.version)?;
+        let is_new = words.number != self.number;
+        if is_new {
+            let skipped = words.number.saturating_sub(self.number).saturating_sub(1);
+            self.counts.missed += u64::from(if words.number > self.number { skipped } else { 0 });
+            self.number = words.number;
+            self.received_bytes = 0;
+        }
+        self.received_bytes += datagram.len() as u64;
+        let is_complete = words.left_bytes as usize <= datagram.len();
+        if is_complete {
+            self.counts.done += 1;
+        }
+        let due_ns = words.start.unix_ns().saturating_add(
+            u64::from(words.number.saturating_sub(1)).saturating_mul(u64::from(words.period_us) * 1000),
+        );
+        let delay_s = arrived_ns.saturating_sub(i64::try_from(due_ns).unwrap_or(i64::MAX)) as f64 / 1e9;
+        (is_new || is_complete).then(|| is_complete.then_some(delay_s))
+    }
+
+    fn take_fresh(&mut self) -> FrameCounts {
+        let fresh = FrameCounts {
+            done: self.counts.done - self.told.done,
+            missed: self.counts.missed - self.told.missed,
+            slips: 0,
+        };
+        self.told = self.counts;
+        fresh
+    }
+}
+
+/// The delays of a flow as its final report tells them.
+pub(super) fn transit_of(gauge: &Gauge) -> Option<Spread> {
+    Some(gauge.one_way()).filter(|spread| spread.count > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn datagram(number: i64) -> [u8; 64] {
+        let mut bytes = [b'7'; 64];
+        DatagramHead {
+            number,
+            sent: Timestamp::from_unix_ns(clock::unix_ns()),
+        }
+        .write(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn loss_order_and_copies_are_counted_apart_and_the_last_one_counts() {
+        let gauge = Arc::new(Gauge::default());
+        let (mut followed, verdict) = Followed::new(NumberWidth::Wide, None, Arc::clone(&gauge));
+        let counters = StreamCounters::default();
+        let now_ns = clock::monotonic_ns();
+        for number in [1, 2, 5, 4, 4, 6] {
+            assert_eq!(followed.take(&datagram(number), now_ns), Arrival::Data);
+        }
+        assert_eq!(followed.take(&datagram(-8), now_ns), Arrival::Last);
+        assert_eq!(
+            followed.take(&datagram(-9), now_ns),
+            Arrival::Foreign,
+            "the flow is over"
+        );
+        followed.publish(&counters);
+        let seen = read(&verdict);
+        assert_eq!((seen.datagrams, seen.lost, seen.out_of_order), (8, 2, 1));
+        assert_eq!(gauge.total().datagrams_received, Some(7));
+    }
+}

@@ -1,0 +1,474 @@
+//! Channels whose data run on one clock: the test of a client, or what a server does for one client at a time.
+//!
+//! A leg has a descriptor that becomes readable when it has something to do, and a deadline. Its owner calls
+//! [`Leg::advance`] then and gets back what only an owner can do.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::FinalReport;
+use linerate_iperf2::server::ConnectBack;
+use linerate_model::details::{Details, Measured};
+use linerate_model::spec::LocalOptions;
+use linerate_model::summary::{Half, UdpHalf};
+use linerate_model::workload::{Shape, Start};
+use linerate_model::{Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_sys::error::io_text;
+use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::{OsError, clock, socket};
+
+use super::channel::Channel;
+use super::datagrams::{self, transit_of};
+use super::dialogue::{Deed, Dialogue};
+use super::sockets;
+use crate::gauge::distribution;
+use crate::reporter::Reporter;
+use crate::run::{RunEvent, RunSettings, TestRun};
+
+/// Data on one clock.
+pub(super) struct Leg {
+    is_client: bool,
+    spec: TestSpec,
+    run: TestRun,
+    channels: Vec<Channel>,
+    epoll: Epoll,
+    next_id: u32,
+    /// Nothing starts before this.
+    not_before: Option<Instant>,
+    has_data: bool,
+    summary: Option<Summary>,
+    failure: Option<Failure>,
+}
+
+/// What only the owner of a leg can do.
+pub(super) enum Wish {
+    /// Open a connection or flow to this port of the client.
+    ConnectBack { port: u16, back: Option<Box<ConnectBack>> },
+}
+
+const NOTICE: u64 = u64::MAX;
+/// Time between two looks whether the first datagrams have come.
+const LOOK: Duration = Duration::from_millis(2);
+/// Turns in a row, so that a busy leg leaves others their turn.
+const TURNS_MAX: u32 = 64;
+
+impl Leg {
+    /// `decides_end` tells that the time of the test is kept here.
+    pub(super) fn new(
+        is_client: bool,
+        spec: TestSpec,
+        local: &LocalOptions,
+        decides_end: bool,
+    ) -> Result<Self, OsError> {
+        let run = TestRun::new(RunSettings {
+            spec: spec.clone(),
+            local: local.clone(),
+            decides_end,
+            cpu: None,
+            independent: true,
+        })?;
+        let epoll = Epoll::new()?;
+        epoll.add(run.notice_fd(), NOTICE, Interest::READ)?;
+        Ok(Self {
+            is_client,
+            spec,
+            run,
+            channels: Vec::new(),
+            epoll,
+            next_id: 0,
+            not_before: None,
+            has_data: false,
+            summary: None,
+            failure: None,
+        })
+    }
+
+    /// Its streams are numbered behind those of `other`, which is reported by the same writer.
+    pub(super) fn following(mut self, other: &Self) -> Self {
+        self.next_id = other.next_id;
+        self
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    pub(super) fn run(&self) -> &TestRun {
+        &self.run
+    }
+
+    pub(super) fn channels(&self) -> &[Channel] {
+        &self.channels
+    }
+
+    pub(super) fn has_started(&self) -> bool {
+        self.run.has_started()
+    }
+
+    /// Nothing starts before this time.
+    pub(super) fn wait_until(&mut self, start: Start) {
+        let wait = match start {
+            Start::Now => return,
+            Start::After(time) => time,
+            Start::At(time) => time.saturating_sub(Duration::from_nanos(clock::unix_ns())),
+        };
+        self.not_before = Instant::now().checked_add(wait);
+    }
+
+    /// Takes a channel in and announces its streams, unless the peer has to say first who it is.
+    pub(super) fn add(&mut self, mut channel: Channel, reporter: &mut Reporter<'_>) {
+        channel.make_parts(self.is_client, self.next_id);
+        self.next_id += channel.parts().count() as u32;
+        let waits_for_ack = self.is_client && channel.spec.workload.detect_peer && !channel.is_back;
+        if !waits_for_ack {
+            announce(&mut channel, reporter);
+        }
+        self.channels.push(channel);
+    }
+
+    /// All channels are through.
+    pub(super) fn is_over(&self) -> bool {
+        self.channels.iter().all(|channel| channel.closed.is_some())
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let open = || self.channels.iter().filter(|c| c.closed.is_none());
+        let machines = open().filter_map(|c| c.dialogue.deadline());
+        let look = open().any(|c| c.dialogue.awaits_data()).then(|| Instant::now() + LOOK);
+        let run = self.run.next_deadline_ns().map(|t| {
+            let wait_ns = t.saturating_sub(clock::monotonic_ns());
+            Instant::now() + Duration::from_nanos(wait_ns)
+        });
+        let start = self.not_before.filter(|_| !self.run.has_started());
+        machines.chain(look).chain(run).chain(start).min()
+    }
+
+    /// Does what is to be done now.
+    pub(super) fn advance(&mut self, reporter: &mut Reporter<'_>) -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        for _ in 0..TURNS_MAX {
+            let mut events: Vec<Ready> = Vec::new();
+            // An interrupted wait is repeated by the owner.
+            let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
+            for event in &events {
+                if let Some(channel) = self
+                    .channels
+                    .get_mut(usize::try_from(event.token).unwrap_or(usize::MAX))
+                {
+                    channel.on_ready();
+                }
+            }
+            self.look_for_datagrams();
+            self.on_time();
+            let happened = self.on_run(reporter);
+            let done = self.carry_out(reporter, &mut wishes);
+            let started = self.start_ready(reporter);
+            for (token, channel) in self.channels.iter_mut().enumerate() {
+                channel.watch(&self.epoll, token as u64);
+            }
+            if !(happened || done || started) && events.iter().all(|e| e.token == NOTICE) {
+                break;
+            }
+        }
+        wishes
+    }
+
+    /// A flow whose data go through a worker is alive as long as they do.
+    fn look_for_datagrams(&mut self) {
+        for channel in self.channels.iter_mut().filter(|c| c.closed.is_none()) {
+            if channel.spec.transport != Transport::Udp {
+                continue;
+            }
+            let Some(part) = &channel.receiver else { continue };
+            let datagrams = self.run.counts(part.stream.id).blocks;
+            let fresh = datagrams.saturating_sub(channel.seen_datagrams);
+            channel.seen_datagrams = datagrams;
+            (0..fresh.min(2)).for_each(|_| channel.dialogue.data_arrived());
+        }
+    }
+
+    fn on_time(&mut self) {
+        let now = Instant::now();
+        for channel in self.channels.iter_mut().filter(|c| c.closed.is_none()) {
+            if channel.dialogue.deadline().is_some_and(|t| t <= now) {
+                channel.dialogue.on_time();
+            }
+        }
+    }
+
+    fn on_run(&mut self, reporter: &mut Reporter<'_>) -> bool {
+        let events = self.run.poll(clock::monotonic_ns(), reporter);
+        let happened = !events.is_empty();
+        for event in events {
+            match event {
+                RunEvent::EndReached => {
+                    self.run.report_interval(false, false, reporter);
+                    self.run.stop_senders();
+                }
+                RunEvent::Stopped => self.senders_done(),
+                RunEvent::StreamEnded { id, error } => self.on_stream_end(id, error.as_ref()),
+                RunEvent::StreamFailed { .. } | RunEvent::Silent => {}
+            }
+        }
+        happened
+    }
+
+    fn senders_done(&mut self) {
+        let ids: Vec<StreamId> = self
+            .channels
+            .iter()
+            .filter_map(|c| c.sender.as_ref().filter(|p| p.started_ns.is_some() && !p.is_over))
+            .map(|p| p.stream.id)
+            .collect();
+        ids.into_iter().for_each(|id| self.on_stream_end(id, None));
+    }
+
+    fn on_stream_end(&mut self, id: StreamId, error: Option<&std::io::Error>) {
+        let counts = self.run.counts(id);
+        let of_stream = |c: &&mut Channel| c.parts().any(|p| p.stream.id == id);
+        let Some(channel) = self.channels.iter_mut().find(of_stream) else {
+            return;
+        };
+        let Some(part) = channel.parts_mut().find(|p| p.stream.id == id && !p.is_over) else {
+            return;
+        };
+        part.is_over = true;
+        let (role, is_udp) = (part.stream.role, channel.spec.transport == Transport::Udp);
+        match (role, error) {
+            // Nobody listens there; the end of the flow shows it.
+            (StreamRole::Sender, Some(error)) if !is_udp => {
+                channel.dialogue.failed(&format!("write failed: {}", io_text(error)));
+            }
+            (StreamRole::Receiver, Some(error)) => {
+                channel.dialogue.failed(&format!("recv failed: {}", io_text(error)));
+            }
+            (StreamRole::Sender, _) => {
+                if is_udp {
+                    // The datagram that ends the flow is one of it; the exchange that follows is not.
+                    self.run.count_last(id, u64::from(channel.spec.block_len_bytes));
+                    self.run.end_stream(id);
+                }
+                if matches!(channel.dialogue, Dialogue::FlowServer(_)) {
+                    channel.send_last(counts.packets);
+                }
+                channel.dialogue.sending_done(counts.packets);
+            }
+            (StreamRole::Receiver, None) if is_udp => {
+                self.run.end_stream(id);
+                let report = final_report(channel, counts.bytes);
+                channel.dialogue.last_arrived(report);
+            }
+            (StreamRole::Receiver, None) => {
+                // Who answers requests has sent all when there are no more.
+                if matches!(channel.spec.workload.shape, Shape::BounceBack(_)) {
+                    channel.dialogue.sending_done(0);
+                }
+                channel.dialogue.eof();
+            }
+        }
+    }
+
+    /// Carries out what the machines want; true if they wanted anything.
+    fn carry_out(&mut self, reporter: &mut Reporter<'_>, wishes: &mut Vec<Wish>) -> bool {
+        let mut any = false;
+        for channel in &mut self.channels {
+            while let Some(deed) = channel.dialogue.next() {
+                any = true;
+                if channel.closed.is_some() {
+                    continue;
+                }
+                match deed {
+                    Deed::Accepted(test) => channel.accept(*test),
+                    Deed::Send(bytes) => channel.send(&bytes, false),
+                    Deed::SendPayload(bytes) => channel.send(&bytes, true),
+                    Deed::StartSending => channel.want_sending(),
+                    Deed::StartReceiving(header_bytes) => channel.want_receiving(header_bytes),
+                    Deed::StartBouncing(received) => channel.want_bouncing(received),
+                    Deed::ConnectBack(port, back) => wishes.push(Wish::ConnectBack { port, back }),
+                    Deed::FinishSending => {
+                        // A peer that is gone needs no good-bye.
+                        let _ = socket::shutdown_write(channel.socket());
+                    }
+                    Deed::StopReceiving => {}
+                    Deed::ServerAck(ack) => {
+                        channel.peer_version = Some(ack.version.to_string());
+                        announce(channel, reporter);
+                    }
+                    Deed::ClockCheck(check) => reporter.emit(&Event::Details(Details::ClockCheck {
+                        number: channel.number,
+                        send_ns: check.send_ns,
+                        answer_ns: check.ack_ns,
+                    })),
+                    Deed::Report(report) => channel.report = Some(*report),
+                    Deed::NoReport => reporter.emit(&Event::Warning(format!(
+                        "[{:3}] WARNING: did not receive ack of last datagram after 10 tries.",
+                        channel.number
+                    ))),
+                    Deed::Unconfirmed => reporter.emit(&Event::Warning(format!(
+                        "[{:3}] WARNING: ack of last datagram failed.",
+                        channel.number
+                    ))),
+                    Deed::Close(outcome) => {
+                        channel.parts().for_each(|part| self.run.end_stream(part.stream.id));
+                        if let Err(failure) = &outcome
+                            && failure.kind != FailureKind::Interrupted
+                        {
+                            reporter.emit(&Event::Warning(failure.message.clone()));
+                            self.failure.get_or_insert_with(|| failure.clone());
+                        }
+                        channel.close(outcome);
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    /// Starts the data of all channels that are ready. Those of a client begin together.
+    fn start_ready(&mut self, reporter: &mut Reporter<'_>) -> bool {
+        let is_early = self.not_before.is_some_and(|t| Instant::now() < t);
+        let is_first = !self.run.has_started();
+        let open = || self.channels.iter().filter(|c| c.closed.is_none());
+        let is_together = !self.is_client || !is_first || open().all(Channel::is_ready);
+        if is_early || !is_together || !open().any(Channel::is_ready) {
+            return false;
+        }
+        let now_ns = clock::monotonic_ns();
+        if is_first {
+            self.run.start_clock(now_ns);
+            reporter.emit(&Event::TestStarted);
+        }
+        let mut joined = Vec::new();
+        for channel in self.channels.iter_mut().filter(|c| c.closed.is_none() && c.is_ready()) {
+            let fd = Arc::clone(&channel.fd);
+            for (stream, gauge, make, moved) in channel.start(now_ns) {
+                joined.push(stream.id);
+                self.run.join(stream, Arc::clone(&fd), gauge, make, moved);
+            }
+        }
+        let outcome = if self.has_data {
+            joined.into_iter().try_for_each(|id| self.run.start_stream(id))
+        } else {
+            self.has_data = true;
+            self.run.start_data()
+        };
+        if let Err(error) = outcome {
+            let failure = Failure::from(error);
+            self.channels
+                .iter_mut()
+                .for_each(|c| c.dialogue.failed(&failure.message));
+        }
+        true
+    }
+
+    /// Somebody wants this to end: senders finish as if their time were over.
+    pub(super) fn interrupt(&mut self, reporter: &mut Reporter<'_>) {
+        if self.run.has_started() {
+            self.run.report_interval(false, false, reporter);
+        }
+        self.run.stop_senders();
+        let without_sender = |c: &&mut Channel| c.sender.as_ref().is_none_or(|p| p.started_ns.is_none());
+        self.channels
+            .iter_mut()
+            .filter(without_sender)
+            .for_each(|c| c.dialogue.interrupted());
+    }
+
+    /// Ends all channels at once.
+    pub(super) fn terminate(&mut self) {
+        self.channels.iter_mut().for_each(|c| c.dialogue.interrupted());
+        self.channels
+            .iter_mut()
+            .filter(|c| c.closed.is_none())
+            .for_each(|c| c.dialogue.failed("the test was ended"));
+    }
+
+    /// Reports the totals, once; returns what went wrong.
+    pub(super) fn finish(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        if self.summary.is_none() && self.run.has_started() {
+            let mut summary = self.run.finish(clock::monotonic_ns(), reporter);
+            self.run.quit();
+            let mut totals = self.run.totals();
+            for (at, row) in summary.streams.iter_mut().enumerate() {
+                let channel = self.channels.iter().find(|c| c.parts().any(|p| p.stream.id == row.id));
+                let Some(report) = channel.and_then(|c| c.report) else {
+                    continue;
+                };
+                row.receiver = Some(half_of(&report));
+                if let (Some(total), Some(transit)) = (totals.get_mut(at), report.transit_s) {
+                    total.peer = Measured {
+                        one_way: Some(distribution(&transit)),
+                        datagrams_per_s: Some(f64::from(report.datagrams_per_s)),
+                        datagrams_received: Some(report.datagrams.saturating_sub(report.lost)),
+                        ..Measured::default()
+                    };
+                }
+            }
+            if !totals.is_empty() {
+                reporter.emit(&Event::Details(Details::Totals(totals)));
+            }
+            reporter.emit(&Event::Summary(Box::new(summary.clone())));
+            self.summary = Some(summary);
+        }
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    pub(super) fn spec(&self) -> &TestSpec {
+        &self.spec
+    }
+}
+
+/// Announces the streams of a channel, once.
+fn announce(channel: &mut Channel, reporter: &mut Reporter<'_>) {
+    if channel.is_open {
+        return;
+    }
+    channel.is_open = true;
+    let mut facts = sockets::stream_facts(channel.socket(), channel.number, channel.spec.transport);
+    facts.connect_us = channel.connect_us;
+    facts.peer_version.clone_from(&channel.peer_version);
+    facts.is_connected_back = channel.is_back;
+    for part in channel.parts() {
+        reporter.emit(&Event::Details(Details::Stream(Box::new(facts.clone()))));
+        reporter.emit(&Event::StreamOpened(part.stream.clone()));
+    }
+}
+
+/// What was counted of a flow, for its client.
+fn final_report(channel: &Channel, bytes: u64) -> FinalReport {
+    let verdict = channel.verdict.as_ref().map(datagrams::read).unwrap_or_default();
+    let started_ns = channel.receiver.as_ref().and_then(|p| p.started_ns).unwrap_or_default();
+    let duration_ns = verdict.last_arrival_ns.saturating_sub(started_ns).max(1000);
+    let per_s = verdict.datagrams as f64 * 1e9 / duration_ns as f64;
+    FinalReport {
+        bytes,
+        duration: Duration::from_nanos(duration_ns),
+        lost: verdict.lost,
+        out_of_order: verdict.out_of_order,
+        datagrams: verdict.datagrams,
+        jitter_s: verdict.mean_jitter_s,
+        transit_s: channel.receiver.as_ref().and_then(|p| transit_of(&p.gauge)),
+        // Conversions of floats saturate.
+        datagrams_per_s: per_s.round() as u32,
+    }
+}
+
+fn half_of(report: &FinalReport) -> Half {
+    Half {
+        bytes: report.bytes,
+        duration_ns: u64::try_from(report.duration.as_nanos()).unwrap_or(u64::MAX),
+        udp: Some(UdpHalf {
+            packets: report.datagrams,
+            lost: report.lost,
+            out_of_order: report.out_of_order,
+            jitter_s: report.jitter_s,
+            omitted_packets: None,
+            omitted_lost: None,
+        }),
+    }
+}

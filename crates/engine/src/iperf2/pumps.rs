@@ -1,0 +1,168 @@
+//! Chooses who moves the data of a connection or flow.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linerate_iperf2::Version;
+use linerate_iperf2::datagram::NumberWidth;
+use linerate_model::spec::Payload;
+use linerate_model::workload::Shape;
+use linerate_model::{EndCondition, TestSpec};
+use linerate_sys::OsError;
+
+use super::bounce::{BounceClient, BounceServer};
+use super::datagrams::{Followed, Numbers, SharedVerdict};
+use super::framed_datagrams::FramedDatagrams;
+use super::reads::Reads;
+use super::shaped::ShapedSender;
+use crate::budget::{Budget, Unit};
+use crate::files;
+use crate::gauge::Gauge;
+use crate::payload;
+use crate::run::MakePump;
+use crate::worker::{DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender};
+
+/// Where the bytes of a sender come from.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Origin {
+    #[default]
+    Pattern,
+    File(PathBuf),
+    StandardInput,
+}
+
+impl Origin {
+    fn open(&self, block_len: usize) -> Result<Source, OsError> {
+        match self {
+            Self::Pattern => Ok(Source::Block(payload::block(Payload::Repeating, block_len.max(1)))),
+            Self::File(path) => files::source(path, block_len),
+            Self::StandardInput => files::source("/dev/stdin".as_ref(), block_len),
+        }
+    }
+}
+
+/// The amount of one stream, of which so many bytes are sent already.
+fn budget(end: EndCondition, unit: Unit, sent: u64) -> Option<Arc<Budget>> {
+    let EndCondition::Bytes(bytes) = end else { return None };
+    let budget = Budget::new(unit, bytes.saturating_sub(sent));
+    budget.arm();
+    Some(Arc::new(budget))
+}
+
+/// A sender on a byte stream; `sent` bytes of its amount have left already.
+pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>, sent: u64) -> MakePump {
+    let (spec, gauge) = (spec.clone(), Arc::clone(gauge));
+    Box::new(move |parts| {
+        let workload = &spec.workload;
+        // With heads in the data the header comes on top of the amount.
+        let frames = workload.trip_times || matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
+        let budget = budget(spec.end, Unit::ExactBytes, if frames { 0 } else { sent });
+        if let Shape::BounceBack(bounce) = &workload.shape {
+            return Ok(Box::new(BounceClient::new(parts, &spec, bounce, gauge)));
+        }
+        let is_plain = !frames && workload.shape == Shape::Continuous && !workload.write_times;
+        if !is_plain {
+            return Ok(Box::new(ShapedSender::new(parts, &spec, gauge, budget)));
+        }
+        let source = origin.open(spec.block_len_bytes as usize)?;
+        Ok(Box::new(StreamSender::new(
+            parts.fd,
+            parts.counters,
+            source,
+            &spec,
+            parts.start_ns,
+            budget,
+        )))
+    })
+}
+
+/// A receiver on a byte stream; `is_framed` tells that bursts have heads.
+pub(super) fn stream_receiver(spec: &TestSpec, gauge: &Arc<Gauge>, is_framed: bool) -> MakePump {
+    let (spec, gauge) = (spec.clone(), Arc::clone(gauge));
+    Box::new(move |parts| {
+        let may_nap = spec.socket.window_bytes.is_none();
+        let sink = if spec.skip_rx_copy && !is_framed {
+            Sink::Discard
+        } else {
+            Sink::Memory
+        };
+        let sees_data = matches!(sink, Sink::Memory);
+        let receiver =
+            StreamReceiver::new(parts.fd, parts.counters, sink, spec.block_len_bytes, may_nap, None).awaiting_end();
+        Ok(if sees_data {
+            Box::new(receiver.observed_by(Box::new(Reads::new(gauge, &spec, is_framed))))
+        } else {
+            Box::new(receiver)
+        })
+    })
+}
+
+/// The server's end of a bounce-back test.
+pub(super) fn bouncer(gauge: &Arc<Gauge>, quick_ack: bool, received: Vec<u8>) -> MakePump {
+    let gauge = Arc::clone(gauge);
+    Box::new(move |parts| {
+        let made = BounceServer::new(parts, gauge, quick_ack, &received);
+        Ok(Box::new(made.map_err(|source| OsError::new("bounce", "", source))?))
+    })
+}
+
+/// A sender of datagrams like `template`, `sent` of which have left already.
+pub(super) fn datagram_sender(
+    spec: &TestSpec,
+    gauge: &Arc<Gauge>,
+    template: Vec<u8>,
+    version: Version,
+    sent: u64,
+) -> MakePump {
+    let (mut spec, gauge) = (spec.clone(), Arc::clone(gauge));
+    let len = template.len() as u64;
+    if let Some(per_s) = spec.workload.datagrams_per_s {
+        spec.pacing.rate_bps = Some(per_s.saturating_mul(len).saturating_mul(8)).filter(|rate| *rate > 0);
+    }
+    Box::new(move |parts| {
+        let budget = budget(spec.end, Unit::Bytes, sent.saturating_mul(len));
+        if let Shape::Isochronous(frames) = &spec.workload.shape {
+            return Ok(Box::new(FramedDatagrams::new(
+                parts, frames, template, version, gauge, budget,
+            )));
+        }
+        let datagrams = Datagrams {
+            block: &template,
+            peer_coalesces: false,
+            numbering: Box::new(Numbers::new()),
+        };
+        let (fd, counters, start_ns) = (parts.fd, parts.counters, parts.start_ns);
+        let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget);
+        Ok(Box::new(sender.continuing_after(sent).insisting()))
+    })
+}
+
+/// A receiver of datagrams, some of which have arrived already; its verdict becomes that of the flow.
+pub(super) fn datagram_receiver(
+    gauge: &Arc<Gauge>,
+    width: NumberWidth,
+    frames_of: Option<Version>,
+    early: Vec<(Vec<u8>, u64)>,
+) -> (MakePump, SharedVerdict) {
+    let (followed, verdict) = Followed::new(width, frames_of, Arc::clone(gauge));
+    let make: MakePump = Box::new(move |parts| {
+        let receiver = DatagramReceiver::new(parts.fd, parts.counters, Box::new(followed), None);
+        Ok(Box::new(receiver.after(&early)))
+    });
+    (make, verdict)
+}
+
+/// A file that cannot be read is better known before anybody connects.
+pub(super) fn check(origin: &Origin) -> Result<(), String> {
+    match origin {
+        Origin::File(path) => match File::open(path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!(
+                "Unable to open the file stream: {}",
+                linerate_sys::error::io_text(&error)
+            )),
+        },
+        Origin::Pattern | Origin::StandardInput => Ok(()),
+    }
+}

@@ -1,0 +1,78 @@
+//! A server: any number of clients, each connection and flow told apart by where it comes from.
+//!
+//! A connection that has not said what it wants is in the hall; it blocks nobody. Then it joins a session: what one
+//! client address asked for at the same time, reported together.
+
+mod dial;
+mod door;
+mod hall;
+mod house;
+mod session;
+
+use std::time::{Duration, Instant};
+
+use linerate_model::spec::ServerSpec;
+use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::scheduling;
+
+use super::connect::{failure, os};
+use crate::interrupts::Interrupts;
+use crate::server::Rulebook;
+pub(crate) use house::House;
+
+const HOUSE: u64 = 0;
+const INTERRUPT: u64 = 1;
+
+/// Serves until interrupted, until its time is over, or for a number of connections.
+///
+/// # Errors
+/// When the server cannot listen, cannot report, or was interrupted.
+pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
+    // Clients wait for answers of this thread while others move data; without the favour they wait longer.
+    let _ = scheduling::wake_soon();
+    let mut rulebook = Rulebook::new(spec)?;
+    let mut house = House::open(spec, reporter)?;
+    let epoll = Epoll::new().map_err(|e| os("test", &e))?;
+    epoll
+        .add(house.fd(), HOUSE, Interest::READ)
+        .map_err(|e| os("test", &e))?;
+    epoll
+        .add(interrupts.fd(), INTERRUPT, Interest::READ)
+        .map_err(|e| os("test", &e))?;
+    let mut events = Vec::new();
+    let mut stopping: Option<String> = None;
+    loop {
+        house.advance(&mut rulebook.lend(reporter))?;
+        if house.is_over() {
+            return stopping.map_or(Ok(()), |signal| Err(interruption(&signal)));
+        }
+        let left = house.deadline().map(|t| t.saturating_duration_since(Instant::now()));
+        epoll
+            .wait(&mut events, left.map(|l| l.min(Duration::from_secs(3600))))
+            .map_err(|e| failure(e.to_string()))?;
+        if !events.iter().any(|e| e.token == INTERRUPT) {
+            continue;
+        }
+        let signal = interrupts.take();
+        let Some(signal_text) = signal else { continue };
+        reporter.server_event(&ServerEvent::Stopping {
+            signal_text: signal_text.clone(),
+        });
+        if stopping.is_some() {
+            house.terminate(&mut rulebook.lend(reporter));
+        } else if house.has_tests() {
+            reporter.warning("Waiting for server threads to complete. Interrupt again to force quit.");
+        }
+        house.close();
+        stopping = Some(signal_text);
+    }
+}
+
+fn interruption(signal: &str) -> Failure {
+    Failure {
+        kind: FailureKind::Interrupted,
+        message: format!("the server has terminated by signal {signal}"),
+        code: None,
+    }
+}

@@ -1,0 +1,102 @@
+//! Connecting back to a client that asked for it: only to its own address, and not for long.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_model::{TestSpec, Transport};
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::socket::{self, Connect};
+
+use crate::iperf2::sockets;
+
+/// A connection on its way back.
+pub(super) struct Dial {
+    pub(super) number: u32,
+    pub(super) remote: SocketAddr,
+    pub(super) spec: TestSpec,
+    fd: Option<OwnedFd>,
+    until: Instant,
+    again_at: Instant,
+}
+
+/// How far it has come.
+pub(super) enum Progress {
+    Waiting,
+    Connected(OwnedFd),
+    /// In the system's words.
+    Failed(String),
+}
+
+/// The client's listener may come up after its connection.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Time between two attempts.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Time between two looks at an attempt.
+const LOOK: Duration = Duration::from_millis(5);
+
+impl Dial {
+    pub(super) fn new(number: u32, remote: SocketAddr, spec: TestSpec) -> Self {
+        let now = Instant::now();
+        Self {
+            number,
+            remote,
+            spec,
+            fd: None,
+            until: now + PATIENCE,
+            again_at: now,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        match self.fd {
+            Some(_) => Instant::now() + LOOK,
+            None => self.again_at,
+        }
+    }
+
+    pub(super) fn advance(&mut self) -> Progress {
+        if self.fd.is_none() {
+            if Instant::now() < self.again_at {
+                return Progress::Waiting;
+            }
+            match self.begin() {
+                Ok((fd, Connect::Done)) => return Progress::Connected(fd),
+                Ok((fd, Connect::InProgress)) => self.fd = Some(fd),
+                Err(text) => return self.later(text),
+            }
+        }
+        let write = Interest {
+            read: false,
+            write: true,
+            edge: false,
+        };
+        let Some(fd) = &self.fd else { return Progress::Waiting };
+        if !matches!(poll::wait_fd(fd.as_fd(), write, Some(Duration::ZERO)), Ok(true)) {
+            if Instant::now() < self.until {
+                return Progress::Waiting;
+            }
+            return Progress::Failed("Connection timed out".to_owned());
+        }
+        match (socket::take_error(fd.as_fd()), self.fd.take()) {
+            (Ok(()), Some(fd)) => Progress::Connected(fd),
+            (Err(error), _) => self.later(error.text()),
+            (Ok(()), None) => Progress::Waiting,
+        }
+    }
+
+    fn begin(&self) -> Result<(OwnedFd, Connect), String> {
+        let fd = socket::open(&self.remote, sockets::protocol(self.spec.transport)).map_err(|e| e.text())?;
+        sockets::prepare(fd.as_fd(), &self.spec, true, false);
+        let outcome = socket::connect(fd.as_fd(), &self.remote).map_err(|e| e.text())?;
+        Ok((fd, outcome))
+    }
+
+    fn later(&mut self, text: String) -> Progress {
+        if Instant::now() >= self.until || self.spec.transport == Transport::Udp {
+            return Progress::Failed(text);
+        }
+        self.again_at = Instant::now() + PAUSE;
+        Progress::Waiting
+    }
+}

@@ -1,0 +1,139 @@
+//! Where flows begin: a socket that gets the first datagrams of everybody.
+//!
+//! A flow gets a socket of its own, connected to its client, so that the kernel keeps flows apart from then on. Between
+//! the moments in which that socket is bound and connected it may catch datagrams of others, and the door may have
+//! caught some of this flow: all of them are read here and given to whom they belong, in the order of their arrival.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use linerate_iperf2::FlowServer;
+use linerate_iperf2::server::Policy;
+use linerate_model::TestSpec;
+use linerate_sys::socket::{self, Protocol};
+use linerate_sys::{OsError, clock, sockopt, udp};
+
+use crate::iperf2::dialogue::wall;
+use crate::iperf2::sockets;
+
+/// The socket, and where it is bound.
+pub(super) struct Door {
+    fd: OwnedFd,
+    pub(super) address: SocketAddr,
+    v6_only: bool,
+}
+
+/// A flow that begins.
+pub(super) struct Newcomer {
+    pub(super) fd: OwnedFd,
+    pub(super) peer: SocketAddr,
+    pub(super) machine: FlowServer,
+    /// Its first datagrams, and when they came.
+    pub(super) early: Vec<(Vec<u8>, u64)>,
+}
+
+/// What arrived at a socket.
+struct Arrived {
+    datagram: Vec<u8>,
+    /// As the socket names it, for connecting.
+    raw: SocketAddr,
+    at_ns: u64,
+}
+
+/// Datagrams that are taken in one turn.
+const DATAGRAMS_PER_TURN: usize = 4096;
+/// Flows that may begin in one turn.
+const NEWCOMERS_PER_TURN: usize = 64;
+/// Largest UDP payload.
+const DATAGRAM_BYTES: usize = 65_535;
+
+impl Door {
+    pub(super) fn open(address: SocketAddr, v6_only: bool, test: &TestSpec) -> Result<Self, OsError> {
+        let fd = bound(address, v6_only)?;
+        sockets::prepare(fd.as_fd(), test, false, true);
+        Ok(Self { fd, address, v6_only })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Lets in who begins a flow. `is_known` tells addresses that have one; `admits` those that may have one.
+    pub(super) fn newcomers(
+        &self,
+        policy: &Policy,
+        test: &TestSpec,
+        is_known: impl Fn(SocketAddr) -> bool,
+        admits: impl Fn(SocketAddr) -> bool,
+    ) -> Result<Vec<Newcomer>, OsError> {
+        let mut arrived = VecDeque::new();
+        drain(self.fd.as_fd(), &mut arrived);
+        let mut found: BTreeMap<SocketAddr, Newcomer> = BTreeMap::new();
+        while let Some(Arrived { datagram, raw, at_ns }) = arrived.pop_front() {
+            let peer = socket::unmap(raw);
+            if let Some(newcomer) = found.get_mut(&peer) {
+                newcomer.early.push((datagram, at_ns));
+                continue;
+            }
+            if is_known(peer) || !admits(peer) || found.len() >= NEWCOMERS_PER_TURN {
+                continue;
+            }
+            let is_group = self.address.ip().is_multicast();
+            let Some(machine) = FlowServer::new(Instant::now(), wall(), policy.clone(), &datagram, is_group) else {
+                continue;
+            };
+            let fd = self.connect(raw, test)?;
+            drain(fd.as_fd(), &mut arrived);
+            drain(self.fd.as_fd(), &mut arrived);
+            let early = vec![(datagram, at_ns)];
+            found.insert(
+                peer,
+                Newcomer {
+                    fd,
+                    peer,
+                    machine,
+                    early,
+                },
+            );
+        }
+        Ok(found.into_values().collect())
+    }
+
+    fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {
+        let fd = bound(self.address, self.v6_only)?;
+        sockets::prepare(fd.as_fd(), test, true, true);
+        if self.address.ip().is_multicast() {
+            sockopt::join_group(fd.as_fd(), self.address.ip(), None)?;
+        }
+        socket::connect(fd.as_fd(), &remote)?;
+        Ok(fd)
+    }
+}
+
+/// A socket bound to the server's port.
+fn bound(address: SocketAddr, v6_only: bool) -> Result<OwnedFd, OsError> {
+    let fd = socket::open(&address, Protocol::Udp)?;
+    sockopt::set_reuse_addr(fd.as_fd(), true)?;
+    if address.is_ipv6() {
+        sockopt::set_v6_only(fd.as_fd(), v6_only)?;
+    }
+    socket::bind(fd.as_fd(), &address)?;
+    Ok(fd)
+}
+
+fn drain(fd: BorrowedFd<'_>, into: &mut VecDeque<Arrived>) {
+    let mut buffer = vec![0; DATAGRAM_BYTES];
+    for _ in 0..DATAGRAMS_PER_TURN {
+        // An error of an earlier answer says nothing about what else has arrived; the next turn looks again.
+        let Ok((n, raw)) = udp::recv_from(fd, &mut buffer) else {
+            return;
+        };
+        into.push_back(Arrived {
+            datagram: buffer[..n.min(DATAGRAM_BYTES)].to_vec(),
+            raw,
+            at_ns: clock::monotonic_ns(),
+        });
+    }
+}

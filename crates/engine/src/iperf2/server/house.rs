@@ -1,0 +1,570 @@
+//! All that a server of this dialect holds: its sockets, those who wait, and the sessions.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::Header;
+use linerate_iperf2::server::{AcceptedTest, Policy};
+use linerate_model::details::{Details, ListenerFacts};
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::network::Network;
+use linerate_model::service::{HandshakeCause, RefusalReason, TestFacts};
+use linerate_model::spec::{AddressFamily, ServerSpec};
+use linerate_model::workload::Serving;
+use linerate_model::{Event, Failure, ServerEvent, ServerReporter, TestSpec, Transport};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::socket::{self, Family, Protocol};
+use linerate_sys::{OsError, clock, process, sockopt};
+
+use super::door::Door;
+use super::hall::{Said, Waiting};
+use super::session::Session;
+use crate::iperf2::channel::{Channel, with_own};
+use crate::iperf2::connect::{failure, os};
+use crate::iperf2::dialogue::{Deed, Dialogue};
+use crate::iperf2::leg::Leg;
+use crate::iperf2::sockets;
+use crate::reporter::Reporter;
+use crate::server::{Bounds, Claim, Crowd, Rules, accept, record};
+
+/// The sockets, the waiting and the sessions.
+pub(crate) struct House {
+    spec: ServerSpec,
+    serving: Serving,
+    policy: Policy,
+    epoll: Epoll,
+    listeners: Vec<OwnedFd>,
+    doors: Vec<Door>,
+    waiting: BTreeMap<u64, Waiting>,
+    crowd: Crowd,
+    sessions: BTreeMap<u64, Entry>,
+    next_id: u64,
+    /// Number of the next connection in reports.
+    next_number: u32,
+    accepted: u32,
+    ends: Option<Instant>,
+    is_closed: bool,
+    is_paused: bool,
+}
+
+struct Entry {
+    session: Session,
+    /// What is on loan from the rules.
+    ran_beside: u32,
+}
+
+// Tokens: the low bits say what it is.
+const LISTENER: u64 = 0;
+const DOOR: u64 = 1;
+const WAITING: u64 = 2;
+const SESSION: u64 = 3;
+const KINDS: u64 = 4;
+/// Other sessions of the same server have smaller numbers.
+const FIRST_ID: u64 = 1 << 40;
+
+impl House {
+    /// Opens what the specification names.
+    pub(crate) fn open(spec: &ServerSpec, out: &mut dyn ServerReporter) -> Result<Self, Failure> {
+        let serving = spec.local.end.serving.as_deref().cloned().unwrap_or_default();
+        let mut house = Self::closed(spec, serving)?;
+        let last_port = spec.local.end.last_port.unwrap_or(spec.local.port);
+        for port in spec.local.port..=last_port {
+            house.listen(port, house.serving.test.transport, out)?;
+        }
+        Ok(house)
+    }
+
+    /// Opens both transports on one port, without a word.
+    pub(crate) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
+        let serving = Serving {
+            dual_stack: true,
+            ..Serving::default()
+        };
+        let mut house = Self::closed(spec, serving)?;
+        let address = match house.address(port)? {
+            // A host without IPv6 is served over IPv4.
+            v6 if v6.ip() == Ipv6Addr::UNSPECIFIED && socket::open(&v6, Protocol::Tcp).is_err() => {
+                socket::wildcard(Family::V4, port)
+            }
+            address => address,
+        };
+        let named = |f: Failure| failure(format!("port {port}: {}", f.message));
+        house.listen_tcp(address).map_err(named)?;
+        house.open_door(address).map_err(named)?;
+        Ok(house)
+    }
+
+    /// Opens nothing: connections are brought by somebody else.
+    pub(crate) fn open_nothing(spec: &ServerSpec) -> Result<Self, Failure> {
+        Self::closed(spec, Serving::default())
+    }
+
+    fn closed(spec: &ServerSpec, serving: Serving) -> Result<Self, Failure> {
+        let descriptors = process::raise_fd_limit().unwrap_or(1024);
+        let key = serving.test.workload.permit_key.clone();
+        let policy = Policy {
+            permit_key: key.map(String::into_bytes),
+            handshake_timeout: serving.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
+            ..Policy::default()
+        };
+        Ok(Self {
+            spec: spec.clone(),
+            ends: serving.lifetime.and_then(|time| Instant::now().checked_add(time)),
+            serving,
+            policy,
+            epoll: Epoll::new().map_err(|e| os("listener", &e))?,
+            listeners: Vec::new(),
+            doors: Vec::new(),
+            waiting: BTreeMap::new(),
+            crowd: Crowd::new(Bounds::of_descriptors(descriptors)),
+            sessions: BTreeMap::new(),
+            next_id: FIRST_ID,
+            next_number: 1,
+            accepted: 0,
+            is_closed: false,
+            is_paused: false,
+        })
+    }
+
+    fn listen(&mut self, port: u16, transport: Transport, out: &mut dyn ServerReporter) -> Result<(), Failure> {
+        let address = self.address(port)?;
+        let facts = if transport == Transport::Udp {
+            self.open_door(address)?;
+            self.doors.last().map(|door| sockets::facts(door.fd(), transport))
+        } else {
+            self.listen_tcp(address)?;
+            self.listeners.last().map(|fd| sockets::facts(fd.as_fd(), transport))
+        };
+        let is_first = self.spec.local.port == port;
+        let group = Some(address.ip()).filter(IpAddr::is_multicast);
+        let details = Details::Listener(ListenerFacts {
+            port,
+            last_port: self.spec.local.end.last_port,
+            socket: facts.unwrap_or_default(),
+            is_v6: address.is_ipv6(),
+            group,
+        });
+        if is_first {
+            out.details(&details).map_err(|e| failure(e.to_string()))?;
+            out.server_event(&ServerEvent::Listening { address });
+        }
+        Ok(())
+    }
+
+    fn address(&self, port: u16) -> Result<SocketAddr, Failure> {
+        let bind = &self.spec.local.bind;
+        let wants_v6 = bind.family == Some(AddressFamily::V6) || self.serving.dual_stack;
+        if let Some(host) = &bind.host {
+            let found = socket::resolve(host, port, None);
+            let first = found.ok().and_then(|addresses| addresses.into_iter().next());
+            return first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")));
+        }
+        Ok(socket::wildcard(if wants_v6 { Family::V6 } else { Family::V4 }, port))
+    }
+
+    fn listen_tcp(&mut self, address: SocketAddr) -> Result<(), Failure> {
+        let fail = |e: OsError| os("listener bind", &e);
+        let fd = socket::open(&address, Protocol::Tcp).map_err(fail)?;
+        if let Some(device) = &self.spec.local.bind.device {
+            sockopt::bind_device(fd.as_fd(), device).map_err(fail)?;
+        }
+        sockopt::set_reuse_addr(fd.as_fd(), true).map_err(fail)?;
+        if address.is_ipv6() {
+            sockopt::set_v6_only(fd.as_fd(), !self.serving.dual_stack).map_err(fail)?;
+        }
+        // Accepted sockets inherit the window only from before listen(2).
+        sockets::prepare(fd.as_fd(), &self.serving.test, false, true);
+        socket::bind(fd.as_fd(), &address).map_err(fail)?;
+        socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
+        let token = self.listeners.len() as u64 * KINDS + LISTENER;
+        self.epoll.add(fd.as_fd(), token, Interest::READ).map_err(fail)?;
+        self.listeners.push(fd);
+        Ok(())
+    }
+
+    /// Opens the door for flows on this address.
+    fn open_door(&mut self, address: SocketAddr) -> Result<(), Failure> {
+        let fail = |e: OsError| os("listener bind", &e);
+        let test = TestSpec {
+            transport: Transport::Udp,
+            ..self.serving.test.clone()
+        };
+        let door = Door::open(address, !self.serving.dual_stack, &test).map_err(fail)?;
+        if address.ip().is_multicast() {
+            let source = self
+                .spec
+                .local
+                .end
+                .multicast_source
+                .as_ref()
+                .and_then(|s| s.parse().ok());
+            // Where the kernel has no such option, datagrams to other groups of this host are taken for ours.
+            let _ = sockopt::set_own_groups_only(door.fd());
+            sockopt::join_group(door.fd(), address.ip(), source).map_err(|e| os("multicast join", &e))?;
+        }
+        let token = self.doors.len() as u64 * KINDS + DOOR;
+        self.epoll.add(door.fd(), token, Interest::READ).map_err(fail)?;
+        self.doors.push(door);
+        Ok(())
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+
+    pub(crate) fn has_tests(&self) -> bool {
+        !self.sessions.is_empty()
+    }
+
+    /// Nobody comes any more, and nobody is left.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_closed && self.sessions.is_empty() && self.waiting.is_empty()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let waiting = self.waiting.values().filter_map(Waiting::deadline);
+        let sessions = self.sessions.values().filter_map(|e| e.session.deadline());
+        waiting.chain(sessions).chain(self.ends).min()
+    }
+
+    /// Accepts nobody any more.
+    pub(crate) fn close(&mut self) {
+        self.is_closed = true;
+        for listener in &self.listeners {
+            let _ = self.epoll.remove(listener.as_fd());
+            let _ = socket::shutdown_both(listener.as_fd());
+        }
+        for door in &self.doors {
+            let _ = self.epoll.remove(door.fd());
+        }
+        self.listeners.clear();
+        self.doors.clear();
+        self.waiting.clear();
+    }
+
+    /// Ends all tests.
+    pub(crate) fn terminate(&mut self, rules: &mut Rules<'_>) {
+        for entry in self.sessions.values_mut() {
+            entry.session.end_early("the server was told to end");
+        }
+        self.advance_sessions(rules);
+    }
+
+    /// Takes a connection that somebody else has accepted, with what it has said so far.
+    pub(crate) fn adopt(&mut self, fd: OwnedFd, peer: SocketAddr, read: &[u8], rules: &mut Rules<'_>) {
+        self.take_in(fd, peer, read, rules);
+    }
+
+    /// Does what is to be done now.
+    pub(crate) fn advance(&mut self, rules: &mut Rules<'_>) -> Result<(), Failure> {
+        let mut events = Vec::new();
+        // An interrupted wait is repeated by the owner.
+        let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
+        for event in &events {
+            let index = event.token / KINDS;
+            match event.token % KINDS {
+                LISTENER => self.accept(usize::try_from(index).unwrap_or(usize::MAX), rules),
+                DOOR => self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), rules)?,
+                WAITING => self.on_waiting(index, rules)?,
+                _ => {}
+            }
+        }
+        let now = Instant::now();
+        let is_late = |w: &Waiting| w.deadline().is_some_and(|t| t <= now);
+        let late: Vec<u64> = self
+            .waiting
+            .iter()
+            .filter(|(_, w)| is_late(w))
+            .map(|(id, _)| *id)
+            .collect();
+        for id in late {
+            self.on_waiting(id, rules)?;
+        }
+        if self.ends.is_some_and(|t| t <= now) {
+            self.ends = None;
+            self.close();
+            self.sessions
+                .values_mut()
+                .for_each(|e| e.session.end_early("the time of the server is over"));
+        }
+        self.advance_sessions(rules);
+        self.serve_in_turn();
+        Ok(())
+    }
+
+    fn accept(&mut self, index: usize, rules: &mut Rules<'_>) {
+        let mut newcomers = Vec::new();
+        let Some(listener) = self.listeners.get(index) else {
+            return;
+        };
+        if let Err(error) = accept(listener.as_fd(), &mut newcomers) {
+            rules.out.warning(&format!("unable to accept a connection: {error}"));
+        }
+        for (fd, peer) in newcomers {
+            self.take_in(fd, peer, &[], rules);
+        }
+    }
+
+    fn take_in(&mut self, fd: OwnedFd, peer: SocketAddr, read: &[u8], rules: &mut Rules<'_>) {
+        if !rules.access.admits(peer.ip()) {
+            let reason = RefusalReason::Address;
+            return rules.out.server_event(&ServerEvent::Refused { peer, reason });
+        }
+        let id = self.next_id;
+        self.next_id += 1;
+        let waiting = Waiting::new(fd, peer, self.policy.clone(), read);
+        if self
+            .epoll
+            .add(waiting.fd(), id * KINDS + WAITING, Interest::READ)
+            .is_err()
+        {
+            return;
+        }
+        self.waiting.insert(id, waiting);
+        if let Some(victim) = self.crowd.enter(id, peer.ip()) {
+            self.waiting.remove(&victim);
+            self.crowd.leave(victim);
+            let reason = RefusalReason::Crowded;
+            rules.out.server_event(&ServerEvent::Refused { peer, reason });
+        }
+        // What it has said already announces itself no more.
+        if !read.is_empty() {
+            let _ = self.on_waiting(id, rules);
+        }
+    }
+
+    fn on_waiting(&mut self, id: u64, rules: &mut Rules<'_>) -> Result<(), Failure> {
+        let Some(waiting) = self.waiting.get_mut(&id) else {
+            return Ok(());
+        };
+        let said = waiting.advance();
+        if matches!(said, Said::Nothing) {
+            return Ok(());
+        }
+        let Some(waiting) = self.waiting.remove(&id) else {
+            return Ok(());
+        };
+        self.crowd.leave(id);
+        let _ = self.epoll.remove(waiting.fd());
+        let peer = waiting.peer;
+        match said {
+            Said::Wants(test) => {
+                let (fd, dialogue) = waiting.into_parts();
+                self.admit(fd, peer, dialogue, *test, Vec::new(), rules)
+            }
+            Said::Gone(failure) => {
+                let explanation = failure.map_or_else(String::new, |f| f.message);
+                rules.out.warning(&explanation);
+                rules.out.server_event(&ServerEvent::HandshakeFailed {
+                    peer,
+                    cause: HandshakeCause::Parameters,
+                    explanation,
+                });
+                Ok(())
+            }
+            Said::Nothing => Ok(()),
+        }
+    }
+
+    fn on_datagrams(&mut self, index: usize, rules: &mut Rules<'_>) -> Result<(), Failure> {
+        let Some(door) = self.doors.get(index) else {
+            return Ok(());
+        };
+        let test = TestSpec {
+            transport: Transport::Udp,
+            ..self.serving.test.clone()
+        };
+        let is_known = |peer| self.sessions.values().any(|e| e.session.has(peer));
+        let admits = |peer: SocketAddr| rules.access.admits(peer.ip());
+        let newcomers = match door.newcomers(&self.policy, &test, is_known, admits) {
+            Ok(newcomers) => newcomers,
+            Err(error) => {
+                rules
+                    .out
+                    .warning(&format!("unable to take a flow in: {}", error.text()));
+                return Ok(());
+            }
+        };
+        for newcomer in newcomers {
+            let mut dialogue = Dialogue::FlowServer(newcomer.machine);
+            if let Some(Deed::Accepted(test)) = dialogue.next() {
+                self.admit(newcomer.fd, newcomer.peer, dialogue, *test, newcomer.early, rules)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A connection or flow joins the session of its client, or begins one.
+    fn admit(
+        &mut self,
+        fd: OwnedFd,
+        peer: SocketAddr,
+        dialogue: Dialogue,
+        test: AcceptedTest,
+        early: Vec<(Vec<u8>, u64)>,
+        rules: &mut Rules<'_>,
+    ) -> Result<(), Failure> {
+        let spec = with_own(test.spec.clone(), &self.serving.test);
+        let expecting = self
+            .sessions
+            .iter()
+            .find(|(_, e)| e.session.expects(peer, &spec, test.header.as_ref()))
+            .map(|(id, _)| *id);
+        let id = match expecting {
+            Some(id) => id,
+            None => match self.open_session(peer, &spec, test.header.clone(), rules)? {
+                Some(id) => id,
+                None => return Ok(()),
+            },
+        };
+        if test.clocks_disagree {
+            rules.out.warning("WARN: ignore --trip-times because client didn't provide valid start timestamp within 600 seconds of now");
+        }
+        self.accepted = self.accepted.saturating_add(1);
+        let Some(entry) = self.sessions.get_mut(&id) else {
+            return Ok(());
+        };
+        sockets::prepare(fd.as_fd(), &spec, true, true);
+        let Ok(mut channel) = Channel::new(fd, dialogue, self.next_number, self.serving.test.clone()) else {
+            // The client is gone already.
+            return Ok(());
+        };
+        self.next_number = self.next_number.saturating_add(1);
+        channel.accept(test);
+        // The datagram that began the flow proves nothing, so that only later ones are told to its machine.
+        channel.seen_datagrams = u64::from(!early.is_empty());
+        channel.early = early;
+        entry.session.add(channel);
+        if self.serving.connections_max.is_some_and(|max| self.accepted >= max) {
+            self.close();
+        }
+        Ok(())
+    }
+
+    fn open_session(
+        &mut self,
+        peer: SocketAddr,
+        spec: &TestSpec,
+        header: Option<Header>,
+        rules: &mut Rules<'_>,
+    ) -> Result<Option<u64>, Failure> {
+        let id = self.next_id;
+        self.next_id += 1;
+        let streams = header.as_ref().map_or(1, |h| h.streams.max(1));
+        let sent_both_ways = u32::from(spec.direction == linerate_model::Direction::Bidirectional) + 1;
+        let claim = Claim {
+            address: Network::of_client(peer.ip()),
+            user: None,
+            streams: streams.saturating_mul(sent_both_ways),
+            duration: spec.end.duration(),
+            bytes: 0,
+            rate_bps: spec.pacing.rate_bps.unwrap_or(0).saturating_mul(u64::from(streams)),
+        };
+        if let Err(reason) = rules.ledger.take(id, claim) {
+            rules.out.server_event(&ServerEvent::Refused { peer, reason });
+            return Ok(None);
+        }
+        let sink = rules.out.open_test().map_err(|e| failure(e.to_string()))?;
+        let mut reporter = Reporter::boxed(sink);
+        reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
+            endpoint: Endpoint::Server,
+            peer_host: peer.ip().to_string(),
+            peer_port: peer.port(),
+            cookie: String::new(),
+            started_at_unix_ms: clock::unix_ms(),
+            control_mss_bytes: None,
+            spec: spec.clone(),
+            interval: self.spec.local.interval,
+            file_name: None,
+        })));
+        let liveness = self.spec.sharing.liveness;
+        let session =
+            Session::new(peer, reporter, header, spec, &self.spec.local, liveness).map_err(|e| os("test", &e))?;
+        let token = id * KINDS + SESSION;
+        self.epoll
+            .add(session.leg().fd(), token, Interest::READ)
+            .map_err(|e| os("test", &e))?;
+        let facts = TestFacts {
+            number: 0,
+            peer,
+            user: None,
+            transport: spec.transport,
+            direction: spec.direction,
+            streams,
+            running_beside: u32::try_from(rules.tally.ids().count()).unwrap_or(u32::MAX),
+        };
+        let ran_beside = facts.running_beside;
+        let facts = rules.tally.start(id, Instant::now(), facts);
+        rules.out.server_event(&ServerEvent::TestStarted(facts));
+        self.sessions.insert(id, Entry { session, ran_beside });
+        Ok(Some(id))
+    }
+
+    fn advance_sessions(&mut self, rules: &mut Rules<'_>) {
+        let mut over = Vec::new();
+        for (id, entry) in &mut self.sessions {
+            let has_new_leg = entry.session.advance(&mut self.next_number);
+            if has_new_leg && let Some(back) = entry.session.back().map(Leg::fd) {
+                let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
+            }
+            if let Some(error) = entry.session.reporter.take_failure() {
+                entry.session.end_early(&error.to_string());
+            }
+            if entry.session.is_over() {
+                over.push(*id);
+            }
+        }
+        for id in over {
+            self.end_session(id, rules);
+        }
+    }
+
+    fn end_session(&mut self, id: u64, rules: &mut Rules<'_>) {
+        let Some(mut entry) = self.sessions.remove(&id) else {
+            return;
+        };
+        let outcome = entry.session.finish();
+        rules.ledger.release(id);
+        rules.tally.note(id, entry.session.moved());
+        if let Some(facts) = rules.tally.end(id) {
+            let summary = entry.session.summaries().next();
+            let record = record(facts, String::new(), summary, &outcome, entry.ran_beside);
+            rules.out.server_event(&ServerEvent::TestEnded(record));
+        }
+    }
+
+    /// A server that takes one client at a time lets the others wait in the kernel.
+    fn serve_in_turn(&mut self) {
+        let pauses = self.serving.one_at_a_time && !self.sessions.is_empty();
+        if pauses == self.is_paused {
+            return;
+        }
+        self.is_paused = pauses;
+        for (index, listener) in self.listeners.iter().enumerate() {
+            let token = index as u64 * KINDS + LISTENER;
+            // Adding and removing what the set knows fails only when memory is short.
+            let _ = if pauses {
+                self.epoll.remove(listener.as_fd())
+            } else {
+                self.epoll.add(listener.as_fd(), token, Interest::READ)
+            };
+        }
+    }
+
+    /// What all tests have moved, for the figures of the server.
+    pub(crate) fn moved(&mut self) -> Vec<(u64, crate::server::Moved)> {
+        self.sessions
+            .iter_mut()
+            .map(|(id, e)| (*id, e.session.moved()))
+            .collect()
+    }
+
+    /// A limit was exceeded while the test ran.
+    pub(crate) fn exceed(&mut self, id: u64, reason: RefusalReason) {
+        if let Some(entry) = self.sessions.get_mut(&id) {
+            entry.session.end_early(&reason.to_string());
+        }
+    }
+}

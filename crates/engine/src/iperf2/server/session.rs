@@ -1,0 +1,305 @@
+//! What one client address does at one time, and its report.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::Header;
+use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
+use linerate_model::details::Details;
+use linerate_model::spec::LocalOptions;
+use linerate_model::workload::{Pairing, Shape, Workload};
+use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport};
+use linerate_sys::{OsError, clock};
+
+use super::dial::{Dial, Progress};
+use crate::iperf2::channel::Channel;
+use crate::iperf2::dialogue::{Dialogue, wall};
+use crate::iperf2::leg::{Leg, Wish};
+use crate::iperf2::sockets;
+use crate::reporter::Reporter;
+use crate::server::{Liveness, Moved, patience};
+
+/// A client's channels.
+pub(super) struct Session {
+    pub(super) peer: SocketAddr,
+    pub(super) reporter: Reporter<'static>,
+    header: Option<Header>,
+    opened: Instant,
+    /// No honest test of this kind takes longer.
+    until: Option<Instant>,
+    local: LocalOptions,
+    leg: Leg,
+    /// What runs when the leg is through.
+    back: Option<Leg>,
+    dials: Vec<Dial>,
+    liveness: Option<Liveness>,
+    moved: Moved,
+    failure: Option<Failure>,
+}
+
+/// Time in which the connections of one client's test arrive.
+const GATHERING: Duration = Duration::from_secs(5);
+/// Time between two looks for signs of life.
+const LOOK: Duration = Duration::from_millis(250);
+/// Time a test may take beyond twice what was announced: it may run one way and then the other.
+const OVERTIME: Duration = Duration::from_secs(30);
+/// Requests may be far apart.
+const BOUNCE_PATIENCE: Duration = Duration::from_secs(60);
+
+impl Session {
+    pub(super) fn new(
+        peer: SocketAddr,
+        reporter: Reporter<'static>,
+        header: Option<Header>,
+        spec: &TestSpec,
+        local: &LocalOptions,
+        liveness: Duration,
+    ) -> Result<Self, OsError> {
+        // A test in which only the client sends ends when the client says so.
+        let decides_end = spec.direction != Direction::Forward && !is_afterwards(spec);
+        let patience = match spec.workload.shape {
+            Shape::BounceBack(_) => liveness.max(BOUNCE_PATIENCE),
+            _ => patience(spec, liveness),
+        };
+        Ok(Self {
+            peer,
+            reporter,
+            header,
+            opened: Instant::now(),
+            until: spec
+                .end
+                .duration()
+                .and_then(|time| Instant::now().checked_add(time.saturating_mul(2) + OVERTIME)),
+            local: local.clone(),
+            leg: Leg::new(false, spec.clone(), local, decides_end)?,
+            back: None,
+            dials: Vec::new(),
+            // Flows have a limit of their own on silence.
+            liveness: (spec.transport != Transport::Udp).then(|| Liveness::new(patience, clock::monotonic_ns())),
+            moved: Moved::default(),
+            failure: None,
+        })
+    }
+
+    /// One more connection of the same test.
+    pub(super) fn expects(&self, peer: SocketAddr, spec: &TestSpec, header: Option<&Header>) -> bool {
+        let (Some(own), Some(header)) = (&self.header, header) else {
+            return false;
+        };
+        let (here, limit) = (self.leg.channels().len(), header.streams as usize);
+        self.peer.ip() == peer.ip()
+            && self.leg.spec().transport == spec.transport
+            && here < limit
+            && (own.mode, own.streams, own.block_len_bytes, own.trip_times)
+                == (header.mode, header.streams, header.block_len_bytes, header.trip_times)
+            && self.opened.elapsed() < GATHERING
+            && !self.leg.is_over()
+    }
+
+    pub(super) fn add(&mut self, channel: Channel) {
+        self.leg.add(channel, &mut self.reporter);
+    }
+
+    pub(super) fn has(&self, remote: SocketAddr) -> bool {
+        let legs = [Some(&self.leg), self.back.as_ref()];
+        let mut channels = legs.into_iter().flatten().flat_map(Leg::channels);
+        channels.any(|c| c.remote == remote && c.closed.is_none())
+    }
+
+    pub(super) fn leg(&self) -> &Leg {
+        &self.leg
+    }
+
+    pub(super) fn back(&self) -> Option<&Leg> {
+        self.back.as_ref()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.leg.is_over() && self.dials.is_empty() && self.back.as_ref().is_none_or(Leg::is_over)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let dials = self.dials.iter().map(Dial::deadline);
+        let legs = [self.leg.deadline(), self.back.as_ref().and_then(Leg::deadline)];
+        let life = self.liveness.as_ref().map(|_| Instant::now() + LOOK);
+        legs.into_iter()
+            .flatten()
+            .chain(dials)
+            .chain(life)
+            .chain(self.until)
+            .min()
+    }
+
+    /// Payload bytes moved so far.
+    pub(super) fn moved(&mut self) -> Moved {
+        let of = |leg: &Leg| Moved::of(leg.run());
+        let (first, second) = (of(&self.leg), self.back.as_ref().map(of).unwrap_or_default());
+        self.moved = Moved {
+            received_bytes: first.received_bytes.saturating_add(second.received_bytes),
+            sent_bytes: first.sent_bytes.saturating_add(second.sent_bytes),
+        };
+        self.moved
+    }
+
+    /// Does what is to be done; `next_number` numbers connections back. True when a leg was added.
+    pub(super) fn advance(&mut self, next_number: &mut u32) -> bool {
+        let mut wishes = self.leg.advance(&mut self.reporter);
+        if self.leg.is_over() && self.leg.summary().is_none() {
+            self.finish_leg();
+        }
+        if let Some(back) = &mut self.back {
+            wishes.extend(back.advance(&mut self.reporter));
+        }
+        for wish in wishes {
+            let Wish::ConnectBack { port, back } = wish;
+            let spec = back.map_or_else(|| self.back_spec(), |back| back.spec);
+            let remote = SocketAddr::new(self.peer.ip(), port);
+            self.dials.push(Dial::new(*next_number, remote, spec));
+            *next_number = next_number.saturating_add(1);
+        }
+        self.look_for_life();
+        let channels = self.channel_count();
+        let has_new_leg = self.advance_dials();
+        if self.channel_count() > channels {
+            // What was added has something to do, and nothing else would say so.
+            self.leg.advance(&mut self.reporter);
+            self.back
+                .iter_mut()
+                .for_each(|back| drop(back.advance(&mut self.reporter)));
+        }
+        has_new_leg
+    }
+
+    fn channel_count(&self) -> usize {
+        let back = self.back.as_ref().map_or(0, |back| back.channels().len());
+        self.leg.channels().len() + back
+    }
+
+    fn back_spec(&self) -> TestSpec {
+        TestSpec {
+            direction: Direction::Forward,
+            workload: Workload {
+                without_header: true,
+                ..Workload::default()
+            },
+            ..self.leg.spec().clone()
+        }
+    }
+
+    fn advance_dials(&mut self) -> bool {
+        let mut is_new_leg = false;
+        for mut dial in std::mem::take(&mut self.dials) {
+            match dial.advance() {
+                Progress::Waiting => self.dials.push(dial),
+                Progress::Failed(text) => self
+                    .reporter
+                    .emit(&Event::Warning(format!("tcp connect failed: {text}"))),
+                Progress::Connected(fd) => {
+                    let socket = sockets::facts(std::os::fd::AsFd::as_fd(&fd), dial.spec.transport);
+                    self.reporter.emit(&Event::Details(Details::ConnectingBack {
+                        remote: dial.remote,
+                        socket,
+                    }));
+                    match self.connected_back(fd, dial) {
+                        Ok(added) => is_new_leg |= added,
+                        Err(error) => self.reporter.emit(&Event::Warning(error.text())),
+                    }
+                }
+            }
+        }
+        is_new_leg
+    }
+
+    fn connected_back(&mut self, fd: std::os::fd::OwnedFd, dial: Dial) -> Result<bool, OsError> {
+        let (now, time_limit) = (Instant::now(), dial.spec.end.duration());
+        let dialogue = if dial.spec.transport == Transport::Udp {
+            Dialogue::FlowClient(FlowClient::new(
+                now,
+                wall(),
+                FlowClientSetup {
+                    header: None,
+                    datagram_bytes: dial.spec.block_len_bytes as usize,
+                    time_limit,
+                    wants_report: true,
+                },
+            ))
+        } else {
+            let setup = StreamClientSetup {
+                header: None,
+                time_limit,
+            };
+            Dialogue::StreamClient(StreamClient::new(now, setup))
+        };
+        let mut channel = Channel::new(fd, dialogue, dial.number, dial.spec)?;
+        channel.is_back = true;
+        if !is_afterwards(self.leg.spec()) {
+            self.leg.add(channel, &mut self.reporter);
+            return Ok(false);
+        }
+        let is_new = self.back.is_none();
+        let back = match &mut self.back {
+            Some(back) => back,
+            empty => {
+                let leg = Leg::new(false, self.leg.spec().clone(), &self.local, true)?;
+                empty.insert(leg.following(&self.leg))
+            }
+        };
+        back.add(channel, &mut self.reporter);
+        Ok(is_new)
+    }
+
+    fn look_for_life(&mut self) {
+        if self.until.take_if(|until| *until <= Instant::now()).is_some() {
+            return self.end_early("the test takes far longer than was announced");
+        }
+        let Some(liveness) = &mut self.liveness else { return };
+        if !self.leg.has_started() || self.leg.is_over() {
+            return;
+        }
+        let Some(progress_bytes) = self.leg.run().progress_bytes() else {
+            return;
+        };
+        if liveness.is_over(clock::monotonic_ns(), progress_bytes) {
+            let silent_s = liveness.patience().as_secs();
+            self.end_early(&format!("no sign of life for {silent_s} s"));
+        }
+    }
+
+    /// Ends the test before its time.
+    pub(super) fn end_early(&mut self, why: &str) {
+        self.liveness = None;
+        self.reporter.emit(&Event::Warning(why.to_owned()));
+        self.failure
+            .get_or_insert_with(|| crate::iperf2::connect::failure(why.to_owned()));
+        self.leg.terminate();
+        self.back.iter_mut().for_each(Leg::terminate);
+        self.dials.clear();
+    }
+
+    fn finish_leg(&mut self) {
+        if let Err(failure) = self.leg.finish(&mut self.reporter) {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    /// Reports what is left to be reported; what went wrong.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        self.finish_leg();
+        if let Some(back) = &mut self.back
+            && let Err(failure) = back.finish(&mut self.reporter)
+        {
+            self.failure.get_or_insert(failure);
+        }
+        self.reporter.emit(&Event::Finished);
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
+        let back = self.back.as_ref().and_then(Leg::summary);
+        self.leg.summary().into_iter().chain(back)
+    }
+}
+
+fn is_afterwards(spec: &TestSpec) -> bool {
+    spec.workload.pairing == Pairing::ConnectBackAfterwards
+}

@@ -1,0 +1,22 @@
+//! UDP datagrams that reached a host and were lost in it, because nobody took them out of the receive buffer in time.
+
+use std::os::fd::BorrowedFd;
+
+use linerate_sys::sockopt;
+
+/// Times the receive buffers of these sockets overflowed; `None` when the kernel does not tell, or there are none.
+pub(crate) fn count<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Option<u64> {
+    sockets
+        .map(|fd| sockopt::dropped_messages(fd).ok().map(u64::from))
+        .reduce(|sum, next| Some(sum? + next?))
+        .flatten()
+}
+
+/// What the user should know about it: the network is not to blame for this loss.
+pub(crate) fn warning(host: &str, overflows: Option<u64>) -> Option<String> {
+    let overflows = overflows.filter(|n| *n > 0)?;
+    Some(format!(
+        "at least {overflows} of the lost datagrams reached {host} and were dropped there, because the receive buffer \
+         was full; this loss is not the network's"
+    ))
+}

@@ -1,0 +1,54 @@
+//! The last bytes of a limited test on their way to the peer.
+
+/// Follows the unacknowledged bytes until there are none, or the peer takes no more.
+#[derive(Debug)]
+pub(super) struct Flushing {
+    outstanding_bytes: u64,
+    progress_ns: u64,
+    look_ns: u64,
+}
+
+/// Pause between two looks at the send queues.
+const LOOK_NS: u64 = 200_000;
+/// A peer that acknowledges nothing for this long does not hold the end up any longer.
+const PATIENCE_NS: u64 = 2_000_000_000;
+
+impl Flushing {
+    pub(super) fn new(now_ns: u64) -> Self {
+        Self {
+            outstanding_bytes: u64::MAX,
+            progress_ns: now_ns,
+            look_ns: now_ns,
+        }
+    }
+
+    /// When to call [`Flushing::is_over`] next.
+    pub(super) fn look_ns(&self) -> u64 {
+        self.look_ns
+    }
+
+    /// Nothing is left, or nothing moves.
+    pub(super) fn is_over(&mut self, now_ns: u64, outstanding_bytes: u64) -> bool {
+        if outstanding_bytes < self.outstanding_bytes {
+            self.outstanding_bytes = outstanding_bytes;
+            self.progress_ns = now_ns;
+        }
+        self.look_ns = now_ns.saturating_add(LOOK_NS);
+        outstanding_bytes == 0 || now_ns.saturating_sub(self.progress_ns) > PATIENCE_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_queue_or_a_stuck_peer_ends_it() {
+        let mut flushing = Flushing::new(0);
+        assert!(!flushing.is_over(1, 500));
+        assert!(!flushing.is_over(PATIENCE_NS, 400), "progress renews the patience");
+        assert!(!flushing.is_over(2 * PATIENCE_NS, 400));
+        assert!(flushing.is_over(2 * PATIENCE_NS + 1, 400));
+        assert!(Flushing::new(0).is_over(0, 0));
+    }
+}

@@ -1,0 +1,103 @@
+//! The bytes of a limited test that are still on their way when the peer has ended it.
+//!
+//! A client that has handed its last block to its kernel ends the test at once; over a slow or a paced path most of the
+//! amount may not have arrived by then. A timed test has no such claim: its end cuts off what is under way.
+
+use linerate_model::{EndCondition, TestSpec, Transport};
+
+/// Waits until the amount is there, nothing comes any more, or the patience ends.
+#[derive(Debug)]
+pub(super) struct Gathering {
+    /// Bytes the peer announced; `None` when only silence tells the end.
+    expected_bytes: Option<u64>,
+    seen_bytes: u64,
+    changed_ns: u64,
+    look_ns: u64,
+    deadline_ns: u64,
+}
+
+/// Longest wait after the end of the test.
+const PATIENCE_NS: u64 = 2_000_000_000;
+/// Silence that means that nothing more comes.
+const QUIET_NS: u64 = 300_000_000;
+/// Time between two looks.
+const LOOK_NS: u64 = 500_000;
+
+impl Gathering {
+    /// `None` when there is nothing to wait for.
+    pub(super) fn of(spec: &TestSpec, now_ns: u64) -> Option<Self> {
+        let amount = match spec.end {
+            EndCondition::Bytes(bytes) => bytes,
+            EndCondition::Blocks(blocks) => blocks.saturating_mul(u64::from(spec.block_len_bytes)),
+            EndCondition::Duration(_) | EndCondition::Unlimited => return None,
+        };
+        if spec.transport == Transport::Udp {
+            return None;
+        }
+        Some(Self {
+            // The two ends do not count from the same moment when there is a warm-up.
+            expected_bytes: spec.omit.is_zero().then_some(amount),
+            seen_bytes: 0,
+            changed_ns: now_ns,
+            look_ns: now_ns,
+            deadline_ns: now_ns.saturating_add(PATIENCE_NS),
+        })
+    }
+
+    /// When to call [`Gathering::is_over`] again.
+    pub(super) fn look_ns(&self) -> u64 {
+        self.look_ns
+    }
+
+    /// Nothing more is to be waited for.
+    pub(super) fn is_over(&mut self, now_ns: u64, received_bytes: u64) -> bool {
+        if received_bytes != self.seen_bytes {
+            self.seen_bytes = received_bytes;
+            self.changed_ns = now_ns;
+        }
+        self.look_ns = now_ns.saturating_add(LOOK_NS);
+        self.expected_bytes.is_some_and(|expected| received_bytes >= expected)
+            || now_ns >= self.deadline_ns
+            || now_ns.saturating_sub(self.changed_ns) >= QUIET_NS
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn spec(end: EndCondition) -> TestSpec {
+        TestSpec {
+            end,
+            ..TestSpec::default()
+        }
+    }
+
+    #[test]
+    fn the_announced_amount_ends_the_wait() {
+        let mut gathering = Gathering::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
+        assert!(!gathering.is_over(1, 99));
+        assert!(gathering.is_over(2, 100));
+    }
+
+    #[test]
+    fn silence_and_patience_end_the_wait_for_a_peer_that_sent_less() {
+        let mut gathering = Gathering::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
+        assert!(!gathering.is_over(QUIET_NS - 1, 1));
+        assert!(!gathering.is_over(QUIET_NS + 1, 1));
+        assert!(gathering.is_over(2 * QUIET_NS, 1));
+        let mut trickle = Gathering::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
+        assert!(
+            (1..)
+                .take_while(|i| i * QUIET_NS / 2 < PATIENCE_NS)
+                .all(|i| !trickle.is_over(i * QUIET_NS / 2, i))
+        );
+        assert!(trickle.is_over(PATIENCE_NS, 50));
+    }
+
+    #[test]
+    fn a_timed_test_waits_for_nothing() {
+        assert!(Gathering::of(&spec(EndCondition::Duration(Duration::from_secs(1))), 0).is_none());
+    }
+}

@@ -1,0 +1,157 @@
+//! Makes the pump of each stream: what a test is to do, decided once before it starts.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use linerate_iperf3::ErrorCode;
+use linerate_model::spec::SendPath;
+use linerate_model::{StreamRole, Transport};
+use linerate_sys::lending;
+use linerate_sys::stream_io::MemFile;
+
+use super::amount::Amount;
+use super::numbers::{Followed, Numbers};
+use super::{OpenStream, Parts, RunSettings};
+use crate::data_socket::{SetupError, setup};
+use crate::files;
+use crate::payload;
+use crate::worker::{
+    Assignment, DatagramReceiver, DatagramSender, Datagrams, Pump, SUBMISSION_BYTES, Sink, Source, StreamReceiver,
+    StreamSender, blocks_per_memory,
+};
+
+/// What the pumps of one test share.
+pub(super) struct Makings<'a> {
+    settings: &'a RunSettings,
+    amount: &'a Amount,
+    start_ns: u64,
+    memory: Option<Arc<[u8]>>,
+    pages: Option<Arc<MemFile>>,
+}
+
+impl<'a> Makings<'a> {
+    pub(super) fn new(settings: &'a RunSettings, amount: &'a Amount, start_ns: u64) -> Self {
+        Self {
+            settings,
+            amount,
+            start_ns,
+            memory: None,
+            pages: None,
+        }
+    }
+
+    pub(super) fn assignment(&mut self, open: &mut OpenStream) -> Result<Assignment, SetupError> {
+        let (fd, counters) = (Arc::clone(&open.fd), Arc::clone(&open.counters));
+        if let Some(make) = open.make.take() {
+            let start_ns = self.start_ns;
+            return Ok(Assignment {
+                id: open.stream.id,
+                pump: make(Parts { fd, counters, start_ns }).map_err(setup(ErrorCode::InitStream))?,
+            });
+        }
+        let spec = &self.settings.spec;
+        let wide = spec.udp.counters_64bit;
+        let pump: Box<dyn Pump> = match (spec.transport, open.stream.role) {
+            (Transport::Udp, StreamRole::Sender) => {
+                let (block, budget) = (self.block(), self.amount.budget.clone());
+                let datagrams = Datagrams {
+                    block: &block,
+                    peer_coalesces: open.peer_coalesces,
+                    numbering: Box::new(Numbers { wide }),
+                };
+                Box::new(DatagramSender::new(
+                    fd,
+                    counters,
+                    datagrams,
+                    spec,
+                    self.start_ns,
+                    budget,
+                ))
+            }
+            (Transport::Udp, StreamRole::Receiver) => {
+                let arrivals = Box::new(Followed::new(wide, spec.udp.check));
+                Box::new(DatagramReceiver::new(
+                    fd,
+                    counters,
+                    arrivals,
+                    self.amount.target.clone(),
+                ))
+            }
+            (_, StreamRole::Sender) => {
+                let (source, budget) = (self.source(fd.as_fd())?, self.amount.budget.clone());
+                Box::new(StreamSender::new(fd, counters, source, spec, self.start_ns, budget))
+            }
+            (_, StreamRole::Receiver) => {
+                let (sink, target) = (self.sink()?, self.amount.target.clone());
+                // A window the user fixed is small compared to what gathers during a nap.
+                let may_nap = spec.socket.window_bytes.is_none();
+                Box::new(StreamReceiver::new(
+                    fd,
+                    counters,
+                    sink,
+                    spec.block_len_bytes,
+                    may_nap,
+                    target,
+                ))
+            }
+        };
+        Ok(Assignment {
+            id: open.stream.id,
+            pump,
+        })
+    }
+
+    fn block(&self) -> Arc<[u8]> {
+        let spec = &self.settings.spec;
+        payload::block(spec.payload, (spec.block_len_bytes as usize).max(1))
+    }
+
+    /// Memory that all senders of byte streams share: a block, or several if they may share a write.
+    fn memory(&mut self) -> Arc<[u8]> {
+        let blocks = blocks_per_memory(&self.settings.spec);
+        if self.memory.is_none() {
+            let block = self.block();
+            self.memory = Some(if blocks > 1 { block.repeat(blocks).into() } else { block });
+        }
+        Arc::clone(self.memory.as_ref().expect("it was just filled"))
+    }
+
+    /// What a stream sender reads from; `fd` is its socket.
+    fn source(&mut self, fd: BorrowedFd<'_>) -> Result<Source, SetupError> {
+        let spec = &self.settings.spec;
+        if let Some(path) = &self.settings.local.file {
+            return files::source(path, spec.block_len_bytes as usize).map_err(setup(ErrorCode::File));
+        }
+        match spec.send_path {
+            SendPath::Auto | SendPath::Copy => Ok(Source::Block(self.memory())),
+            SendPath::ZeroCopy => {
+                lending::enable(fd).map_err(setup(ErrorCode::InitStream))?;
+                Ok(Source::Lent(self.memory()))
+            }
+            SendPath::SendFile => Ok(Source::Pages(self.pages()?)),
+        }
+    }
+
+    fn pages(&mut self) -> Result<Arc<MemFile>, SetupError> {
+        let block = self.memory();
+        let pages = match &self.pages {
+            Some(pages) => Arc::clone(pages),
+            None => {
+                let copies = (SUBMISSION_BYTES / block.len()).max(1);
+                let pages = MemFile::filled("linerate-block", &block.repeat(copies));
+                let pages = Arc::new(pages.map_err(setup(ErrorCode::InitStream))?);
+                self.pages = Some(Arc::clone(&pages));
+                pages
+            }
+        };
+        Ok(pages)
+    }
+
+    fn sink(&self) -> Result<Sink, SetupError> {
+        match &self.settings.local.file {
+            Some(path) => files::sink(path).map_err(setup(ErrorCode::File)),
+            None if self.settings.spec.skip_rx_copy => Ok(Sink::Discard),
+            None => Ok(Sink::Memory),
+        }
+    }
+}

@@ -1,0 +1,333 @@
+//! From cumulative counters to intervals and totals.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_model::details::{Measured, Totals, WriteCounts};
+use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval, TcpLimits, UdpInterval};
+use linerate_model::summary::{Half, TcpSummary, UdpHalf};
+use linerate_model::{Stream, StreamId, StreamRole, Transport};
+use linerate_sys::clock;
+use linerate_sys::tcp_info::{TcpInfo, tcp_info};
+
+use crate::counters::{Counts, StreamCounters};
+use crate::gauge::Gauge;
+
+/// Follows the streams of one test.
+pub(crate) struct Sampler {
+    tracks: Vec<Track>,
+    /// What was measured beyond bytes in the last interval, row by row.
+    measured: Vec<Measured>,
+    transport: Transport,
+    /// Start of the warm-up, later of the measured part: origin of all interval times.
+    origin_ns: u64,
+}
+
+/// One stream as the sampler sees it.
+struct Track {
+    stream: Stream,
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    gauge: Option<Arc<Gauge>>,
+    life: Life,
+    /// When the measured part began.
+    base: Sample,
+    /// When the current interval began.
+    last: Sample,
+    rtt: RttRange,
+    tcp: Option<TcpInfo>,
+    max_cwnd_bytes: u64,
+    max_wnd_bytes: Option<u64>,
+}
+
+/// How far a stream has come.
+#[derive(Debug, Clone, Copy)]
+enum Life {
+    Running,
+    /// It is through; this is its last reading, which no interval has shown yet.
+    Ending(Sample),
+    Ended,
+}
+
+/// One reading of one stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    at_ns: u64,
+    counts: Counts,
+    retransmits: u64,
+}
+
+/// Smallest, largest and mean of the smoothed round-trip times read at interval ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct RttRange {
+    min_us: u32,
+    max_us: u32,
+    sum_us: u64,
+    readings: u32,
+}
+
+impl Sampler {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self {
+            tracks: Vec::new(),
+            measured: Vec::new(),
+            transport,
+            origin_ns: 0,
+        }
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        stream: Stream,
+        fd: Arc<OwnedFd>,
+        counters: Arc<StreamCounters>,
+        gauge: Option<Arc<Gauge>>,
+    ) {
+        // A stream that joins a running test is counted from the start of the test, as all others are.
+        let start = Sample {
+            at_ns: self.origin_ns,
+            ..Sample::default()
+        };
+        self.tracks.push(Track {
+            stream,
+            fd,
+            counters,
+            gauge,
+            life: Life::Running,
+            base: start,
+            last: start,
+            rtt: RttRange::default(),
+            tcp: None,
+            max_cwnd_bytes: 0,
+            max_wnd_bytes: None,
+        });
+    }
+
+    /// Begins the warm-up or the measured part; what was counted so far is left out from here on.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.origin_ns = now_ns;
+        for track in &mut self.tracks {
+            let mut sample = track.read(self.transport);
+            sample.at_ns = now_ns;
+            track.base = sample;
+            track.last = sample;
+            track.rtt = RttRange::default();
+            (track.max_cwnd_bytes, track.max_wnd_bytes) = (0, None);
+            track.counters.request_jitter_reset();
+        }
+    }
+
+    /// Ends the current interval and begins the next.
+    pub(crate) fn close_interval(&mut self, omitted: bool, last: bool) -> IntervalReport {
+        let (transport, origin_ns) = (self.transport, self.origin_ns);
+        let mut streams = Vec::with_capacity(self.tracks.len());
+        self.measured.clear();
+        for track in self.tracks.iter_mut().filter(|t| !matches!(t.life, Life::Ended)) {
+            let blocks = track.last.counts.blocks;
+            streams.push(track.close_interval(transport, origin_ns));
+            if let Some(mut measured) = track.gauge.as_ref().map(|gauge| gauge.take_interval()) {
+                track.complete(&mut measured, track.last.counts.blocks.saturating_sub(blocks));
+                self.measured.push(measured);
+            }
+        }
+        IntervalReport { omitted, last, streams }
+    }
+
+    /// What was measured beyond bytes in the interval that was closed last: nothing, or one for each of its rows.
+    pub(crate) fn take_measured(&mut self) -> Vec<Measured> {
+        std::mem::take(&mut self.measured)
+    }
+
+    /// What was measured beyond bytes, one for each stream; nothing if no stream has a gauge.
+    pub(crate) fn totals(&self) -> Vec<Totals> {
+        let gauged = self.tracks.iter().filter_map(|t| {
+            let mut local = t.gauge.as_ref()?.total();
+            t.complete(&mut local, t.last.counts.blocks.saturating_sub(t.base.counts.blocks));
+            Some(Totals {
+                local,
+                peer: Measured::default(),
+            })
+        });
+        gauged.collect()
+    }
+
+    /// A stream is through while others go on: its totals stay as they are now, and the interval that is open is the last
+    /// one that shows it.
+    pub(crate) fn end_stream(&mut self, id: StreamId) {
+        let transport = self.transport;
+        let running = |t: &&mut Track| t.stream.id == id && matches!(t.life, Life::Running);
+        if let Some(track) = self.tracks.iter_mut().find(running) {
+            track.life = Life::Ending(track.read(transport));
+        }
+    }
+
+    /// Payload bytes of all streams since they were opened, both directions.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.tracks.iter().map(|t| t.counters.read().bytes).sum()
+    }
+
+    /// The same, receiving streams only.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        let receivers = self.tracks.iter().filter(|t| t.stream.role == StreamRole::Receiver);
+        receivers.map(|t| t.counters.read().bytes).sum()
+    }
+
+    /// This end's half of every stream up to the last closed interval.
+    pub(crate) fn halves(&self) -> impl Iterator<Item = (&Stream, Half, Option<TcpSummary>)> {
+        self.tracks
+            .iter()
+            .map(|t| (&t.stream, t.half(self.transport), t.tcp_summary()))
+    }
+}
+
+impl Track {
+    fn read(&mut self, transport: Transport) -> Sample {
+        if transport == Transport::Tcp && self.stream.role == StreamRole::Sender {
+            // Absent on a socket the peer has reset: then the last reading stands.
+            if let Ok(info) = tcp_info(self.fd.as_fd()) {
+                self.tcp = Some(info);
+            }
+        }
+        let retransmits = self.tcp.as_ref().map_or(0, |i| u64::from(i.retransmits_total));
+        Sample {
+            at_ns: clock::monotonic_ns(),
+            counts: self.counters.read(),
+            retransmits,
+        }
+    }
+
+    fn close_interval(&mut self, transport: Transport, origin_ns: u64) -> StreamInterval {
+        let held_before = self.tcp.as_ref().and_then(limits).unwrap_or_default();
+        let now = match self.life {
+            Life::Ending(last) => {
+                self.life = Life::Ended;
+                last
+            }
+            Life::Running | Life::Ended => self.read(transport),
+        };
+        let before = std::mem::replace(&mut self.last, now);
+        let tcp = self.tcp.map(|info| {
+            self.note(&info);
+            tcp_interval(&info, now.retransmits.saturating_sub(before.retransmits), held_before)
+        });
+        let udp = (transport == Transport::Udp).then(|| UdpInterval {
+            packets: now.counts.packets.saturating_sub(before.counts.packets),
+            lost: now.counts.lost as i64 - before.counts.lost as i64,
+            out_of_order: now.counts.out_of_order.saturating_sub(before.counts.out_of_order),
+            jitter_s: now.counts.jitter_s,
+        });
+        StreamInterval {
+            id: self.stream.id,
+            role: self.stream.role,
+            flow: self.stream.flow,
+            start_ns: before.at_ns.saturating_sub(origin_ns),
+            end_ns: now.at_ns.saturating_sub(origin_ns),
+            bytes: now.counts.bytes.saturating_sub(before.counts.bytes),
+            tcp,
+            udp,
+        }
+    }
+
+    /// Adds what the kernel says and what the counters say to what the worker measured.
+    fn complete(&self, measured: &mut Measured, blocks: u64) {
+        if self.stream.role == StreamRole::Sender {
+            measured.writes.get_or_insert(WriteCounts {
+                calls: blocks,
+                ..WriteCounts::default()
+            });
+        }
+        let Some(info) = &self.tcp else { return };
+        measured.cwnd_segments = Some(info.snd_cwnd_segments);
+        measured.tcp = Some(tcp_interval(info, self.last.retransmits, TcpLimits::default()));
+    }
+
+    fn note(&mut self, info: &TcpInfo) {
+        self.max_cwnd_bytes = self.max_cwnd_bytes.max(info.cwnd_bytes());
+        self.max_wnd_bytes = self.max_wnd_bytes.max(info.snd_wnd_bytes.map(u64::from));
+        self.rtt.add(info.rtt_us);
+    }
+
+    fn half(&self, transport: Transport) -> Half {
+        let (now, base) = (&self.last, &self.base);
+        Half {
+            bytes: now.counts.bytes.saturating_sub(base.counts.bytes),
+            duration_ns: now.at_ns.saturating_sub(base.at_ns),
+            udp: (transport == Transport::Udp).then_some(UdpHalf {
+                packets: now.counts.packets,
+                lost: now.counts.lost,
+                out_of_order: now.counts.out_of_order,
+                jitter_s: now.counts.jitter_s,
+                omitted_packets: Some(base.counts.packets),
+                omitted_lost: Some(base.counts.lost),
+            }),
+        }
+    }
+
+    fn tcp_summary(&self) -> Option<TcpSummary> {
+        let info = self.tcp.as_ref()?;
+        Some(TcpSummary {
+            retransmits: Some(self.last.retransmits.saturating_sub(self.base.retransmits)),
+            reorder_events: info.reorder_seen.map(u64::from),
+            max_snd_cwnd_bytes: Some(self.max_cwnd_bytes),
+            max_snd_wnd_bytes: self.max_wnd_bytes,
+            max_rtt_us: self.rtt.known(self.rtt.max_us),
+            min_rtt_us: self.rtt.known(self.rtt.min_us),
+            mean_rtt_us: self.rtt.mean_us(),
+        })
+    }
+}
+
+fn tcp_interval(info: &TcpInfo, retransmits: u64, held_before: TcpLimits) -> TcpInterval {
+    TcpInterval {
+        retransmits,
+        snd_cwnd_bytes: info.cwnd_bytes(),
+        snd_wnd_bytes: info.snd_wnd_bytes.map(u64::from),
+        rtt_us: info.rtt_us,
+        rttvar_us: info.rttvar_us,
+        pmtu_bytes: info.pmtu_bytes,
+        reorder_events: info.reorder_seen.map(u64::from),
+        mss_bytes: info.snd_mss_bytes,
+        min_rtt_us: info.min_rtt_us,
+        limits: limits(info).map(|now| since(now, held_before)),
+    }
+}
+
+/// What held a connection back since it began.
+fn limits(info: &TcpInfo) -> Option<TcpLimits> {
+    Some(TcpLimits {
+        busy_us: info.busy_us?,
+        rwnd_limited_us: info.rwnd_limited_us?,
+        sndbuf_limited_us: info.sndbuf_limited_us?,
+    })
+}
+
+fn since(now: TcpLimits, before: TcpLimits) -> TcpLimits {
+    TcpLimits {
+        busy_us: now.busy_us.saturating_sub(before.busy_us),
+        rwnd_limited_us: now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us),
+        sndbuf_limited_us: now.sndbuf_limited_us.saturating_sub(before.sndbuf_limited_us),
+    }
+}
+
+impl RttRange {
+    fn add(&mut self, rtt_us: u32) {
+        self.min_us = if self.readings == 0 {
+            rtt_us
+        } else {
+            self.min_us.min(rtt_us)
+        };
+        self.max_us = self.max_us.max(rtt_us);
+        self.sum_us += u64::from(rtt_us);
+        self.readings += 1;
+    }
+
+    fn known(self, value_us: u32) -> Option<u32> {
+        (self.readings > 0).then_some(value_us)
+    }
+
+    fn mean_us(self) -> Option<u32> {
+        self.sum_us
+            .checked_div(u64::from(self.readings))
+            .and_then(|mean| u32::try_from(mean).ok())
+    }
+}

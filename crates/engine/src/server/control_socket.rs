@@ -1,0 +1,54 @@
+//! Options of the control connections of a server.
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use linerate_iperf3::ErrorCode;
+use linerate_model::spec::ServerSpec;
+use linerate_sys::sockopt;
+
+use crate::data_socket::{SetupError, setup};
+use crate::keepalive;
+
+/// Probes that may stay unanswered.
+const PROBES: u32 = 3;
+/// Longest idle time before a probe: what the shortest-lived address translators on the way remember.
+const IDLE_MAX_S: u64 = 15;
+
+/// Small messages leave at once, and a client that is gone without a word is noticed: by what it does not acknowledge,
+/// and by probes while nothing is said. What the user named must be possible; what he did not is tried.
+pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), SetupError> {
+    sockopt::set_no_delay(fd, true).map_err(setup(ErrorCode::SetNoDelay))?;
+    let liveness = spec.sharing.liveness;
+    match spec.local.snd_timeout {
+        Some(timeout) => {
+            let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+            sockopt::set_user_timeout(fd, timeout_ms).map_err(setup(ErrorCode::SetUserTimeout))?;
+        }
+        None => limit_silence(fd, liveness),
+    }
+    match &spec.local.control_keepalive {
+        Some(wanted) => keepalive::apply(fd, wanted),
+        None => {
+            // A kind of socket that cannot do it is watched by the liveness of its test alone.
+            let _ = probe(fd, liveness);
+            Ok(())
+        }
+    }
+}
+
+/// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)). Multipath TCP knows
+/// no such limit.
+pub(super) fn limit_silence(fd: BorrowedFd<'_>, patience: Duration) {
+    let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+    let _ = sockopt::set_user_timeout(fd, patience_ms);
+}
+
+/// The first probe leaves after half of the patience, so that the last one is unanswered when it ends.
+fn probe(fd: BorrowedFd<'_>, liveness: Duration) -> linerate_sys::Result<()> {
+    let seconds = |s: u64, max: u64| u32::try_from(s.clamp(1, max)).unwrap_or(1);
+    sockopt::set_keepalive(fd, true)?;
+    sockopt::set_keep_interval(fd, seconds(liveness.as_secs() / 8, 5))?;
+    sockopt::set_keep_count(fd, PROBES)?;
+    sockopt::set_keep_idle(fd, seconds(liveness.as_secs() / 2, IDLE_MAX_S))
+}

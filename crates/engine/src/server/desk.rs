@@ -1,0 +1,666 @@
+//! Decides who may do what, for all sessions of a server together. Performs no I/O and reads no clock.
+//!
+//! A guest is a client that said who it is. The desk holds the protocol machine of each guest, feeds it, and hands out
+//! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
+//! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::{Cookie, ErrorCode, Params, State};
+use linerate_model::network::Network;
+use linerate_model::service::RefusalReason;
+use linerate_model::sharing::{Admission, ServerLimits, Sharing};
+use linerate_model::{Failure, FailureKind, Transport};
+
+use super::limits::{Claim, Ledger};
+use super::login_guard::LoginGuard;
+use super::numbering::Numbering;
+use super::queue::Queue;
+
+/// All guests of a server. Guests are numbered by the caller, in the order in which their connections came.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    admission: Admission,
+    allow_split_address: bool,
+    guests: BTreeMap<u64, Guest>,
+    by_cookie: HashMap<Cookie, u64>,
+    ledger: Ledger,
+    logins: LoginGuard,
+    numbering: Numbering,
+    queue: Queue,
+    /// Prepared UDP tests whose turn to open streams has not come.
+    udp_line: VecDeque<u64>,
+    ready: BTreeSet<u64>,
+}
+
+/// What becomes of a connection that said its cookie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// It is a data stream of this guest.
+    Stream(u64),
+    /// It is a new guest; the caller gives it a session with [`Desk::seat`].
+    Seat,
+    /// It is a new guest that waits for its turn.
+    Wait,
+    /// It is not served.
+    Refused(RefusalReason),
+}
+
+/// How far a guest has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for its turn.
+    Waiting,
+    /// It is asked for its parameters.
+    Asked,
+    /// Its test is accepted.
+    Agreed,
+    /// Its streams are awaited.
+    Opening,
+    /// Its test runs, or its results are exchanged.
+    Running,
+}
+
+#[derive(Debug)]
+struct Guest {
+    peer: SocketAddr,
+    cookie: Cookie,
+    /// `None` while it waits.
+    machine: Option<Box<Machine>>,
+    stage: Stage,
+    /// Nothing follows the last action any more.
+    over: bool,
+    actions: VecDeque<ServerAction>,
+    /// No action is handed out before.
+    held_until: Option<Instant>,
+    /// Since when the next data stream is awaited.
+    awaits_since: Option<Instant>,
+    /// End of the wait, or of the test as planned.
+    ends: Option<Instant>,
+    terms: Option<Terms>,
+    refused: Option<RefusalReason>,
+    login: Option<Refusal>,
+    /// Most tests that ran beside this one.
+    beside_max: u32,
+}
+
+/// What was agreed.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    transport: Transport,
+    missing_streams: u32,
+    duration: Option<Duration>,
+    first_position: u32,
+}
+
+/// Longest wait for the next UDP stream of a test while others of the same address wait for their turn.
+const UDP_TURN: Duration = Duration::from_secs(2);
+/// Time from the parameters to the answer when a login fails, whatever the reason: it must not tell how far the check
+/// came. Checks take a few milliseconds.
+const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
+
+impl Desk {
+    pub(crate) fn new(sharing: &Sharing, one_off: bool) -> Self {
+        // A server for one test has no place for a second one.
+        let admission = if one_off {
+            Admission::Exclusive
+        } else {
+            sharing.admission
+        };
+        Self {
+            admission,
+            allow_split_address: sharing.allow_split_address,
+            guests: BTreeMap::new(),
+            by_cookie: HashMap::new(),
+            ledger: Ledger::new(with_admission(&sharing.limits, admission)),
+            logins: LoginGuard::default(),
+            numbering: Numbering::default(),
+            queue: Queue::default(),
+            udp_line: VecDeque::new(),
+            ready: BTreeSet::new(),
+        }
+    }
+
+    /// True when a new connection can be neither a new guest nor a stream of one, so that nothing it could say matters.
+    pub(crate) fn refuses_unheard(&self) -> bool {
+        let expects = |g: &Guest| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
+        self.admission == Admission::Exclusive && !self.guests.is_empty() && !self.guests.values().any(expects)
+    }
+
+    /// A connection said its cookie.
+    pub(crate) fn arrive(&mut self, now: Instant, id: u64, peer: SocketAddr, cookie: Cookie) -> Arrival {
+        if let Some(owner) = self.by_cookie.get(&cookie) {
+            return match self.guests.get(owner) {
+                Some(guest) if guest.expects_connection() => Arrival::Stream(*owner),
+                _ => Arrival::Refused(RefusalReason::DuplicateCookie),
+            };
+        }
+        let arrival = self.admit(now, id, peer.ip());
+        let (stage, ends) = match (arrival, self.admission) {
+            (Arrival::Seat, _) => (Stage::Asked, None),
+            (Arrival::Wait, Admission::Queue { patience, .. }) => (Stage::Waiting, now.checked_add(patience)),
+            _ => return arrival,
+        };
+        self.by_cookie.insert(cookie, id);
+        self.guests.insert(id, Guest::new(peer, cookie, stage, ends));
+        arrival
+    }
+
+    fn admit(&mut self, now: Instant, id: u64, address: IpAddr) -> Arrival {
+        if let Err(reason) = self.ledger.has_room(Network::of_client(address))
+            && (reason != RefusalReason::Busy || !matches!(self.admission, Admission::Queue { .. }))
+        {
+            return Arrival::Refused(reason);
+        }
+        match self.admission {
+            Admission::Parallel { .. } => Arrival::Seat,
+            Admission::Exclusive if self.guests.is_empty() => Arrival::Seat,
+            Admission::Exclusive => Arrival::Refused(RefusalReason::Busy),
+            Admission::Queue { tests_max, .. } if self.queue.len() == 0 && self.seated() < tests_max as usize => {
+                Arrival::Seat
+            }
+            Admission::Queue { tests_max, patience } => {
+                let seated = self.guests.values().filter(|g| g.stage != Stage::Waiting);
+                let remaining = seated.map(|g| g.remaining(now));
+                if self.queue.enter(id, remaining, tests_max as usize, patience) {
+                    Arrival::Wait
+                } else {
+                    Arrival::Refused(RefusalReason::QueueTooLong)
+                }
+            }
+        }
+    }
+
+    /// The next waiting guest whose turn has come; the caller gives it a session with [`Desk::seat`].
+    pub(crate) fn next_turn(&mut self) -> Option<u64> {
+        let Admission::Queue { tests_max, .. } = self.admission else {
+            return None;
+        };
+        if self.seated() >= tests_max as usize {
+            return None;
+        }
+        let id = self.queue.next()?;
+        let guest = self.guests.get_mut(&id)?;
+        (guest.stage, guest.ends) = (Stage::Asked, None);
+        Some(id)
+    }
+
+    /// Begins the dialogue with a guest.
+    pub(crate) fn seat(&mut self, now: Instant, id: u64, setup: ServerSetup) {
+        if let Some(guest) = self.guests.get_mut(&id) {
+            guest.machine = Some(Box::new(Machine::new(now, setup)));
+        }
+        self.settle(now, id);
+    }
+
+    /// Forgets a guest whose last action was carried out.
+    pub(crate) fn depart(&mut self, now: Instant, id: u64) {
+        let Some(guest) = self.guests.remove(&id) else {
+            return;
+        };
+        self.by_cookie.remove(&guest.cookie);
+        self.ledger.release(id);
+        self.queue.leave(id);
+        self.udp_line.retain(|&other| other != id);
+        self.ready.remove(&id);
+        if let Some(terms) = guest.terms {
+            self.numbering.release(terms.first_position);
+        }
+        self.advance_udp_line(now);
+    }
+
+    /// Takes bytes of a guest's control connection.
+    pub(crate) fn handle_control(&mut self, now: Instant, id: u64, bytes: &[u8]) {
+        let Some(guest) = self.guests.get_mut(&id) else {
+            return;
+        };
+        match &mut guest.machine {
+            Some(machine) => {
+                machine.lock_out(self.logins.is_locked_out(guest.peer.ip(), now));
+                machine.handle_control(now, bytes);
+                if guest.login.is_none()
+                    && let Some(refusal) = machine.refusal()
+                {
+                    guest.login = Some(refusal.clone());
+                    guest.held_until = now.checked_add(LOGIN_REFUSAL_DELAY);
+                    if !matches!(refusal, Refusal::LockedOut | Refusal::NoToken) {
+                        self.logins.note_failure(guest.peer.ip(), now);
+                    }
+                }
+            }
+            // A client waits silently until it is asked.
+            None => guest.dismiss(State::AccessDenied, ErrorCode::Message.failure(None)),
+        }
+        self.settle(now, id);
+    }
+
+    /// A guest closed its control connection.
+    pub(crate) fn handle_control_eof(&mut self, now: Instant, id: u64) {
+        if let Some(guest) = self.guests.get_mut(&id) {
+            match &mut guest.machine {
+                Some(machine) => machine.handle_control_eof(now),
+                None => guest.end(client_left()),
+            }
+        }
+        self.settle(now, id);
+    }
+
+    /// A guest's control connection broke.
+    pub(crate) fn handle_control_error(&mut self, now: Instant, id: u64, cause: &str) {
+        if let Some(guest) = self.guests.get_mut(&id) {
+            match &mut guest.machine {
+                Some(machine) => machine.handle_control_error(now, cause),
+                None => guest.end(client_left()),
+            }
+        }
+        self.settle(now, id);
+    }
+
+    /// Takes what happened on this end of a guest's test.
+    pub(crate) fn handle_local(&mut self, now: Instant, id: u64, input: ServerInput) {
+        let Some(guest) = self.guests.get_mut(&id) else {
+            return;
+        };
+        let input = match input {
+            ServerInput::Prepared if guest.transport() == Some(Transport::Udp) => {
+                self.udp_line.push_back(id);
+                return self.advance_udp_line(now);
+            }
+            ServerInput::Results(mut results) => {
+                results.ran_beside = Some(guest.beside_max);
+                ServerInput::Results(results)
+            }
+            input => input,
+        };
+        if let (ServerInput::StreamOpened, Some(terms)) = (&input, &mut guest.terms) {
+            terms.missing_streams = terms.missing_streams.saturating_sub(1);
+            guest.awaits_since = Some(now);
+        }
+        guest.input(now, input);
+        self.settle(now, id);
+    }
+
+    /// Takes the time, at or after [`Desk::next_timeout`].
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        let late = |g: &Guest| g.next_timeout().is_some_and(|t| t <= now);
+        let ids: Vec<u64> = self.guests.iter().filter(|(_, g)| late(g)).map(|(&id, _)| id).collect();
+        for id in ids {
+            if let Some(guest) = self.guests.get_mut(&id) {
+                if guest.held_until.is_some_and(|t| t <= now) {
+                    guest.held_until = None;
+                }
+                match &mut guest.machine {
+                    Some(machine) => machine.handle_timeout(now),
+                    None if guest.ends.is_some_and(|t| t <= now) => {
+                        guest.refused = Some(RefusalReason::QueueTooLong);
+                        guest.dismiss(State::AccessDenied, ErrorCode::AccessDenied.failure(None));
+                    }
+                    None => {}
+                }
+            }
+            self.settle(now, id);
+        }
+        self.end_long_udp_turns(now);
+    }
+
+    /// When [`Desk::handle_timeout`] wants to be called.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let guests = self.guests.values().filter_map(Guest::next_timeout);
+        guests.chain(self.udp_turns().map(|(_, end)| end)).min()
+    }
+
+    /// Tests that hold up others of their address, and how long they may.
+    fn udp_turns(&self) -> impl Iterator<Item = (u64, Instant)> {
+        let waiting: BTreeSet<Option<IpAddr>> = self
+            .udp_line
+            .iter()
+            .filter_map(|id| self.guests.get(id))
+            .map(|g| self.gate(g))
+            .collect();
+        let openers = (!waiting.is_empty()).then_some(&self.guests).into_iter().flatten();
+        openers
+            .filter(move |(_, g)| g.opens_udp() && waiting.contains(&self.gate(g)))
+            .filter_map(|(&id, g)| Some((id, g.awaits_since?.checked_add(UDP_TURN)?)))
+    }
+
+    fn end_long_udp_turns(&mut self, now: Instant) {
+        let over: Vec<u64> = self
+            .udp_turns()
+            .filter(|(_, end)| *end <= now)
+            .map(|(id, _)| id)
+            .collect();
+        for id in over {
+            let input = ServerInput::Failed {
+                code: ErrorCode::StreamAccept,
+                errno: 0,
+                cause: Some("others of this address wait for their turn".to_owned()),
+            };
+            self.handle_local(now, id, input);
+        }
+    }
+
+    /// Ends a guest because of a rule.
+    pub(crate) fn turn_out(&mut self, now: Instant, id: u64, reason: RefusalReason) {
+        if let Some(guest) = self.guests.get_mut(&id) {
+            guest.refused = Some(reason);
+            match guest.machine {
+                Some(_) => guest.input(now, refusal_input(reason)),
+                None => guest.dismiss(State::AccessDenied, ErrorCode::AccessDenied.failure(None)),
+            }
+        }
+        self.settle(now, id);
+    }
+
+    /// Tells every guest that the server ends.
+    pub(crate) fn terminate(&mut self, now: Instant, signal_text: &str) {
+        let ids: Vec<u64> = self.guests.keys().copied().collect();
+        for id in ids {
+            if let Some(guest) = self.guests.get_mut(&id) {
+                guest.held_until = None;
+                match guest.machine {
+                    Some(_) => guest.input(
+                        now,
+                        ServerInput::Terminated {
+                            signal_text: signal_text.to_owned(),
+                        },
+                    ),
+                    None => guest.dismiss(State::ServerTerminate, ErrorCode::ServerTerm.failure(None)),
+                }
+            }
+            self.settle(now, id);
+        }
+    }
+
+    /// A guest with something to do.
+    pub(crate) fn next_ready(&mut self) -> Option<u64> {
+        self.ready.pop_first()
+    }
+
+    /// The next thing to do for a guest.
+    pub(crate) fn poll_action(&mut self, id: u64) -> Option<ServerAction> {
+        let guest = self.guests.get_mut(&id)?;
+        if guest.held_until.is_some() {
+            return None;
+        }
+        guest.actions.pop_front()
+    }
+
+    pub(crate) fn stage(&self, id: u64) -> Option<Stage> {
+        self.guests.get(&id).map(|g| g.stage)
+    }
+
+    /// The rule that ended a guest.
+    pub(crate) fn refusal(&self, id: u64) -> Option<RefusalReason> {
+        self.guests.get(&id)?.refused
+    }
+
+    /// Why a guest could not log in.
+    pub(crate) fn login_failure(&self, id: u64) -> Option<&Refusal> {
+        self.guests.get(&id)?.login.as_ref()
+    }
+
+    /// Number of tests that run beside this one, and the most that did.
+    pub(crate) fn beside(&self, id: u64) -> (u32, u32) {
+        let running = self.running().filter(|&other| other != id).count();
+        let most = self.guests.get(&id).map_or(0, |g| g.beside_max);
+        (u32::try_from(running).unwrap_or(u32::MAX), most)
+    }
+
+    /// Position from which the streams of a guest are shown.
+    pub(crate) fn first_position(&self, id: u64) -> u32 {
+        self.guests
+            .get(&id)
+            .and_then(|g| g.terms)
+            .map_or(0, |t| t.first_position)
+    }
+
+    /// Whose stream a UDP hello from this address opens.
+    pub(crate) fn claimant(&self, from: IpAddr) -> Option<u64> {
+        let claims = |g: &Guest| g.opens_udp() && (self.allow_split_address || g.peer.ip() == from);
+        self.guests.iter().find(|(_, g)| claims(g)).map(|(&id, _)| id)
+    }
+
+    pub(crate) fn ledger(&mut self) -> &mut Ledger {
+        &mut self.ledger
+    }
+
+    fn seated(&self) -> usize {
+        self.guests.values().filter(|g| g.stage != Stage::Waiting).count()
+    }
+
+    fn running(&self) -> impl Iterator<Item = u64> {
+        self.guests
+            .iter()
+            .filter(|(_, g)| g.stage == Stage::Running && !g.over)
+            .map(|(&id, _)| id)
+    }
+
+    /// Takes over what the machine of a guest wants, and what follows from it for others.
+    fn settle(&mut self, now: Instant, id: u64) {
+        let mut streams_are_open = false;
+        let Some(guest) = self.guests.get_mut(&id) else {
+            return;
+        };
+        let mut started = false;
+        while let Some(action) = guest.machine.as_mut().and_then(|m| m.poll_action()) {
+            match &action {
+                ServerAction::Accepted(test) => match self.ledger.take(id, claim(guest.peer.ip(), test)) {
+                    Ok(()) => guest.agree(test, &mut self.numbering),
+                    Err(reason) => {
+                        guest.refused = Some(reason);
+                        guest.input(now, refusal_input(reason));
+                        continue;
+                    }
+                },
+                ServerAction::ExpectStreams(_) => (guest.stage, guest.awaits_since) = (Stage::Opening, Some(now)),
+                ServerAction::StartClock => {
+                    guest.stage = Stage::Running;
+                    guest.ends = guest.terms.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
+                    (streams_are_open, started) = (true, true);
+                }
+                ServerAction::Close(_) => {
+                    guest.over = true;
+                    streams_are_open = true;
+                }
+                _ => {}
+            }
+            guest.actions.push_back(action);
+        }
+        if !guest.actions.is_empty() && guest.held_until.is_none() {
+            self.ready.insert(id);
+        }
+        if started {
+            self.count_beside();
+        }
+        if streams_are_open {
+            self.advance_udp_line(now);
+        }
+    }
+
+    fn count_beside(&mut self) {
+        let running = u32::try_from(self.running().count()).unwrap_or(u32::MAX);
+        for guest in self
+            .guests
+            .values_mut()
+            .filter(|g| g.stage == Stage::Running && !g.over)
+        {
+            guest.beside_max = guest.beside_max.max(running.saturating_sub(1));
+        }
+    }
+
+    /// UDP streams carry no name. They can be told apart only by the address they come from, so that of the sessions
+    /// with one address only one at a time may open its streams.
+    fn advance_udp_line(&mut self, now: Instant) {
+        let mut blocked: BTreeSet<Option<IpAddr>> = self
+            .guests
+            .values()
+            .filter(|g| g.opens_udp())
+            .map(|g| self.gate(g))
+            .collect();
+        let mut called = Vec::new();
+        for &id in &self.udp_line {
+            let Some(guest) = self.guests.get(&id) else { continue };
+            if blocked.insert(self.gate(guest)) {
+                called.push(id);
+            }
+        }
+        self.udp_line.retain(|id| !called.contains(id));
+        for id in called {
+            if let Some(guest) = self.guests.get_mut(&id) {
+                guest.input(now, ServerInput::Prepared);
+            }
+            self.settle(now, id);
+        }
+    }
+
+    fn gate(&self, guest: &Guest) -> Option<IpAddr> {
+        (!self.allow_split_address).then(|| guest.peer.ip())
+    }
+}
+
+impl Guest {
+    fn new(peer: SocketAddr, cookie: Cookie, stage: Stage, ends: Option<Instant>) -> Self {
+        Self {
+            peer,
+            cookie,
+            machine: None,
+            stage,
+            over: false,
+            actions: VecDeque::new(),
+            held_until: None,
+            awaits_since: None,
+            ends,
+            terms: None,
+            refused: None,
+            login: None,
+            beside_max: 0,
+        }
+    }
+
+    fn agree(&mut self, test: &AcceptedTest, numbering: &mut Numbering) {
+        let streams = test.spec.total_streams();
+        self.stage = Stage::Agreed;
+        self.terms = Some(Terms {
+            transport: test.spec.transport,
+            missing_streams: streams,
+            duration: planned(&test.params),
+            first_position: numbering.take(streams),
+        });
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.terms.map(|t| t.transport)
+    }
+
+    fn awaits_streams(&self) -> bool {
+        self.stage == Stage::Opening && !self.over && self.terms.is_some_and(|t| t.missing_streams > 0)
+    }
+
+    fn expects_connection(&self) -> bool {
+        self.awaits_streams() && self.transport() != Some(Transport::Udp)
+    }
+
+    fn opens_udp(&self) -> bool {
+        self.awaits_streams() && self.transport() == Some(Transport::Udp)
+    }
+
+    fn input(&mut self, now: Instant, input: ServerInput) {
+        if let Some(machine) = &mut self.machine {
+            machine.handle_local(now, input);
+        }
+    }
+
+    /// Ends a guest that never had a session, with one last word.
+    fn dismiss(&mut self, word: State, failure: Failure) {
+        if !self.over {
+            self.actions.push_back(ServerAction::Send(vec![word.byte()]));
+        }
+        self.end(failure);
+    }
+
+    fn end(&mut self, failure: Failure) {
+        if !self.over {
+            self.over = true;
+            self.actions.push_back(ServerAction::Close(Err(failure)));
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let machine = self.machine.as_ref().and_then(|m| m.poll_timeout());
+        let wait = self.ends.filter(|_| self.stage == Stage::Waiting && !self.over);
+        [machine, wait, self.held_until].into_iter().flatten().min()
+    }
+
+    /// What is left of the test; `None` when nobody knows.
+    fn remaining(&self, now: Instant) -> Option<Duration> {
+        match self.stage {
+            Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
+            _ => self.terms.map_or(Some(Queue::USUAL_TEST), |t| t.duration),
+        }
+    }
+}
+
+/// Places a server has by its kind of admission count like any other limit.
+pub(super) fn with_admission(limits: &ServerLimits, admission: Admission) -> ServerLimits {
+    let places = match admission {
+        Admission::Parallel { tests_max } | Admission::Queue { tests_max, .. } => tests_max,
+        Admission::Exclusive => 1,
+    };
+    let mut limits = limits.clone();
+    limits.server.tests = Some(limits.server.tests.map_or(places, |max| max.min(places)));
+    limits
+}
+
+fn claim(address: IpAddr, test: &AcceptedTest) -> Claim {
+    let params = &test.params;
+    let blocks = params.block_count.saturating_mul(u64::from(params.len_bytes));
+    Claim {
+        address: Network::of_client(address),
+        user: test.user.clone(),
+        streams: test.spec.total_streams(),
+        duration: planned(params),
+        bytes: params.num_bytes.max(blocks),
+        rate_bps: params.requested_rate_bps(),
+    }
+}
+
+/// Length of the whole test; `None` without a time limit.
+fn planned(params: &Params) -> Option<Duration> {
+    (params.time_s > 0).then(|| Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s)))
+}
+
+/// A refusal in the words of iperf3 that come nearest.
+pub(super) fn refusal_input(reason: RefusalReason) -> ServerInput {
+    let code = match reason {
+        RefusalReason::Streams => ErrorCode::NumStreams,
+        RefusalReason::Duration => ErrorCode::MaxServerTestDurationExceeded,
+        RefusalReason::Bytes | RefusalReason::Rate => ErrorCode::TotalRate,
+        RefusalReason::Address => ErrorCode::AuthTest,
+        RefusalReason::Busy
+        | RefusalReason::QueueTooLong
+        | RefusalReason::AddressTests
+        | RefusalReason::UserTests
+        | RefusalReason::DuplicateCookie
+        | RefusalReason::Crowded => return ServerInput::Busy,
+    };
+    ServerInput::Failed {
+        code,
+        errno: 0,
+        cause: None,
+    }
+}
+
+fn client_left() -> Failure {
+    Failure {
+        kind: FailureKind::PeerClosed,
+        ..ErrorCode::CtrlClose.failure(None)
+    }
+}
+
+#[cfg(test)]
+#[path = "desk_tests.rs"]
+mod tests;

@@ -1,0 +1,376 @@
+//! What one test, one client address, one user and all clients together may use.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use linerate_model::network::Network;
+use linerate_model::service::RefusalReason;
+use linerate_model::sharing::{Limits, ServerLimits};
+
+/// Who runs a test and what it will need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Claim {
+    pub(crate) address: Network,
+    pub(crate) user: Option<String>,
+    /// Streams of both directions together.
+    pub(crate) streams: u32,
+    /// Length with the warm-up; `None` without a time limit.
+    pub(crate) duration: Option<Duration>,
+    /// Bytes that end the test, 0 for none.
+    pub(crate) bytes: u64,
+    /// Rate of all streams together, bit/s, 0 for unlimited.
+    pub(crate) rate_bps: u64,
+}
+
+/// The tests that run, and what is left for others.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    limits: ServerLimits,
+    entries: BTreeMap<u64, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    claim: Claim,
+    /// Totals at the last looks, oldest first.
+    totals: VecDeque<(u64, u64)>,
+}
+
+/// A limit, and the tests it is about.
+type Scope<'a> = (&'a Limits, &'a dyn Fn(&Claim) -> bool);
+
+/// Time between two looks at what the tests have moved.
+pub(crate) const LOOK_NS: u64 = 500_000_000;
+/// Looks over which a rate is averaged: five seconds.
+const LOOKS: usize = 10;
+
+impl Ledger {
+    pub(crate) fn new(limits: ServerLimits) -> Self {
+        Self {
+            limits,
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// Whether the address has room for one more test, as far as can be said before the test is known.
+    pub(crate) fn has_room(&self, address: Network) -> Result<(), RefusalReason> {
+        check_count(self.limits.server.tests, self.entries.len(), RefusalReason::Busy)?;
+        let own = self.entries.values().filter(|e| e.claim.address == address).count();
+        check_count(self.limits.address.tests, own, RefusalReason::AddressTests)
+    }
+
+    /// Enters a test, if everything it needs is within the limits.
+    pub(crate) fn take(&mut self, id: u64, claim: Claim) -> Result<(), RefusalReason> {
+        self.has_room(claim.address)?;
+        if claim.user.is_some() {
+            let own = self.entries.values().filter(|e| e.claim.user == claim.user).count();
+            check_count(self.limits.user.tests, own, RefusalReason::UserTests)?;
+        }
+        self.check_size(&claim)?;
+        self.check_rate(&claim)?;
+        let totals = VecDeque::new();
+        self.entries.insert(id, Entry { claim, totals });
+        Ok(())
+    }
+
+    pub(crate) fn release(&mut self, id: u64) {
+        self.entries.remove(&id);
+    }
+
+    /// Whether [`Ledger::look`] has anything to find.
+    pub(crate) fn needs_looks(&self) -> bool {
+        let ServerLimits { server, address, user } = &self.limits;
+        let measured = |l: &Limits| l.bytes.is_some() || l.rate_bps.is_some();
+        !self.entries.is_empty() && [server, address, user].into_iter().any(measured)
+    }
+
+    /// Looks at what the tests have moved so far; returns those that have to end, with the reason.
+    pub(crate) fn look(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
+        let mut over = Vec::new();
+        for (id, bytes) in totals {
+            let Some(entry) = self.entries.get_mut(&id) else {
+                continue;
+            };
+            entry.totals.push_back((now_ns, bytes));
+            if entry.totals.len() > LOOKS + 1 {
+                entry.totals.pop_front();
+            }
+            let max = smallest(&self.limits, &entry.claim, |l| l.bytes);
+            if max.is_some_and(|max| bytes > max) {
+                over.push((id, RefusalReason::Bytes));
+            }
+        }
+        over.extend(self.too_fast().map(|id| (id, RefusalReason::Rate)));
+        over
+    }
+
+    /// The youngest test of a scope that is too fast: who came last is the one too many.
+    fn too_fast(&self) -> Option<u64> {
+        let youngest = |(limits, covers): Scope<'_>| {
+            let max_bps = limits.rate_bps?;
+            let covered = || self.entries.iter().filter(|(_, e)| covers(&e.claim));
+            let rate_bps: u64 = covered().map(|(_, e)| e.rate_bps()).fold(0, u64::saturating_add);
+            (rate_bps > max_bps)
+                .then(|| covered().next_back().map(|(&id, _)| id))
+                .flatten()
+        };
+        let everybody: Scope<'_> = (&self.limits.server, &|_| true);
+        youngest(everybody).or_else(|| {
+            self.entries.values().find_map(|e| {
+                youngest((&self.limits.address, &|c| c.address == e.claim.address))
+                    .or_else(|| youngest((&self.limits.user, &|c| c.user.is_some() && c.user == e.claim.user)))
+            })
+        })
+    }
+
+    fn check_size(&self, claim: &Claim) -> Result<(), RefusalReason> {
+        let exceeds = |max: Option<u64>, wanted: u64| max.is_some_and(|max| wanted > max);
+        if exceeds(
+            smallest(&self.limits, claim, |l| l.streams.map(u64::from)),
+            claim.streams.into(),
+        ) {
+            return Err(RefusalReason::Streams);
+        }
+        let longest = smallest(&self.limits, claim, |l| l.duration);
+        if longest.is_some_and(|max| claim.duration.is_none_or(|d| d > max)) {
+            return Err(RefusalReason::Duration);
+        }
+        if exceeds(smallest(&self.limits, claim, |l| l.bytes), claim.bytes) {
+            return Err(RefusalReason::Bytes);
+        }
+        Ok(())
+    }
+
+    /// What was announced must fit; who announces nothing is measured.
+    fn check_rate(&self, claim: &Claim) -> Result<(), RefusalReason> {
+        let fits = |(limits, covers): Scope<'_>| {
+            let announced = self
+                .entries
+                .values()
+                .filter(|e| covers(&e.claim))
+                .map(|e| e.claim.rate_bps);
+            let sum = announced.fold(claim.rate_bps, u64::saturating_add);
+            limits.rate_bps.is_none_or(|max| sum <= max)
+        };
+        let scopes: [Scope<'_>; 3] = [
+            (&self.limits.server, &|_| true),
+            (&self.limits.address, &|c| c.address == claim.address),
+            (&self.limits.user, &|c| c.user.is_some() && c.user == claim.user),
+        ];
+        let applicable = if claim.user.is_some() { 3 } else { 2 };
+        let all_fit = scopes.into_iter().take(applicable).all(fits);
+        if all_fit { Ok(()) } else { Err(RefusalReason::Rate) }
+    }
+}
+
+impl Entry {
+    /// Average over the looks kept; 0 before there are enough to say.
+    fn rate_bps(&self) -> u64 {
+        let (Some((from_ns, from)), Some((to_ns, to))) = (self.totals.front(), self.totals.back()) else {
+            return 0;
+        };
+        if self.totals.len() <= LOOKS {
+            return 0;
+        }
+        let elapsed_ns = u128::from(to_ns.saturating_sub(*from_ns)).max(1);
+        let bits = u128::from(to.saturating_sub(*from)) * 8;
+        u64::try_from(bits * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)
+    }
+}
+
+fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Result<(), RefusalReason> {
+    if max.is_some_and(|max| running >= max as usize) {
+        return Err(reason);
+    }
+    Ok(())
+}
+
+/// The strictest limit of those that apply.
+fn smallest<T: Ord>(limits: &ServerLimits, claim: &Claim, field: impl Fn(&Limits) -> Option<T>) -> Option<T> {
+    let user = claim.user.as_ref().and_then(|_| field(&limits.user));
+    [field(&limits.server), field(&limits.address), user]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claim(last: u8, user: Option<&str>) -> Claim {
+        Claim {
+            address: Network::of_client([192, 0, 2, last].into()),
+            user: user.map(str::to_owned),
+            streams: 1,
+            duration: Some(Duration::from_secs(10)),
+            bytes: 0,
+            rate_bps: 0,
+        }
+    }
+
+    fn tests(n: u32) -> Limits {
+        Limits {
+            tests: Some(n),
+            ..Limits::default()
+        }
+    }
+
+    #[test]
+    fn tests_are_counted_per_scope() {
+        let mut ledger = Ledger::new(ServerLimits {
+            server: tests(4),
+            address: tests(2),
+            user: tests(1),
+        });
+        assert_eq!(ledger.take(1, claim(1, Some("mario"))), Ok(()));
+        assert_eq!(ledger.take(2, claim(2, Some("mario"))), Err(RefusalReason::UserTests));
+        assert_eq!(ledger.take(2, claim(1, None)), Ok(()));
+        assert_eq!(ledger.take(3, claim(1, None)), Err(RefusalReason::AddressTests));
+        assert_eq!(ledger.take(3, claim(2, None)), Ok(()));
+        assert_eq!(ledger.take(4, claim(3, None)), Ok(()));
+        assert_eq!(ledger.take(5, claim(4, None)), Err(RefusalReason::Busy));
+        ledger.release(1);
+        assert_eq!(ledger.take(5, claim(4, Some("mario"))), Ok(()));
+    }
+
+    #[test]
+    fn the_strictest_size_decides() {
+        let mut ledger = Ledger::new(ServerLimits {
+            server: Limits {
+                streams: Some(8),
+                duration: Some(Duration::from_secs(60)),
+                bytes: Some(1000),
+                ..Limits::default()
+            },
+            address: Limits {
+                streams: Some(4),
+                ..Limits::default()
+            },
+            user: Limits {
+                duration: Some(Duration::from_secs(20)),
+                ..Limits::default()
+            },
+        });
+        let rows: [(Claim, Result<(), RefusalReason>); 7] = [
+            (
+                Claim {
+                    streams: 4,
+                    ..claim(1, None)
+                },
+                Ok(()),
+            ),
+            (
+                Claim {
+                    streams: 5,
+                    ..claim(1, None)
+                },
+                Err(RefusalReason::Streams),
+            ),
+            (
+                Claim {
+                    duration: Some(Duration::from_secs(30)),
+                    ..claim(1, None)
+                },
+                Ok(()),
+            ),
+            (
+                Claim {
+                    duration: Some(Duration::from_secs(30)),
+                    ..claim(1, Some("mario"))
+                },
+                Err(RefusalReason::Duration),
+            ),
+            (
+                Claim {
+                    duration: None,
+                    ..claim(1, None)
+                },
+                Err(RefusalReason::Duration),
+            ),
+            (
+                Claim {
+                    bytes: 1000,
+                    ..claim(1, None)
+                },
+                Ok(()),
+            ),
+            (
+                Claim {
+                    bytes: 1001,
+                    ..claim(1, None)
+                },
+                Err(RefusalReason::Bytes),
+            ),
+        ];
+        for (claim, expected) in rows {
+            assert_eq!(ledger.take(1, claim.clone()), expected, "{claim:?}");
+        }
+    }
+
+    #[test]
+    fn announced_rates_add_up_in_their_scope() {
+        let limit = |rate_bps| Limits {
+            rate_bps: Some(rate_bps),
+            ..Limits::default()
+        };
+        let mut ledger = Ledger::new(ServerLimits {
+            server: limit(100),
+            address: limit(60),
+            user: Limits::default(),
+        });
+        let at = |last, rate_bps| Claim {
+            rate_bps,
+            ..claim(last, None)
+        };
+        assert_eq!(ledger.take(1, at(1, 50)), Ok(()));
+        assert_eq!(ledger.take(2, at(1, 11)), Err(RefusalReason::Rate));
+        assert_eq!(ledger.take(2, at(2, 50)), Ok(()));
+        assert_eq!(ledger.take(3, at(3, 1)), Err(RefusalReason::Rate));
+        assert_eq!(ledger.take(3, at(3, 0)), Ok(()), "who announces nothing is measured");
+    }
+
+    #[test]
+    fn who_came_last_has_to_go_when_all_together_are_too_fast() {
+        let mut ledger = Ledger::new(ServerLimits {
+            server: Limits {
+                rate_bps: Some(8_000),
+                ..Limits::default()
+            },
+            ..ServerLimits::default()
+        });
+        ledger.take(1, claim(1, None)).expect("no announced rate");
+        ledger.take(2, claim(2, None)).expect("no announced rate");
+        // Each moves 600 bytes a second: together 9600 bit/s.
+        let mut over = Vec::new();
+        for look in 0..=LOOKS as u64 {
+            assert_eq!(over, [], "a rate is an average over the whole window");
+            let bytes = look * 300;
+            over = ledger.look(look * LOOK_NS, [(1, bytes), (2, bytes)].into_iter());
+        }
+        assert_eq!(over, [(2, RefusalReason::Rate)]);
+        ledger.release(2);
+        let bytes = (LOOKS as u64 + 1) * 300;
+        let alone = ledger.look((LOOKS as u64 + 1) * LOOK_NS, [(1, bytes)].into_iter());
+        assert_eq!(alone, []);
+    }
+
+    #[test]
+    fn a_test_that_moved_too_much_has_to_go() {
+        let mut ledger = Ledger::new(ServerLimits {
+            server: Limits {
+                bytes: Some(1000),
+                ..Limits::default()
+            },
+            ..ServerLimits::default()
+        });
+        assert!(!ledger.needs_looks());
+        ledger.take(1, claim(1, None)).expect("within the limits");
+        assert!(ledger.needs_looks());
+        assert_eq!(ledger.look(0, [(1, 1000)].into_iter()), []);
+        assert_eq!(
+            ledger.look(LOOK_NS, [(1, 1001)].into_iter()),
+            [(1, RefusalReason::Bytes)]
+        );
+    }
+}

@@ -1,0 +1,142 @@
+//! The sockets a server waits on.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use linerate_iperf3::ErrorCode;
+use linerate_model::Failure;
+use linerate_model::spec::{AddressFamily, LocalOptions};
+use linerate_sys::caps::Capabilities;
+use linerate_sys::socket::{self, Family, Protocol};
+use linerate_sys::{OsError, errno, sockopt};
+
+use crate::data_socket::{SetupError, failed, setup};
+
+/// TCP listener, and an SCTP one while a test needs it.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    tcp: OwnedFd,
+    /// Where the TCP listener is bound, with the true port.
+    address: SocketAddr,
+    sctp: Option<OwnedFd>,
+}
+
+/// As many waiting connections as the kernel allows (`net.core.somaxconn`).
+const BACKLOG: i32 = i32::MAX;
+
+impl Listeners {
+    /// Opens the TCP listener; the warning tells when IPv6 is missing.
+    pub(super) fn open(local: &LocalOptions) -> Result<(Self, Option<String>), Failure> {
+        let mut address = wanted_address(local)?;
+        let (tcp, warning) = match listener(local, address) {
+            Err(error) if error.errno() == Some(errno::EAFNOSUPPORT) && local.bind.family.is_none() => {
+                address = socket::wildcard(Family::V4, local.port);
+                let text = "this system does not seem to support IPv6 - trying IPv4";
+                (
+                    listener(local, address).map_err(failed(ErrorCode::Listen))?,
+                    Some(text.to_owned()),
+                )
+            }
+            result => (result.map_err(failed(ErrorCode::Listen))?, None),
+        };
+        address.set_port(
+            socket::local_addr(tcp.as_fd())
+                .map_err(failed(ErrorCode::Listen))?
+                .port(),
+        );
+        Ok((
+            Self {
+                tcp,
+                address,
+                sctp: None,
+            },
+            warning,
+        ))
+    }
+
+    /// Closes the TCP listener and opens it again.
+    pub(super) fn reopen(&mut self, local: &LocalOptions) -> Result<(), Failure> {
+        // A socket that no longer listens leaves the port to the next one.
+        let _ = socket::shutdown_both(self.tcp.as_fd());
+        self.tcp = Self::open(local)?.0.tcp;
+        Ok(())
+    }
+
+    pub(super) fn tcp(&self) -> BorrowedFd<'_> {
+        self.tcp.as_fd()
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn sctp(&self) -> Option<BorrowedFd<'_>> {
+        self.sctp.as_ref().map(OwnedFd::as_fd)
+    }
+
+    /// The listeners that are open, with their names in the event loop.
+    pub(super) fn all(&self, tokens: [u64; 2]) -> impl Iterator<Item = (BorrowedFd<'_>, u64)> {
+        let listeners = [Some(self.tcp()), self.sctp()];
+        listeners
+            .into_iter()
+            .zip(tokens)
+            .filter_map(|(l, token)| Some((l?, token)))
+    }
+
+    /// Opens the SCTP listener on the same port; true when it is new.
+    pub(super) fn open_sctp(&mut self, local: &LocalOptions) -> Result<bool, SetupError> {
+        if self.sctp.is_some() {
+            return Ok(false);
+        }
+        let fail = setup(ErrorCode::StreamListen);
+        let fd = open_bound(local, self.address, Protocol::Sctp).map_err(&fail)?;
+        socket::listen(fd.as_fd(), BACKLOG).map_err(&fail)?;
+        self.sctp = Some(fd);
+        Ok(true)
+    }
+
+    pub(super) fn close_sctp(&mut self) {
+        self.sctp = None;
+    }
+}
+
+fn listener(local: &LocalOptions, address: SocketAddr) -> Result<OwnedFd, OsError> {
+    // A Multipath TCP listener serves plain TCP clients as well (RFC 8684 section 3.7), so one socket is enough.
+    let fd = match open_bound(local, address, Protocol::Mptcp) {
+        Ok(fd) if Capabilities::probe().mptcp => fd,
+        _ => open_bound(local, address, Protocol::Tcp)?,
+    };
+    socket::listen(fd.as_fd(), BACKLOG)?;
+    Ok(fd)
+}
+
+/// A socket bound to the server's port; also used for UDP.
+pub(super) fn open_bound(local: &LocalOptions, address: SocketAddr, protocol: Protocol) -> Result<OwnedFd, OsError> {
+    let fd = socket::open(&address, protocol)?;
+    if let Some(device) = &local.bind.device {
+        sockopt::bind_device(fd.as_fd(), device)?;
+    }
+    sockopt::set_reuse_addr(fd.as_fd(), true)?;
+    if address.is_ipv6() {
+        sockopt::set_v6_only(fd.as_fd(), local.bind.family == Some(AddressFamily::V6))?;
+    }
+    socket::bind(fd.as_fd(), &address)?;
+    Ok(fd)
+}
+
+/// What the server binds to: the user's address, or the wildcard that covers both families.
+fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, Failure> {
+    let family = local.bind.family.map(|f| match f {
+        AddressFamily::V4 => Family::V4,
+        AddressFamily::V6 => Family::V6,
+    });
+    if let Some(host) = &local.bind.host {
+        let addresses =
+            socket::resolve(host, local.port, family).map_err(|e| ErrorCode::Listen.failure(Some(&e.to_string())))?;
+        return addresses
+            .into_iter()
+            .next()
+            .ok_or_else(|| ErrorCode::Listen.failure(None));
+    }
+    Ok(socket::wildcard(family.unwrap_or(Family::V6), local.port))
+}

@@ -1,0 +1,97 @@
+//! A connection that has not said yet who it is.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::opening::{OPENING_LEN, Opening, recognise};
+use linerate_iperf3::{COOKIE_WIRE_LEN, Cookie};
+use linerate_sys::stream_io;
+
+use super::context::HANDSHAKE_PATIENCE;
+
+/// Collects the 37 bytes that every connection starts with.
+#[derive(Debug)]
+pub(super) struct Pending {
+    fd: OwnedFd,
+    peer: SocketAddr,
+    cookie: [u8; COOKIE_WIRE_LEN],
+    got: usize,
+    /// It may be a client of another dialect; its first bytes tell.
+    may_differ: bool,
+    deadline: Instant,
+}
+
+/// What a read brought.
+#[derive(Debug)]
+pub(super) enum Progress {
+    More,
+    Cookie(Cookie),
+    /// The beginning of a test without a control connection.
+    Uncontrolled([u8; OPENING_LEN]),
+    Gone,
+}
+
+/// Time for the whole cookie; progress does not extend it.
+const PATIENCE: Duration = HANDSHAKE_PATIENCE;
+
+impl Pending {
+    pub(super) fn new(fd: OwnedFd, peer: SocketAddr, may_differ: bool) -> Self {
+        Self {
+            fd,
+            peer,
+            cookie: [0; COOKIE_WIRE_LEN],
+            got: 0,
+            may_differ,
+            deadline: Instant::now() + PATIENCE,
+        }
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
+    /// Reads what is there, and not a byte beyond the cookie: what follows belongs to somebody else.
+    pub(super) fn read(&mut self) -> Progress {
+        // Behind an opening of another dialect data may follow.
+        let end = if self.may_differ { OPENING_LEN } else { COOKIE_WIRE_LEN };
+        match stream_io::recv(self.fd.as_fd(), &mut self.cookie[self.got..end]) {
+            Ok(0) => Progress::Gone,
+            Ok(n) => {
+                self.got += n;
+                if self.may_differ && self.got == OPENING_LEN {
+                    self.may_differ = false;
+                    if let Some(opening) = uncontrolled(&self.cookie) {
+                        return Progress::Uncontrolled(opening);
+                    }
+                    return self.read();
+                }
+                if self.got == COOKIE_WIRE_LEN {
+                    Progress::Cookie(Cookie::parse(&self.cookie))
+                } else {
+                    Progress::More
+                }
+            }
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Progress::More,
+            Err(_) => Progress::Gone,
+        }
+    }
+
+    pub(super) fn into_parts(self) -> (OwnedFd, SocketAddr) {
+        (self.fd, self.peer)
+    }
+}
+
+/// The first bytes, if no cookie begins with them: cookies have neither digits below 2 nor bytes beyond ASCII.
+fn uncontrolled(bytes: &[u8; COOKIE_WIRE_LEN]) -> Option<[u8; OPENING_LEN]> {
+    let opening: [u8; OPENING_LEN] = *bytes.first_chunk()?;
+    match recognise(&opening) {
+        Opening::Header | Opening::BounceBack | Opening::Legacy | Opening::Data => Some(opening),
+        Opening::NeedMore | Opening::Foreign => None,
+    }
+}

@@ -1,0 +1,93 @@
+//! The order of those who wait for their turn, and how long it will take.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// Clients in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    waiting: VecDeque<u64>,
+}
+
+/// Clients that may wait; more would wait longer than any of them has patience.
+const WAITING_MAX: usize = 128;
+
+impl Queue {
+    /// What a client that has not said how long its test takes is counted with: iperf3's default.
+    pub(super) const USUAL_TEST: Duration = Duration::from_secs(10);
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Takes a client in, unless its wait would exceed `patience`. `remaining` is what the running tests still need,
+    /// `None` where nobody knows.
+    pub(super) fn enter(
+        &mut self,
+        id: u64,
+        remaining: impl Iterator<Item = Option<Duration>>,
+        places: usize,
+        patience: Duration,
+    ) -> bool {
+        let wait = expected_wait(remaining, self.waiting.len(), places);
+        let welcome = self.waiting.len() < WAITING_MAX && wait <= patience;
+        if welcome {
+            self.waiting.push_back(id);
+        }
+        welcome
+    }
+
+    pub(super) fn leave(&mut self, id: u64) {
+        self.waiting.retain(|&other| other != id);
+    }
+
+    pub(super) fn next(&mut self) -> Option<u64> {
+        self.waiting.pop_front()
+    }
+}
+
+/// How long a newcomer waits if `ahead` others go first. A test without a known end may end at any moment.
+fn expected_wait(remaining: impl Iterator<Item = Option<Duration>>, ahead: usize, places: usize) -> Duration {
+    let mut ends: Vec<Duration> = remaining.map(Option::unwrap_or_default).collect();
+    ends.resize(ends.len().max(places), Duration::ZERO);
+    for _ in 0..ahead {
+        if let Some(first) = ends.iter_mut().min() {
+            *first += Queue::USUAL_TEST;
+        }
+    }
+    ends.into_iter().min().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(s: u64) -> Option<Duration> {
+        Some(Duration::from_secs(s))
+    }
+
+    #[test]
+    fn the_wait_is_that_of_the_first_free_place_after_those_ahead() {
+        let wait = |remaining: &[Option<Duration>], ahead, places| {
+            expected_wait(remaining.iter().copied(), ahead, places).as_secs()
+        };
+        assert_eq!(wait(&[seconds(7)], 0, 1), 7);
+        assert_eq!(wait(&[seconds(7)], 1, 1), 17);
+        assert_eq!(wait(&[seconds(7), seconds(3)], 0, 2), 3);
+        assert_eq!(wait(&[seconds(7), seconds(3)], 1, 2), 7);
+        assert_eq!(wait(&[seconds(7), seconds(3)], 2, 2), 13);
+        assert_eq!(wait(&[None], 0, 1), 0, "nobody knows, so nobody is sent away");
+        assert_eq!(wait(&[], 0, 1), 0);
+    }
+
+    #[test]
+    fn who_would_wait_too_long_is_not_taken_in() {
+        let mut queue = Queue::default();
+        let patience = Duration::from_secs(25);
+        let mut enter = |id| queue.enter(id, [seconds(10)].into_iter(), 1, patience);
+        assert_eq!([enter(1), enter(2), enter(3)], [true, true, false]);
+        queue.leave(1);
+        assert_eq!(queue.next(), Some(2));
+        assert_eq!(queue.next(), None);
+    }
+}

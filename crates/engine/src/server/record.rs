@@ -1,0 +1,171 @@
+//! What the server tells its log of its sessions.
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use linerate_iperf3::ErrorCode;
+use linerate_model::service::{HandshakeCause, Outcome, TestFacts, TestRecord};
+use linerate_model::{Event, Failure, FailureKind, ServerEvent, StreamRole, Summary};
+
+use super::desk::Stage;
+use super::{LINGER, PROGRESS_DEFAULT, Server, sink_failure};
+
+impl Server<'_> {
+    /// A test began.
+    pub(super) fn note_start(&mut self, id: u64) {
+        let Some(session) = self.sessions.get(&id) else { return };
+        let Some(test) = session.test() else { return };
+        let facts = TestFacts {
+            number: 0,
+            peer: session.peer(),
+            user: test.user.clone(),
+            transport: test.spec.transport,
+            direction: test.spec.direction,
+            streams: test.spec.total_streams(),
+            running_beside: self.desk.beside(id).0,
+        };
+        let facts = self.tally.start(id, Instant::now(), facts);
+        self.out.server_event(&ServerEvent::TestStarted(facts));
+    }
+
+    /// The last action of a session: reports its end and lets it go.
+    pub(super) fn close_session(&mut self, id: u64, outcome: Result<(), Failure>) {
+        let now = Instant::now();
+        let (stage, ran_beside_max) = (self.desk.stage(id), self.desk.beside(id).1);
+        if let Some(mut session) = self.sessions.remove(&id) {
+            let outcome = session.close(outcome);
+            self.ended += 1;
+            self.tally.note(id, session.moved());
+            match self.tally.end(id) {
+                Some(facts) => {
+                    let record = record(
+                        facts,
+                        session.cookie().to_string(),
+                        session.summary(),
+                        &outcome,
+                        ran_beside_max,
+                    );
+                    if self.tally.is_idle() {
+                        self.report_progress();
+                    }
+                    self.out.server_event(&ServerEvent::TestEnded(record));
+                }
+                None => self.note_failed_start(id, session.peer(), stage, &outcome),
+            }
+            let (control, streams) = session.into_sockets();
+            self.linger.add(control, streams, &self.epoll, LINGER);
+        }
+        self.gate.forget(id);
+        self.desk.depart(now, id);
+    }
+
+    fn note_failed_start(&mut self, id: u64, peer: SocketAddr, stage: Option<Stage>, outcome: &Result<(), Failure>) {
+        let event = if let Some(refusal) = self.desk.login_failure(id) {
+            ServerEvent::LoginFailed {
+                peer,
+                cause: refusal.label(),
+                explanation: refusal.to_string(),
+            }
+        } else if let Some(reason) = self.desk.refusal(id) {
+            ServerEvent::Refused { peer, reason }
+        } else {
+            let explanation = match outcome {
+                Ok(()) => "the client gave up".to_owned(),
+                Err(failure) => failure.message.clone(),
+            };
+            ServerEvent::HandshakeFailed {
+                peer,
+                cause: cause(stage, outcome),
+                explanation,
+            }
+        };
+        self.out.server_event(&event);
+    }
+
+    pub(super) fn note_silence(&mut self, peer: SocketAddr) {
+        self.out.server_event(&ServerEvent::HandshakeFailed {
+            peer,
+            cause: HandshakeCause::Cookie,
+            explanation: ErrorCode::RecvCookie.message(Some("Connection timed out")),
+        });
+    }
+
+    /// A connection that never said who it is counts as a failed test, as in the original.
+    pub(super) fn report_silent_client(&mut self) -> Result<(), Failure> {
+        let mut sink = self.out.open_test().map_err(|e| sink_failure(&e))?;
+        sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None)))
+            .map_err(|e| sink_failure(&e))?;
+        self.ended += 1;
+        Ok(())
+    }
+
+    pub(super) fn report_progress_when_due(&mut self, now: Instant) {
+        if self.tally.is_idle() {
+            self.next_progress = None;
+            return;
+        }
+        let interval = self.context.spec.local.interval.unwrap_or(PROGRESS_DEFAULT);
+        match self.next_progress {
+            Some(due) if now >= due => {
+                self.report_progress();
+                // A missed look is not repeated.
+                self.next_progress = Some((due + interval).max(now));
+            }
+            Some(_) => {}
+            None => self.next_progress = Some(now + interval),
+        }
+    }
+
+    fn report_progress(&mut self) {
+        let ids: Vec<u64> = self.tally.ids().collect();
+        for id in ids {
+            if let Some(session) = self.sessions.get_mut(&id) {
+                self.tally.note(id, session.moved());
+            }
+        }
+        self.note_house();
+        let progress = self.tally.progress(Instant::now());
+        self.out.server_event(&ServerEvent::Progress(progress));
+    }
+}
+
+pub(crate) fn record(
+    facts: TestFacts,
+    cookie: String,
+    summary: Option<&Summary>,
+    outcome: &Result<(), Failure>,
+    ran_beside_max: u32,
+) -> TestRecord {
+    let streams = summary.map_or(&[][..], |s| &s.streams);
+    let bytes = |role| {
+        let halves = streams.iter().filter(|s| s.role == role).filter_map(|s| s.local());
+        halves.map(|h| h.bytes).fold(0, u64::saturating_add)
+    };
+    let durations_ns = streams.iter().filter_map(|s| s.local()).map(|h| h.duration_ns);
+    TestRecord {
+        facts,
+        cookie,
+        received_bytes: bytes(StreamRole::Receiver),
+        sent_bytes: bytes(StreamRole::Sender),
+        duration_ns: durations_ns.max().unwrap_or_default(),
+        outcome: match outcome {
+            Ok(()) => Outcome::Complete,
+            Err(failure) => Outcome::Partial {
+                reason: failure.message.clone(),
+            },
+        },
+        ran_beside_max,
+    }
+}
+
+fn cause(stage: Option<Stage>, outcome: &Result<(), Failure>) -> HandshakeCause {
+    let left = match outcome {
+        Ok(()) => true,
+        Err(failure) => matches!(failure.kind, FailureKind::PeerClosed | FailureKind::PeerTerminated),
+    };
+    match stage {
+        _ if left => HandshakeCause::ClientLeft,
+        Some(Stage::Agreed | Stage::Opening) => HandshakeCause::Streams,
+        _ => HandshakeCause::Parameters,
+    }
+}

@@ -1,0 +1,575 @@
+//! One test, seen from the server: its sockets, its data, its report. What is to be done is decided at the desk.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
+use linerate_iperf3::{Cookie, ErrorCode, Results, udp_header};
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::service::RefusalReason;
+use linerate_model::{Direction, Event, EventSink, Failure, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::{clock, errno, error};
+
+use super::READ;
+use super::context::Context;
+use super::control_socket;
+use super::flows::Flows;
+use super::listen::Listeners;
+use super::liveness::{self, Liveness};
+use super::rate_guard::RateGuard;
+use super::tally::Moved;
+use super::udp_door::UdpDoor;
+use crate::control::{ControlChannel, Received};
+use crate::data_socket::{self, SetupError};
+use crate::keepalive;
+use crate::overflow;
+use crate::reporter::Reporter;
+use crate::run::{RunEvent, RunSettings, TestRun};
+
+/// What a session may open and close of the server's.
+pub(super) struct Doors<'s> {
+    pub(super) epoll: &'s Epoll,
+    pub(super) tokens: Tokens,
+    pub(super) listeners: &'s mut Listeners,
+    pub(super) udp: &'s mut Option<UdpDoor>,
+}
+
+/// Names of descriptors in the event loop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tokens {
+    pub(super) control: u64,
+    pub(super) notice: u64,
+    pub(super) flows: u64,
+    pub(super) sctp_listener: u64,
+    pub(super) udp_door: u64,
+}
+
+/// A client's control connection and its test.
+pub(super) struct Session {
+    control: ControlChannel,
+    peer: SocketAddr,
+    cookie: Cookie,
+    reporter: Reporter<'static>,
+    /// What the desk has to be told.
+    said: Vec<ServerInput>,
+    test: Option<AcceptedTest>,
+    run: Option<TestRun>,
+    flows: Flows,
+    rate_guard: Option<RateGuard>,
+    liveness: Option<Liveness>,
+    /// Time without a sign of life that ended the test.
+    silent_for: Option<Duration>,
+    summary: Option<Summary>,
+    moved: Moved,
+    /// Streams of a test that ended early. A client that is still writing would take their end for the reason.
+    leftover: Vec<Arc<OwnedFd>>,
+    unsent_watched: bool,
+    due: Option<Instant>,
+}
+
+/// What arrived on a control connection.
+pub(super) enum Heard<'b> {
+    Bytes(&'b [u8]),
+    Nothing,
+    Eof,
+    Failed(String),
+}
+
+/// Room for one read of the control connection.
+pub(super) const CONTROL_READ_BYTES: usize = 16 * 1024;
+/// Time between two looks for signs of life.
+const LIVENESS_LOOK: Duration = Duration::from_millis(250);
+
+impl Session {
+    pub(super) fn new(
+        fd: OwnedFd,
+        peer: SocketAddr,
+        cookie: Cookie,
+        sink: Box<dyn EventSink>,
+        context: &Context,
+    ) -> Self {
+        let prepared = control_socket::prepare(fd.as_fd(), &context.spec);
+        Self {
+            control: ControlChannel::new(fd),
+            peer,
+            cookie,
+            reporter: Reporter::boxed(sink),
+            said: prepared.err().map(SetupError::into_input).into_iter().collect(),
+            test: None,
+            run: None,
+            flows: Flows::default(),
+            rate_guard: None,
+            liveness: None,
+            silent_for: None,
+            summary: None,
+            moved: Moved::default(),
+            leftover: Vec::new(),
+            unsent_watched: false,
+            due: None,
+        }
+    }
+
+    pub(super) fn control_fd(&self) -> BorrowedFd<'_> {
+        self.control.fd()
+    }
+
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(super) fn cookie(&self) -> Cookie {
+        self.cookie
+    }
+
+    /// What is left of a session that is over: its control connection, and streams that are closed with it.
+    pub(super) fn into_sockets(self) -> (OwnedFd, Vec<Arc<OwnedFd>>) {
+        (self.control.into_fd(), self.leftover)
+    }
+
+    pub(super) fn test(&self) -> Option<&AcceptedTest> {
+        self.test.as_ref()
+    }
+
+    pub(super) fn transport(&self) -> Option<Transport> {
+        self.test.as_ref().map(|t| t.spec.transport)
+    }
+
+    /// What this end counted, once the test is over.
+    pub(super) fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// Payload bytes moved so far, the warm-up included.
+    pub(super) fn moved(&mut self) -> Moved {
+        if let Some(run) = &self.run {
+            self.moved = Moved::of(run);
+        }
+        self.moved
+    }
+
+    /// When [`Session::on_time`] wants to be called.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// What the desk has to be told.
+    pub(super) fn take_said(&mut self) -> Vec<ServerInput> {
+        std::mem::take(&mut self.said)
+    }
+
+    /// The control connection is readable or writable.
+    pub(super) fn hear<'b>(&mut self, buffer: &'b mut [u8]) -> Heard<'b> {
+        if self.control.has_unsent()
+            && let Err(error) = self.control.flush()
+        {
+            return Heard::Failed(error::io_text(&error));
+        }
+        match self.control.receive(buffer) {
+            Received::Bytes(bytes) => Heard::Bytes(bytes),
+            Received::Nothing => Heard::Nothing,
+            Received::Eof => Heard::Eof,
+            Received::Failed(error) => Heard::Failed(error::io_text(&error)),
+        }
+    }
+
+    /// Something this session needs could not be had.
+    pub(super) fn fail(&mut self, error: SetupError) {
+        self.said.push(error.into_input());
+    }
+
+    /// A limit was exceeded while the test ran.
+    pub(super) fn exceed(&mut self, reason: RefusalReason) {
+        self.reporter.emit(&Event::Debug(reason.to_string()));
+        self.fail(code_alone(ErrorCode::TotalRate));
+    }
+
+    /// Takes a connected stream that belongs to this session.
+    pub(super) fn add_stream(&mut self, fd: OwnedFd, context: &Context, doors: &Doors<'_>) {
+        if let Err(error) = self.try_add_stream(fd, context, doors) {
+            self.fail(error);
+        }
+    }
+
+    fn try_add_stream(&mut self, fd: OwnedFd, context: &Context, doors: &Doors<'_>) -> Result<(), SetupError> {
+        let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
+            return Ok(());
+        };
+        let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
+        let (role, flow) = role_of(&test.spec, index);
+        let snd_timeout = context.spec.local.snd_timeout;
+        data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
+        if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
+            control_socket::limit_silence(
+                fd.as_fd(),
+                liveness::patience(&test.spec, context.spec.sharing.liveness),
+            );
+        }
+        if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
+            // The client's choice may be unknown here; its own direction still uses it.
+            self.reporter
+                .emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
+        }
+        let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
+            .map_err(data_socket::setup(ErrorCode::InitStream))?;
+        self.reporter.emit(&Event::StreamOpened(stream.clone()));
+        if test.spec.transport == Transport::Udp {
+            let reply = udp_reply(test);
+            self.flows
+                .add(stream.id, role, &fd, reply, doors.epoll, doors.tokens.flows);
+        }
+        run.add(stream, fd, test.params.peer_is_linerate());
+        self.said.push(ServerInput::StreamOpened);
+        Ok(())
+    }
+
+    /// The answer to a hello of this session's client.
+    pub(super) fn udp_reply(&self) -> &'static [u8] {
+        self.test.as_ref().map_or(&udp_header::REPLY, udp_reply)
+    }
+
+    /// A hello from an address that is one of this session's streams already.
+    pub(super) fn answer_again(&mut self, from: SocketAddr) -> bool {
+        self.flows.answer_again(from)
+    }
+
+    /// Something arrived on a UDP stream whose data has not begun.
+    pub(super) fn on_flows(&mut self) {
+        if self.run.as_ref().is_some_and(|r| !r.has_started()) {
+            self.flows.on_readable();
+        }
+    }
+
+    /// Does what is due: reports intervals, notices ends, limits and silence.
+    pub(super) fn on_time(&mut self) {
+        self.on_run();
+        self.guard_rate();
+        self.look_for_life();
+        self.repeat_answers();
+        if let Some(error) = self.reporter.take_failure() {
+            self.said.push(ServerInput::Failed {
+                code: ErrorCode::LogFile,
+                errno: 0,
+                cause: Some(error.to_string()),
+            });
+        }
+        self.due = self.next_deadline();
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        let now_ns = clock::monotonic_ns();
+        let run = self.run.as_ref().and_then(TestRun::next_deadline_ns);
+        let guard = self.rate_guard.as_ref().map(RateGuard::next_ns);
+        let nearest = run.into_iter().chain(guard).min();
+        let nearest = nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
+        let life = self.liveness.map(|_| Instant::now() + LIVENESS_LOOK);
+        [nearest, life, self.flows.next_deadline()].into_iter().flatten().min()
+    }
+
+    /// Carries out what the desk decided.
+    pub(super) fn act(&mut self, action: ServerAction, context: &Context, first_position: u32, doors: &mut Doors<'_>) {
+        match action {
+            ServerAction::Send(bytes) => self.send(&bytes, doors),
+            ServerAction::Accepted(test) => {
+                self.reporter.number_streams_from(first_position);
+                let input = match self.prepare(*test, context, doors) {
+                    Ok(()) => ServerInput::Prepared,
+                    Err(error) => error.into_input(),
+                };
+                self.said.push(input);
+            }
+            ServerAction::StartClock => self.start_clock(context),
+            ServerAction::StartData => {
+                self.flows.start_data(doors.epoll);
+                if let Some(run) = &mut self.run {
+                    run.describe_paths(&mut self.reporter);
+                    if let Err(error) = run.start_data() {
+                        self.fail(error);
+                    }
+                }
+            }
+            ServerAction::StopData => {
+                self.liveness = None;
+                if let Some(run) = &mut self.run {
+                    run.request_stop(clock::monotonic_ns());
+                }
+                // A run without workers has stopped already.
+                self.on_run();
+            }
+            // The server's report is complete before the client's results arrive, as in the original.
+            ServerAction::ExpectStreams(_) | ServerAction::PeerResults(_) | ServerAction::Close(_) => {}
+        }
+        self.due = self.next_deadline();
+    }
+
+    /// Opens what the test needs before the client is told to connect.
+    fn prepare(&mut self, test: AcceptedTest, context: &Context, doors: &mut Doors<'_>) -> Result<(), SetupError> {
+        let fail = data_socket::setup(ErrorCode::InitTest);
+        let local = &context.spec.local;
+        if context.spec.local.control_keepalive.is_some() {
+            keepalive::report(self.control.fd(), &mut self.reporter);
+        }
+        self.reporter
+            .emit(&Event::TestAccepted(Box::new(self.header(&test, context))));
+        match test.spec.transport {
+            Transport::Udp if doors.udp.is_none() => {
+                let (address, token) = (doors.listeners.address(), doors.tokens.udp_door);
+                *doors.udp = Some(UdpDoor::open(local, address, doors.epoll, token)?);
+            }
+            Transport::Sctp => {
+                if doors.listeners.open_sctp(local)?
+                    && let Some(listener) = doors.listeners.sctp()
+                {
+                    let token = doors.tokens.sctp_listener;
+                    doors.epoll.add(listener, token, READ).map_err(&fail)?;
+                }
+            }
+            Transport::Udp | Transport::Tcp => {}
+        }
+        let settings = RunSettings {
+            spec: test.spec.clone(),
+            local: local.clone(),
+            decides_end: false,
+            cpu: checked_cpu(test.params.server_affinity)?,
+            independent: false,
+        };
+        let run = TestRun::new(settings).map_err(&fail)?;
+        doors
+            .epoll
+            .add(run.notice_fd(), doors.tokens.notice, READ)
+            .map_err(&fail)?;
+        self.run = Some(run);
+        self.test = Some(test);
+        Ok(())
+    }
+
+    fn header(&self, test: &AcceptedTest, context: &Context) -> TestHeader {
+        TestHeader {
+            endpoint: Endpoint::Server,
+            peer_host: self.peer.ip().to_string(),
+            peer_port: self.peer.port(),
+            cookie: self.cookie.to_string(),
+            started_at_unix_ms: clock::unix_ms(),
+            control_mss_bytes: None,
+            spec: test.spec.clone(),
+            interval: context.spec.local.interval,
+            file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
+        }
+    }
+
+    fn start_clock(&mut self, context: &Context) {
+        let now_ns = clock::monotonic_ns();
+        if let (Some(run), Some(test)) = (&mut self.run, &self.test) {
+            run.start_clock(now_ns);
+            let patience = liveness::patience(&test.spec, context.spec.sharing.liveness);
+            self.liveness = run.progress_bytes().map(|_| Liveness::new(patience, now_ns));
+        }
+        let limit = context.spec.bitrate_limit.as_ref();
+        self.rate_guard = limit.map(|l| RateGuard::new(l, context.spec.local.interval, now_ns));
+        self.reporter.emit(&Event::TestStarted);
+    }
+
+    fn on_run(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        for event in run.poll(clock::monotonic_ns(), &mut self.reporter) {
+            match event {
+                RunEvent::Stopped => self.hand_in_results(),
+                // The client decides the end.
+                RunEvent::EndReached | RunEvent::StreamEnded { .. } => {}
+                RunEvent::Silent => self.fail(code_alone(ErrorCode::NoMsg)),
+                RunEvent::StreamFailed { role, error } => {
+                    let code = match role {
+                        StreamRole::Sender => ErrorCode::StreamWrite,
+                        StreamRole::Receiver => ErrorCode::StreamRead,
+                    };
+                    let cause = linerate_sys::OsError::new("stream", "", error);
+                    self.fail(SetupError {
+                        code,
+                        cause: Some(cause),
+                    });
+                }
+            }
+        }
+    }
+
+    fn hand_in_results(&mut self) {
+        // The streams are closed before the client is asked for its results. A stock client that is still reading a
+        // block blocks until then.
+        drop(self.stop_and_summarise());
+        let (Some(test), Some(summary)) = (&self.test, &self.summary) else {
+            return;
+        };
+        let mut results = Results::from_summary(summary, &test.spec, Endpoint::Server);
+        if test.spec.want_server_output {
+            results.server_output = self.reporter.server_output();
+        }
+        if test.spec.want_peer_facts {
+            results.facts = self.reporter.facts_for_peer();
+        }
+        self.said.push(ServerInput::Results(Box::new(results)));
+    }
+
+    /// Ends a test before its time.
+    pub(super) fn stop_early(&mut self) {
+        let sockets = self.stop_and_summarise();
+        self.leftover.extend(sockets);
+    }
+
+    /// Ends the data, takes the totals and reports them, once; returns the streams.
+    fn stop_and_summarise(&mut self) -> Vec<Arc<OwnedFd>> {
+        let Some(mut run) = self.run.take_if(|r| r.has_started()) else {
+            return Vec::new();
+        };
+        run.stop_now(&mut self.reporter);
+        let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
+        self.moved = Moved::of(&run);
+        if let Some(text) = overflow::warning("this host", summary.overflows_local) {
+            self.reporter.emit(&Event::Warning(text));
+        }
+        self.reporter.emit(&Event::Summary(Box::new(summary.clone())));
+        self.summary = Some(summary);
+        (self.rate_guard, self.liveness) = (None, None);
+        self.flows = Flows::default();
+        run.into_sockets()
+    }
+
+    fn guard_rate(&mut self) {
+        let (Some(guard), Some(run)) = (&mut self.rate_guard, &self.run) else {
+            return;
+        };
+        let Some(average_bps) = guard.exceeded_bps(clock::monotonic_ns(), run.total_bytes()) else {
+            return;
+        };
+        self.rate_guard = None;
+        self.reporter.emit(&Event::Debug(format!(
+            "average rate of {average_bps} bit/s is above the limit"
+        )));
+        self.fail(code_alone(ErrorCode::TotalRate));
+    }
+
+    fn look_for_life(&mut self) {
+        let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
+            return;
+        };
+        let now_ns = clock::monotonic_ns();
+        if liveness.is_over(now_ns, run.progress_bytes().unwrap_or_default()) {
+            self.silent_for = Some(liveness.patience());
+            self.liveness = None;
+            self.fail(code_alone(ErrorCode::NoMsg));
+        }
+    }
+
+    fn repeat_answers(&mut self) {
+        let Some(run) = &self.run else { return };
+        let now = Instant::now();
+        if self.flows.next_deadline().is_none_or(|t| now < t) {
+            return;
+        }
+        let silent: Option<Vec<StreamId>> = run.has_started().then(|| run.untouched().map(|s| s.id).collect());
+        self.flows.repeat(now, silent.as_deref());
+    }
+
+    /// Reports the end. What was measured until then is reported in any case.
+    pub(super) fn close(&mut self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        self.stop_early();
+        self.run = None;
+        let outcome = outcome.map_err(|failure| self.explain(failure));
+        self.reporter.emit(&match &outcome {
+            Ok(()) => Event::Finished,
+            Err(failure) => Event::Failed(failure.clone()),
+        });
+        let _ = self.control.flush();
+        outcome
+    }
+
+    fn explain(&self, failure: Failure) -> Failure {
+        let Some(patience) = self.silent_for else {
+            return failure;
+        };
+        let message = format!(
+            "{}: no sign of life from the client for {} s, the result is partial",
+            failure.message,
+            patience.as_secs()
+        );
+        Failure { message, ..failure }
+    }
+
+    fn send(&mut self, bytes: &[u8], doors: &Doors<'_>) {
+        if let Err(error) = self.control.send(bytes) {
+            let cause = Some(error::io_text(&error));
+            self.said.push(ServerInput::Failed {
+                code: ErrorCode::SendMessage,
+                errno: 0,
+                cause,
+            });
+        }
+        self.follow_unsent(doors);
+    }
+
+    /// Asks for writability only while something is unsent.
+    pub(super) fn follow_unsent(&mut self, doors: &Doors<'_>) {
+        let wanted = self.control.has_unsent();
+        if wanted != self.unsent_watched {
+            let interest = Interest { write: wanted, ..READ };
+            let fd = self.control.fd();
+            if doors.epoll.modify(fd, doors.tokens.control, interest).is_ok() {
+                self.unsent_watched = wanted;
+            }
+        }
+    }
+}
+
+impl SetupError {
+    fn into_input(self) -> ServerInput {
+        let errno = self.errno();
+        let cause = self.cause.as_ref().map(linerate_sys::OsError::text);
+        ServerInput::Failed {
+            code: self.code,
+            errno,
+            cause,
+        }
+    }
+}
+
+fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
+    if test.params.peer_is_linerate() {
+        &udp_header::REPLY_COALESCING
+    } else {
+        &udp_header::REPLY
+    }
+}
+
+fn code_alone(code: ErrorCode) -> SetupError {
+    SetupError { code, cause: None }
+}
+
+/// The client may ask for a processor this host does not have.
+fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, SetupError> {
+    match cpu {
+        Some(n) if !linerate_sys::cpu::allows(n as usize) => {
+            let source = std::io::Error::from_raw_os_error(errno::EINVAL);
+            let cause = linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
+            Err(SetupError {
+                code: ErrorCode::Affinity,
+                cause: Some(cause),
+            })
+        }
+        known => Ok(known),
+    }
+}
+
+/// The first half of a bidirectional test's connections carries the client's data, the second half the server's.
+fn role_of(spec: &TestSpec, index: u32) -> (StreamRole, Flow) {
+    let forward = match spec.direction {
+        Direction::Forward => true,
+        Direction::Reverse => false,
+        Direction::Bidirectional => index < spec.streams,
+    };
+    if forward {
+        (StreamRole::Receiver, Flow::Forward)
+    } else {
+        (StreamRole::Sender, Flow::Reverse)
+    }
+}

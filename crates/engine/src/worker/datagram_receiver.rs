@@ -1,0 +1,152 @@
+//! Receiving UDP datagrams and reading their numbers.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_model::StreamRole;
+use linerate_model::spec::SequenceCheck;
+use linerate_sys::clock;
+use linerate_sys::udp::Message;
+
+use super::{Arrival, Arrivals, Ended, Pump, Pumped, RECEIVE_SLOTS, Scratch};
+use crate::counters::StreamCounters;
+use crate::target::Target;
+
+/// Receives until told otherwise and checks the number of every datagram.
+pub(crate) struct DatagramReceiver {
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    arrivals: Box<dyn Arrivals>,
+    /// The sender said that it has finished.
+    is_over: bool,
+    jitter_resets_seen: u64,
+    target: Option<Arc<Target>>,
+}
+
+/// Receive calls per pump, so that a flood on one stream leaves its neighbours their turn.
+const CALLS_PER_PUMP: u32 = 8;
+
+impl DatagramReceiver {
+    pub(crate) fn new(
+        fd: Arc<OwnedFd>,
+        counters: Arc<StreamCounters>,
+        arrivals: Box<dyn Arrivals>,
+        target: Option<Arc<Target>>,
+    ) -> Self {
+        Self {
+            fd,
+            counters,
+            arrivals,
+            is_over: false,
+            jitter_resets_seen: 0,
+            target,
+        }
+    }
+
+    /// These have arrived before there was a worker.
+    pub(crate) fn after(mut self, early: &[(Vec<u8>, u64)]) -> Self {
+        let (mut bytes, mut datagrams) = (0, 0);
+        for (datagram, arrival_ns) in early {
+            let (b, d) = self.take(datagram, datagram.len(), *arrival_ns);
+            bytes += b;
+            datagrams += d;
+        }
+        self.account(bytes, datagrams);
+        self
+    }
+
+    /// One buffer from the kernel: a datagram, or several of the same length in a row.
+    fn take(&mut self, data: &[u8], segment_len: usize, arrival_ns: u64) -> (u64, u64) {
+        let (mut bytes, mut datagrams) = (0, 0);
+        for datagram in data.chunks(segment_len.max(1)) {
+            match self.arrivals.take(datagram, arrival_ns) {
+                Arrival::Data => {}
+                Arrival::Foreign => continue,
+                Arrival::Last => self.is_over = true,
+            }
+            bytes += datagram.len() as u64;
+            datagrams += 1;
+        }
+        (bytes, datagrams)
+    }
+
+    /// The first head of a buffer stands for all its datagrams.
+    fn take_first(&mut self, message: &Message<'_>, arrival_ns: u64) -> (u64, u64) {
+        let datagrams = message.datagrams() as u64;
+        match self.arrivals.take_burst(message.data, datagrams, arrival_ns) {
+            Arrival::Data => {}
+            Arrival::Foreign => return (0, 0),
+            Arrival::Last => self.is_over = true,
+        }
+        (message.full_len as u64, datagrams)
+    }
+
+    fn account(&mut self, bytes: u64, datagrams: u64) {
+        self.counters.add(bytes, datagrams);
+        self.arrivals.publish(&self.counters);
+        if let Some(target) = &self.target {
+            target.add(bytes);
+        }
+    }
+
+    fn follow_jitter_resets(&mut self) {
+        let resets = self.counters.jitter_resets();
+        if resets != self.jitter_resets_seen {
+            self.jitter_resets_seen = resets;
+            self.arrivals.reset_jitter();
+        }
+    }
+}
+
+impl Pump for DatagramReceiver {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn role(&self) -> StreamRole {
+        StreamRole::Receiver
+    }
+
+    fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
+        let fd = Arc::clone(&self.fd);
+        self.follow_jitter_resets();
+        if self.is_over {
+            return Pumped::Ended(Ended::Eof);
+        }
+        for _ in 0..CALLS_PER_PUMP {
+            let check = self.arrivals.check();
+            let batch = match check {
+                SequenceCheck::EveryDatagram => scratch.datagrams(),
+                SequenceCheck::FirstOfBurst => scratch.headers(),
+            };
+            let messages = match batch.recv(fd.as_fd()) {
+                Ok(n) => n,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                // A datagram of ours bounced; what the peer sends is not affected.
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
+                Err(e) => return Pumped::Ended(Ended::Failed(e)),
+            };
+            let arrival_ns = clock::monotonic_ns();
+            let (mut bytes, mut datagrams) = (0, 0);
+            for i in 0..messages {
+                let message = batch.message(i);
+                let (b, d) = match check {
+                    SequenceCheck::EveryDatagram => self.take(message.data, message.segment_len, arrival_ns),
+                    SequenceCheck::FirstOfBurst => self.take_first(&message, arrival_ns),
+                };
+                bytes += b;
+                datagrams += d;
+            }
+            self.account(bytes, datagrams);
+            if self.is_over {
+                return Pumped::Ended(Ended::Eof);
+            }
+            if messages < RECEIVE_SLOTS {
+                return Pumped::Blocked;
+            }
+        }
+        Pumped::Again
+    }
+}
