@@ -1,0 +1,346 @@
+//! What is said before anything happens: who listens or connects, and with which settings.
+
+use std::net::IpAddr;
+
+use linerate_model::details::{ListenerFacts, SocketFacts};
+use linerate_model::spec::{TestSpec, Transport};
+use linerate_model::workload::{BounceBack, Isochronous, Shape};
+
+use super::amount::{bits, bytes};
+use super::options::Options;
+
+/// The line above and below a banner.
+pub(super) const RULE: &str = "------------------------------------------------------------\n";
+
+/// The banner of a listening socket.
+pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec) -> String {
+    let mut lines = Lines::default();
+    let transport = transport(test.transport);
+    let family = if options.is_new() && facts.is_v6 { " (v6)" } else { "" };
+    let process_id = options.process_id;
+    lines.add(match facts.last_port {
+        Some(last) => format!(
+            "Server listening on {transport} ports {}-{last} with pid {process_id}",
+            facts.port
+        ),
+        None if options.enhanced => format!(
+            "Server listening on {transport}{family} port {} with pid {process_id}",
+            facts.port
+        ),
+        None => format!("Server listening on {transport}{family} port {}", facts.port),
+    });
+    if let Some(group) = facts.group.filter(|_| !options.excluded.multicast) {
+        lines.extend(joined(group));
+    }
+    lines.extend(serving(options));
+    if options.enhanced {
+        lines.extend(read_buffer(options, test));
+    }
+    lines.extend(mss(options, &facts.socket, test));
+    lines.extend(server_congestion(options, &facts.socket, test));
+    lines.extend(tos_of_server(options, test));
+    if let Some(histogram) = test.workload.histogram {
+        lines.add(format!(
+            "Enabled receive histograms bin-width={:.3} ms, bins={} (clients should use --trip-times)",
+            f64::from(histogram.bin_width_us) / 1000.0,
+            histogram.bins
+        ));
+    }
+    lines.extend(window(options, test, facts.socket.effective.receive_buffer_bytes));
+    lines.extend(permit_key(options, test));
+    lines.framed()
+}
+
+/// The banner of a client, or of a server that connects back.
+pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, socket: &SocketFacts) -> String {
+    let mut lines = Lines::default();
+    let host = if options.hide_addresses { "(**hidden**)" } else { host };
+    let flows = match (options.enhanced, options.is_new()) {
+        (false, _) => String::new(),
+        (true, false) => format!(" with pid {} ({} flows)", options.process_id, test.streams),
+        (true, true) => format!(" with pid {} ({}/0 flows/load)", options.process_id, test.streams),
+    };
+    lines.add(format!(
+        "Client connecting to {host}, {} port {port}{flows}",
+        transport(test.transport)
+    ));
+    let shape = &test.workload.shape;
+    if let Shape::ConnectOnly { .. } = shape {
+        lines.add("TCP three-way-handshake (3WHS) only");
+        return lines.framed();
+    }
+    if let Shape::BounceBack(bounce) = shape {
+        lines.extend(bounce_back(options, bounce));
+    } else {
+        lines.extend(write_buffer(options, test));
+    }
+    lines.extend(shaping(options, test));
+    lines.extend(mss(options, socket, test));
+    lines.extend(client_congestion(options, socket, test));
+    lines.extend(tos_of_client(options, test));
+    lines.extend(datagrams(test));
+    lines.extend(window(options, test, socket.effective.send_buffer_bytes));
+    lines.extend(client_histogram(options, test));
+    lines.framed()
+}
+
+/// Lines in the making.
+#[derive(Default)]
+struct Lines(String);
+
+impl Lines {
+    fn add(&mut self, line: impl AsRef<str>) {
+        self.0.push_str(line.as_ref());
+        self.0.push('\n');
+    }
+
+    fn extend(&mut self, lines: impl IntoIterator<Item = String>) {
+        lines.into_iter().for_each(|line| self.add(line));
+    }
+
+    fn framed(self) -> String {
+        format!("{RULE}{}{RULE}", self.0)
+    }
+}
+
+fn transport(transport: Transport) -> &'static str {
+    if transport == Transport::Udp { "UDP" } else { "TCP" }
+}
+
+fn joined(group: IpAddr) -> [String; 2] {
+    [
+        format!("Joining multicast group  {group}"),
+        "Server set to single client traffic mode (per multicast receive)".to_owned(),
+    ]
+}
+
+fn serving(options: &Options) -> Option<String> {
+    let serving = options.serving.as_ref()?;
+    let is_told = serving.one_at_a_time && serving.test.transport == Transport::Tcp;
+    is_told.then(|| "Server set to single client traffic mode (serialize traffic tests)".to_owned())
+}
+
+fn read_buffer(options: &Options, test: &TestSpec) -> Option<String> {
+    let len = f64::from(test.block_len_bytes);
+    Some(match (test.transport, options.is_new()) {
+        (Transport::Udp, true) => format!("Read buffer size: {len:.0} Byte "),
+        _ => format!(
+            "Read buffer size: {} (Dist bin width={})",
+            bytes(len),
+            bytes((len / 8.0).floor())
+        ),
+    })
+}
+
+fn mss(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<String> {
+    if let Some(wanted) = test.socket.mss_bytes {
+        return Some(format!("MSS req size {wanted} bytes (per TCP_MAXSEG)"));
+    }
+    let is_tcp = test.transport == Transport::Tcp;
+    let mss = socket.mss_bytes.filter(|_| options.print_mss && is_tcp)?;
+    Some(format!("MSS size {mss} bytes"))
+}
+
+fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<String> {
+    if test.transport == Transport::Udp {
+        return None;
+    }
+    if let Some(name) = &test.socket.congestion {
+        return Some(format!("TCP congestion control set to {name}"));
+    }
+    let name = socket
+        .effective
+        .congestion
+        .as_ref()
+        .filter(|_| options.is_new() && options.enhanced)?;
+    Some(format!("TCP congestion control default {name}"))
+}
+
+fn client_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<String> {
+    if test.transport == Transport::Udp {
+        return None;
+    }
+    let used = socket
+        .effective
+        .congestion
+        .as_ref()
+        .filter(|_| options.is_new() && options.enhanced);
+    match (&test.socket.congestion, used) {
+        (Some(wanted), Some(used)) => Some(format!("TCP congestion control set to {wanted} using {used}")),
+        (Some(wanted), None) => Some(format!("TCP congestion control set to {wanted}")),
+        (None, Some(used)) => Some(format!("TCP congestion control using {used}")),
+        (None, None) => None,
+    }
+}
+
+fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
+    let mut lines = Vec::new();
+    if test.socket.tos != 0 {
+        lines.push(format!("TOS will be set to 0x{:x}", test.socket.tos));
+    }
+    if let Some(tos) = options.serving.as_ref().and_then(|serving| serving.reply_tos) {
+        lines.push(format!("Reflected TOS will be set to 0x{tos:x}"));
+    }
+    lines
+}
+
+fn tos_of_client(options: &Options, test: &TestSpec) -> Option<String> {
+    let tos = test.socket.tos;
+    let nagle = if test.socket.no_delay {
+        " and nodelay (Nagle off)"
+    } else {
+        " (Nagle on)"
+    };
+    let is_told = options.enhanced;
+    is_told.then(|| {
+        if options.is_new() {
+            format!("TOS defaults to 0x{tos:x} (dscp={},ecn={}){nagle}", tos >> 2, tos & 3)
+        } else {
+            format!("TOS set to 0x{tos:x}{nagle}")
+        }
+    })
+}
+
+fn write_buffer(options: &Options, test: &TestSpec) -> Option<String> {
+    let is_told = options.enhanced || matches!(test.workload.shape, Shape::NearCongestion { .. });
+    if test.transport == Transport::Udp || !is_told {
+        return None;
+    }
+    let len = test.block_len_bytes;
+    let timed = match (test.workload.write_times, options.is_new()) {
+        (false, _) => "",
+        (true, false) => " (writetimer-enabled)",
+        (true, true) => " (write timer enabled)",
+    };
+    let burst = match &test.workload.shape {
+        Shape::Bursts { size_bytes, .. } if options.is_new() => format!("  Burst size: {size_bytes} Byte"),
+        _ => String::new(),
+    };
+    Some(format!("Write buffer size: {len} Byte{timed}{burst}"))
+}
+
+fn bounce_back(options: &Options, bounce: &BounceBack) -> Vec<String> {
+    let request = bytes(f64::from(bounce.request_bytes));
+    let reply = bytes(f64::from(bounce.reply_bytes.unwrap_or(bounce.request_bytes)));
+    let quick_ack = if bounce.quick_ack { " & tcp_quickack" } else { "" };
+    let hold = format!("(server hold req={} usecs{quick_ack})", bounce.hold.as_micros());
+    let period_s = bounce.period.as_secs_f64();
+    let has_bursts = !bounce.period.is_zero();
+    let mut lines = Vec::new();
+    if options.is_new() {
+        lines.push(format!("Bounceback test (req/reply size ={request}/{reply}) {hold}"));
+        if has_bursts {
+            lines.push(format!(
+                "Bursting request {} times every {period_s:.2} second(s)",
+                bounce.burst
+            ));
+        }
+    } else {
+        lines.push(format!("Write buffer size: {request}"));
+        if has_bursts {
+            lines.push(format!(
+                "Bursting: {request} writes {} times every {period_s:.2} second(s)",
+                bounce.burst
+            ));
+        }
+        lines.push(format!("Bounce-back test (size={request}) {hold}"));
+    }
+    lines
+}
+
+/// Lines about when and how much is written.
+fn shaping(options: &Options, test: &TestSpec) -> Vec<String> {
+    let mut lines = Vec::new();
+    match &test.workload.shape {
+        Shape::Isochronous(frames) => lines.push(isochronous(frames)),
+        Shape::Bursts { size_bytes, period } => {
+            let decimals = if options.is_new() { 3 } else { 2 };
+            let size = bytes(f64::from(*size_bytes));
+            lines.push(format!(
+                "Bursting: {size} every {:.decimals$} second(s)",
+                period.as_secs_f64()
+            ));
+        }
+        Shape::NearCongestion { weight } => lines.push(format!(
+            "TCP near-congestion delay weight set to {weight:.4} (use --near-congestion=<value> to change)"
+        )),
+        Shape::Continuous | Shape::BounceBack(_) | Shape::ConnectOnly { .. } => {}
+    }
+    if let Some(rate) = test.pacing.fq_rate_bps {
+        lines.push(format!("fair-queue socket pacing set to {}/s", bits(rate as f64)));
+    }
+    lines
+}
+
+fn isochronous(frames: &Isochronous) -> String {
+    format!(
+        "Isochronous: {:.2} frames/sec mean={}/s, stddev={}/s, Period/IPG={:.2}/{:.3} ms",
+        frames.frames_per_s,
+        bits(frames.mean_bps).trim_start(),
+        bits(frames.deviation_bps).trim_start(),
+        1000.0 / frames.frames_per_s,
+        frames.gap.as_secs_f64() * 1000.0
+    )
+}
+
+fn datagrams(test: &TestSpec) -> Option<String> {
+    if test.transport != Transport::Udp || matches!(test.workload.shape, Shape::Isochronous(_)) {
+        return None;
+    }
+    let len = test.block_len_bytes;
+    let gap_us = match (test.workload.datagrams_per_s, test.pacing.rate_bps) {
+        (Some(rate), _) => 1e6 / rate as f64,
+        (None, Some(rate)) => f64::from(len) * 8e6 / rate as f64,
+        (None, None) => 0.0,
+    };
+    Some(format!(
+        "Sending {len} byte datagrams, IPG target: {gap_us:.2} us (kalman adjust)"
+    ))
+}
+
+fn window(options: &Options, test: &TestSpec, granted_bytes: Option<u32>) -> Option<String> {
+    let granted_bytes = u64::from(granted_bytes?);
+    let name = if test.transport == Transport::Udp {
+        "UDP buffer size"
+    } else {
+        "TCP window size"
+    };
+    let granted = options.units.window(granted_bytes);
+    let remark = match test.socket.window_bytes.map(u64::from) {
+        None => " (default)".to_owned(),
+        Some(wanted) if wanted == granted_bytes => String::new(),
+        Some(wanted) => format!(" (WARNING: requested {})", options.units.window(wanted)),
+    };
+    Some(format!("{name}: {granted}{remark}"))
+}
+
+fn client_histogram(options: &Options, test: &TestSpec) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(limit) = test.workload.unsent_limit_bytes {
+        lines.push(format!("Event based writes (pending queue watermark at {limit} bytes)"));
+    } else if options.is_new() && options.enhanced && test.workload.trip_times && test.transport == Transport::Tcp {
+        lines.push("Warn: Send side bloat possible per --tcp-write-prefetch not being set".to_owned());
+    }
+    if let Some(histogram) = test.workload.histogram {
+        lines.push(format!(
+            "Enabled write histograms bin-width={:.3} ms, bins={}",
+            f64::from(histogram.bin_width_us) / 1000.0,
+            histogram.bins
+        ));
+    }
+    lines
+}
+
+fn permit_key(options: &Options, test: &TestSpec) -> Option<String> {
+    let key = test.workload.permit_key.as_ref()?;
+    let lifetime = options
+        .serving
+        .as_ref()
+        .and_then(|serving| serving.permit_key_lifetime)
+        .unwrap_or_default();
+    Some(format!(
+        "Permit key is '{}' (timeout in {:.1} seconds)",
+        key,
+        lifetime.as_secs_f64()
+    ))
+}

@@ -1,0 +1,42 @@
+//! The output of iperf 2, in the layout of 2.1.8 or of 2.2.1.
+//!
+//! One set of [`Options`], two styles: text in four families of columns (few or many, client or server, TCP or UDP,
+//! sender or receiver), and comma-separated values.
+
+mod amount;
+mod banner;
+mod clock;
+mod connection;
+mod csv;
+mod histogram;
+mod options;
+mod row;
+mod server;
+mod stream_columns;
+mod sum;
+mod text;
+
+use std::sync::Arc;
+
+use linerate_model::{EventSink, ServerReporter};
+
+use crate::Output;
+
+pub use amount::Units;
+pub use options::{Excluded, Layout, Options, Style};
+
+/// A writer for the one test of a client.
+#[must_use]
+pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
+    let options = Arc::new(options);
+    match options.style {
+        Style::Text => Box::new(text::TextWriter::new(options, output, text::Headers::default())),
+        Style::Csv => Box::new(csv::CsvWriter::new(options, output, csv::Header::default())),
+    }
+}
+
+/// A reporter for a server and all its tests.
+#[must_use]
+pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
+    Box::new(server::Reporter::new(Arc::new(options), output))
+}

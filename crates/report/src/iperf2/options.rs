@@ -1,0 +1,99 @@
+//! What the user chose about the output.
+
+use linerate_model::event::Endpoint;
+use linerate_model::workload::Serving;
+
+use super::amount::Units;
+
+/// Release whose lines are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Layout {
+    /// 2.1.8 as distributions build it: times with four decimals.
+    #[default]
+    V2_1,
+    /// 2.2.1 as it is built by default: times with two decimals.
+    V2_2,
+}
+
+/// Form of the report.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Lines for people.
+    #[default]
+    Text,
+    /// Comma-separated values (`-y C`).
+    Csv,
+}
+
+/// Parts of a report that are left out (`-x`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Excluded {
+    /// Connect lines.
+    pub connection: bool,
+    /// Interval and final lines.
+    pub data: bool,
+    /// Multicast settings.
+    pub multicast: bool,
+    /// The banner.
+    pub settings: bool,
+    /// The server's report.
+    pub server: bool,
+}
+
+/// Everything about the output that is not in the events.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Release whose lines are written.
+    pub layout: Layout,
+    /// Form of the report.
+    pub style: Style,
+    /// Which end reports.
+    pub endpoint: Endpoint,
+    /// Unit of amounts and rates (`-f`).
+    pub units: Units,
+    /// More columns (`-e`).
+    pub enhanced: bool,
+    /// Sums and nothing else (`--sum-only`).
+    pub sum_only: bool,
+    /// Addresses are not shown (`--hide-ips`).
+    pub hide_addresses: bool,
+    /// The segment size is shown (`-m`).
+    pub print_mss: bool,
+    /// Dates are shown in UTC (`--utc`) and not in local time.
+    pub utc: bool,
+    /// Parts that are left out.
+    pub excluded: Excluded,
+    /// Process id, shown with more columns.
+    pub process_id: u32,
+    /// What a server applies to every test.
+    pub serving: Option<Box<Serving>>,
+}
+
+impl Options {
+    /// Text with the original's defaults.
+    #[must_use]
+    pub fn new(endpoint: Endpoint) -> Self {
+        Self {
+            layout: Layout::default(),
+            style: Style::default(),
+            endpoint,
+            units: Units::default(),
+            enhanced: false,
+            sum_only: false,
+            hide_addresses: false,
+            print_mss: false,
+            utc: false,
+            excluded: Excluded::default(),
+            process_id: 0,
+            serving: None,
+        }
+    }
+
+    pub(super) fn is_new(&self) -> bool {
+        self.layout == Layout::V2_2
+    }
+
+    pub(super) fn is_client(&self) -> bool {
+        self.endpoint == Endpoint::Client
+    }
+}

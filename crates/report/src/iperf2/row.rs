@@ -1,0 +1,94 @@
+//! One line of numbers about one stream, whatever it is of: an interval, the whole test, or what the peer says.
+
+use linerate_model::details::Measured;
+use linerate_model::spec::TestSpec;
+use linerate_model::workload::Pairing;
+use linerate_model::{Direction, Flow, StreamInterval, StreamRole, TcpInterval, UdpInterval};
+
+use super::options::Options;
+
+/// The facts of a line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row<'a> {
+    /// What this end does on the stream.
+    pub(super) role: StreamRole,
+    /// Start in s.
+    pub(super) start_s: f64,
+    /// End in s.
+    pub(super) end_s: f64,
+    /// Payload bytes.
+    pub(super) bytes: u64,
+    /// TCP facts of a sender.
+    pub(super) tcp: Option<TcpInterval>,
+    /// UDP facts.
+    pub(super) udp: Option<UdpInterval>,
+    /// Everything else.
+    pub(super) more: &'a Measured,
+    /// The whole test.
+    pub(super) is_total: bool,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn of_interval(interval: &StreamInterval, more: &'a Measured) -> Self {
+        Self {
+            role: interval.role,
+            start_s: linerate_model::units::ns_to_s(interval.start_ns),
+            end_s: linerate_model::units::ns_to_s(interval.end_ns),
+            bytes: interval.bytes,
+            tcp: interval.tcp,
+            udp: interval.udp,
+            more,
+            is_total: false,
+        }
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.end_s - self.start_s
+    }
+
+    pub(super) fn bits_per_s(&self) -> f64 {
+        linerate_model::units::rate_bps(self.bytes, self.seconds())
+    }
+
+    pub(super) fn bytes_per_s(&self) -> f64 {
+        self.bits_per_s() / 8.0
+    }
+
+    /// What every line begins with behind its label.
+    pub(super) fn opening(&self, options: &Options) -> String {
+        let units = options.units;
+        format!(
+            "{} sec  {}s  {}s/sec",
+            times(self.start_s, self.end_s, options),
+            units.transfer(self.bytes),
+            units.rate(self.bits_per_s())
+        )
+    }
+}
+
+/// `0.0000-1.0000`.
+pub(super) fn times(start_s: f64, end_s: f64, options: &Options) -> String {
+    let decimals = if options.is_new() { 2 } else { 4 };
+    format!("{start_s:.decimals$}-{end_s:.decimals$}")
+}
+
+/// `[  1] `, with an asterisk for data that run against the connection, and the permit key if there is one.
+pub(super) fn label(number: u32, is_reversed: bool, key: Option<&str>) -> String {
+    match (key, is_reversed) {
+        (Some(key), _) => format!("[{key}({number})] "),
+        (None, true) => format!("[ *{number}] "),
+        (None, false) => format!("[{number:3}] "),
+    }
+}
+
+/// Whether the data of a stream run against what this end would do by itself.
+pub(super) fn is_reversed(flow: Flow, spec: &TestSpec, options: &Options) -> bool {
+    if flow == Flow::Forward {
+        return false;
+    }
+    match (options.is_client(), spec.workload.pairing) {
+        (true, Pairing::ConnectBack | Pairing::ConnectBackAfterwards) => false,
+        (true, _) => true,
+        (false, _) => spec.direction == Direction::Bidirectional,
+    }
+}

@@ -1,0 +1,64 @@
+//! What a server says: its banner, then its tests, which may run at the same time.
+
+use std::sync::Arc;
+
+use linerate_model::details::Details;
+use linerate_model::{EventSink, ServerReporter, SinkError};
+
+use super::options::{Options, Style};
+use super::{banner, csv, text};
+use crate::Output;
+
+/// The reporter of one server.
+pub(super) struct Reporter {
+    options: Arc<Options>,
+    output: Output,
+    headers: text::Headers,
+    csv_header: csv::Header,
+}
+
+impl Reporter {
+    pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
+        Self {
+            options,
+            output,
+            headers: text::Headers::default(),
+            csv_header: csv::Header::default(),
+        }
+    }
+}
+
+impl ServerReporter for Reporter {
+    /// The banner of the socket says it once; there is nothing to say before each test.
+    fn listening(&mut self, _port: u16, _test_number: u32) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
+        let (options, output) = (Arc::clone(&self.options), self.output.clone());
+        Ok(match self.options.style {
+            Style::Text => Box::new(text::TextWriter::new(options, output, self.headers.clone())),
+            Style::Csv => Box::new(csv::CsvWriter::new(options, output, self.csv_header.clone())),
+        })
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.output.error(&format!("{text}\n"));
+    }
+
+    fn details(&mut self, details: &Details) -> Result<(), SinkError> {
+        let is_shown = self.options.style == Style::Text && !self.options.excluded.settings;
+        if let Details::Listener(facts) = details
+            && is_shown
+        {
+            let test = self
+                .options
+                .serving
+                .as_ref()
+                .map(|serving| serving.test.clone())
+                .unwrap_or_default();
+            self.output.report(&banner::listener(&self.options, facts, &test))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,499 @@
+//! Text for people, and for the scripts that read it anyway.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_model::details::{ConnectTimes, Details, ListenerFacts, Measured, SocketFacts, StreamFacts, Totals};
+use linerate_model::event::TestHeader;
+use linerate_model::spec::{TestSpec, Transport};
+use linerate_model::summary::{Half, StreamSummary};
+use linerate_model::workload::{Pairing, Shape};
+use linerate_model::{
+    Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamRole, Summary, UdpInterval,
+};
+
+use super::options::Options;
+use super::row::{Row, is_reversed, label};
+use super::stream_columns::{Family, PLAIN_HEADER, one_way, out_of_order};
+use super::sum::{Numbered, Sum};
+use super::{banner, clock, connection, histogram};
+use crate::Output;
+
+/// Headers that were shown already. Tests that run at the same time share them; when none is left, all is forgotten.
+#[derive(Clone, Default)]
+pub(super) struct Headers(Arc<Mutex<Shown>>);
+
+#[derive(Default)]
+struct Shown {
+    headers: Vec<String>,
+    tests: usize,
+}
+
+impl Headers {
+    /// Whether this header is to be shown now.
+    fn is_first(&self, header: &str) -> bool {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_first = !shown.headers.iter().any(|known| known == header);
+        if is_first {
+            shown.headers.push(header.to_owned());
+        }
+        is_first
+    }
+
+    fn forget(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).headers.clear();
+    }
+
+    fn enter(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).tests += 1;
+    }
+
+    fn leave(&self) {
+        let mut shown = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        shown.tests = shown.tests.saturating_sub(1);
+        if shown.tests == 0 {
+            shown.headers.clear();
+        }
+    }
+}
+
+/// What is known of a stream.
+struct Known {
+    stream: Stream,
+    number: u32,
+}
+
+/// The text of one test.
+pub(super) struct TextWriter {
+    options: Arc<Options>,
+    output: Output,
+    headers: Headers,
+    page: String,
+    header: Option<TestHeader>,
+    /// What is known of each stream.
+    streams: Vec<Known>,
+    /// Facts that wait for their event.
+    socket: SocketFacts,
+    listener: Option<ListenerFacts>,
+    stream: Option<StreamFacts>,
+    measured: Vec<Measured>,
+    totals: Vec<Totals>,
+}
+
+impl TextWriter {
+    pub(super) fn new(options: Arc<Options>, output: Output, headers: Headers) -> Self {
+        headers.enter();
+        Self {
+            options,
+            output,
+            headers,
+            page: String::new(),
+            header: None,
+            streams: Vec::new(),
+            socket: SocketFacts::default(),
+            listener: None,
+            stream: None,
+            measured: Vec::new(),
+            totals: Vec::new(),
+        }
+    }
+}
+
+impl Drop for TextWriter {
+    fn drop(&mut self) {
+        self.headers.leave();
+    }
+}
+
+impl EventSink for TextWriter {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        match event {
+            Event::Details(details) => self.details(details),
+            Event::TestAccepted(header) => self.test_accepted(header),
+            Event::StreamOpened(stream) => self.stream_opened(stream),
+            Event::Interval(report) => self.interval(report),
+            Event::Summary(summary) => self.summary(summary),
+            Event::Warning(text) => self.output.error(&format!("{text}\n")),
+            // What was said before must not appear behind the error.
+            Event::Failed(failure) => {
+                self.send()?;
+                self.output.error(&format!("{failure}\n"));
+            }
+            Event::ControlConnected(_)
+            | Event::TestStarted
+            | Event::OmitEnded
+            | Event::PeerOutput(_)
+            | Event::PeerFacts(_)
+            | Event::Appendix(_)
+            | Event::Debug(_)
+            | Event::Detail(_)
+            | Event::Finished => {}
+        }
+        self.send()
+    }
+}
+
+impl TextWriter {
+    fn send(&mut self) -> Result<(), SinkError> {
+        self.output.report(&std::mem::take(&mut self.page))?;
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) {
+        self.page.push_str(line);
+        self.page.push('\n');
+    }
+
+    /// A line under its header, which is shown when it is new.
+    fn line_under(&mut self, header: &str, line: &str) {
+        if self.headers.is_first(header) {
+            self.line(header);
+        }
+        self.line(line);
+    }
+
+    fn test(&self) -> TestSpec {
+        self.header
+            .as_ref()
+            .map(|header| header.spec.clone())
+            .unwrap_or_default()
+    }
+
+    fn details(&mut self, details: &Details) {
+        match details {
+            Details::Socket(facts) => self.socket = facts.clone(),
+            Details::Stream(facts) => self.stream = Some((**facts).clone()),
+            Details::Interval(measured) => self.measured.clone_from(measured),
+            Details::Totals(totals) => self.totals.clone_from(totals),
+            // What it is for is told by the test.
+            Details::Listener(facts) => self.listener = Some(facts.clone()),
+            Details::ConnectingBack { remote, socket } if !self.options.excluded.settings => {
+                let host = remote.ip().to_string();
+                let banner = banner::client(&self.options, &host, remote.port(), &self.test(), socket);
+                self.page.push_str(&banner);
+            }
+            Details::ConnectingBack { .. } => {}
+            Details::ClockCheck {
+                number,
+                send_ns,
+                answer_ns,
+            } => self.clock_check(*number, *send_ns, *answer_ns),
+            Details::StartsLater {
+                number,
+                in_s,
+                at_unix_us,
+                now_unix_us,
+            } => self.starts_later(*number, *in_s, *at_unix_us, *now_unix_us),
+            Details::Connects(times) => self.connects(times),
+        }
+    }
+
+    fn test_accepted(&mut self, header: &TestHeader) {
+        self.header = Some(header.clone());
+        if self.options.is_client() && !self.options.excluded.settings {
+            if let Some(facts) = self.listener.take() {
+                let banner = banner::listener(&self.options, &facts, &header.spec);
+                self.page.push_str(&banner);
+            }
+            let (host, port) = (&header.peer_host, header.peer_port);
+            let banner = banner::client(&self.options, host, port, &header.spec, &self.socket);
+            self.page.push_str(&banner);
+        }
+    }
+
+    fn stream_opened(&mut self, stream: &Stream) {
+        let facts = self.stream.take().unwrap_or_else(|| StreamFacts {
+            number: stream.id.0.saturating_add(1),
+            ..StreamFacts::default()
+        });
+        // Both directions of a connection are announced by one line.
+        let is_known = self
+            .streams
+            .iter()
+            .any(|known| known.is_same_connection(stream, facts.number));
+        if !is_known && !self.options.excluded.connection && !self.options.sum_only {
+            let line = connection::line(&self.options, &self.test(), stream, &facts);
+            self.page.push_str(&line);
+        }
+        // What comes after the client has finished is a test of its own.
+        if facts.is_connected_back && self.test().workload.pairing == Pairing::ConnectBackAfterwards {
+            self.headers.forget();
+        }
+        self.streams.push(Known {
+            stream: stream.clone(),
+            number: facts.number,
+        });
+    }
+
+    /// In ms, of the question, the answer and their difference.
+    fn clock_check(&self, number: u32, send_ns: i64, answer_ns: i64) {
+        let ms = |ns: i64| ns as f64 / 1e6;
+        let round_trip = send_ns.saturating_add(answer_ns);
+        let text = format!(
+            "{}Clock sync check (ms): RTT/Half=({:.3}/{:.3}) OWD-send/ack/asym=({:.3}/{:.3}/{:.3})\n",
+            label(number, false, None),
+            ms(round_trip),
+            ms(round_trip) / 2.0,
+            ms(send_ns),
+            ms(answer_ns),
+            ms(send_ns.saturating_sub(answer_ns))
+        );
+        self.output.error(&text);
+    }
+
+    fn starts_later(&mut self, number: u32, in_s: u64, at_unix_us: u64, now_unix_us: u64) {
+        let utc = self.options.utc;
+        let (Some(at), Some(now)) = (clock::zoned(at_unix_us, utc), clock::zoned(now_unix_us, utc)) else {
+            return;
+        };
+        let line = format!(
+            "{}Client traffic to start in {in_s} seconds at {} current time is {} ({})",
+            label(number, false, None),
+            clock::date(&at, false),
+            clock::date(&now, self.options.is_new()),
+            clock::zone(&now)
+        );
+        self.line(&line);
+    }
+
+    fn connects(&mut self, connects: &ConnectTimes) {
+        let test = self.test();
+        let is_only = matches!(test.workload.shape, Shape::ConnectOnly { .. });
+        let is_shown = if self.options.is_new() {
+            is_only
+        } else {
+            self.options.enhanced && test.streams > 1
+        };
+        if !is_shown {
+            return;
+        }
+        let times = &connects.times;
+        let ms = |s: f64| s * 1e3;
+        let with_deviation = !self.options.is_new() || times.count >= DEVIATION_FROM;
+        let (name, deviation) = if with_deviation {
+            ("/stdev", format!("/{:.3}", ms(times.deviation)))
+        } else {
+            ("", String::new())
+        };
+        let line = format!(
+            "[ CT] final connect times (min/avg/max{name}) = {:.3}/{:.3}/{:.3}{deviation} ms (tot/err) = {}/{}",
+            ms(times.min),
+            ms(times.mean),
+            ms(times.max),
+            times.count,
+            connects.errors
+        );
+        self.line(&line);
+    }
+
+    fn interval(&mut self, report: &IntervalReport) {
+        let measured = std::mem::take(&mut self.measured);
+        if self.options.excluded.data || self.is_leftover(report) {
+            return;
+        }
+        let nothing = Measured::default();
+        let rows: Vec<(StreamId, Row<'_>)> = report
+            .streams
+            .iter()
+            .enumerate()
+            .map(|(at, interval)| {
+                (
+                    interval.id,
+                    Row::of_interval(interval, measured.get(at).unwrap_or(&nothing)),
+                )
+            })
+            .collect();
+        self.rows(&rows);
+    }
+
+    /// A last interval is shown only if it is more than a quarter of a whole one.
+    fn is_leftover(&self, report: &IntervalReport) -> bool {
+        let Some(interval) = self.header.as_ref().and_then(|header| header.interval) else {
+            return true;
+        };
+        let shortest_s = interval.as_secs_f64() / 4.0;
+        report.last && report.streams.iter().all(|row| row.seconds() < shortest_s)
+    }
+
+    fn summary(&mut self, summary: &Summary) {
+        let totals = std::mem::take(&mut self.totals);
+        if self.options.excluded.data {
+            return;
+        }
+        let nothing = Totals::default();
+        let of = |at: usize| totals.get(at).unwrap_or(&nothing);
+        let local = summary.streams.iter().enumerate();
+        let rows: Vec<(StreamId, Row<'_>)> = local
+            .filter_map(|(at, stream)| Some((stream.id, total(stream.role, stream.local()?, &of(at).local))))
+            .collect();
+        self.rows(&rows);
+        if !self.options.excluded.server && !self.options.sum_only {
+            for (at, stream) in summary.streams.iter().enumerate() {
+                self.server_report(stream, &of(at).peer);
+            }
+        }
+    }
+
+    /// All streams, pairs of directions, and their sum.
+    fn rows(&mut self, rows: &[(StreamId, Row<'_>)]) {
+        let test = self.test();
+        let numbered: Vec<Numbered<'_>> = rows.iter().map(|(id, row)| (self.number(*id), *row)).collect();
+        for (at, (id, row)) in rows.iter().enumerate() {
+            if !self.options.sum_only {
+                self.row(&test, *id, row);
+            }
+            let number = self.number(*id);
+            let pair: Vec<Numbered<'_>> = numbered[..=at].iter().filter(|(n, _)| *n == number).copied().collect();
+            if pair.len() == 2 && self.options.enhanced && test.workload.pairing == Pairing::Shared {
+                self.pair(&test, number, &pair);
+            }
+        }
+        self.sum(&test, &numbered);
+    }
+
+    fn row(&mut self, test: &TestSpec, id: StreamId, row: &Row<'_>) {
+        let label = self.label(test, id);
+        let options = Arc::clone(&self.options);
+        let family = Family::of(&options, test, row);
+        let line = format!("{label}{}", family.line(&options, test, row));
+        self.line_under(&family.header(&options), &line);
+        let udp = row.udp.unwrap_or_default();
+        let is_datagrams = test.transport == Transport::Udp;
+        if is_datagrams && row.role == StreamRole::Receiver {
+            let late = out_of_order(&options, row.start_s, row.end_s, udp.out_of_order);
+            late.into_iter().for_each(|late| self.line(&format!("{label}{late}")));
+        }
+        if is_datagrams && row.role == StreamRole::Sender && row.is_total {
+            let number = self.number(id);
+            self.line(&format!("[{number:3}] Sent {} datagrams", udp.packets));
+        }
+        let more = one_way(&options, row).into_iter();
+        let histograms = row
+            .more
+            .histograms
+            .iter()
+            .map(|distribution| histogram::line(&options, row, distribution));
+        for line in more.chain(histograms) {
+            self.line(&format!("{label}{line}"));
+        }
+    }
+
+    /// Both directions of a connection together.
+    fn pair(&mut self, test: &TestSpec, number: u32, rows: &[Numbered<'_>]) {
+        let options = Arc::clone(&self.options);
+        let bytes = rows.iter().fold(0_u64, |sum, (_, row)| sum.saturating_add(row.bytes));
+        let end_s = rows.iter().map(|(_, row)| row.end_s).fold(0.0, f64::max);
+        let Some((_, first)) = rows.first() else { return };
+        let both = Row { bytes, end_s, ..*first };
+        let opening = both.opening(&options);
+        if test.transport == Transport::Udp {
+            let datagrams: u64 = rows.iter().filter_map(|(_, row)| row.udp).map(|udp| udp.packets).sum();
+            let per_s = if both.seconds() > 0.0 {
+                datagrams as f64 / both.seconds()
+            } else {
+                0.0
+            };
+            let header = format!("{PLAIN_HEADER}    Datagrams   PPS");
+            self.line_under(&header, &format!("[FD{number}] {opening} {datagrams} {per_s:7.0} pps"));
+        } else {
+            self.line_under(PLAIN_HEADER, &format!("[FD{number}] {opening}"));
+        }
+    }
+
+    fn sum(&mut self, test: &TestSpec, rows: &[Numbered<'_>]) {
+        let options = Arc::clone(&self.options);
+        let sum = Sum::of(rows);
+        // A client of 2.1.8 sums what it was asked to open, everybody else what there is.
+        let is_old_client = options.is_client() && !options.is_new();
+        let streams = if is_old_client {
+            test.streams as usize
+        } else {
+            sum.streams()
+        };
+        if rows.is_empty() || (streams < 2 && !options.sum_only) {
+            return;
+        }
+        let label = sum.label(&options, test);
+        let (header, line) = sum.line(&options, test);
+        let line = format!("{label}{line}");
+        match header {
+            Some(header) => self.line_under(&header, &line),
+            None => self.line(&line),
+        }
+        if rows.iter().all(|(_, row)| row.is_total)
+            && let Some(sent) = sum.sent(test)
+        {
+            self.line(&sent);
+        }
+        if let Some(late) = sum.out_of_order(&options) {
+            self.line(&format!("[SUM] {late}"));
+        }
+    }
+
+    /// What the server says it received.
+    fn server_report(&mut self, stream: &StreamSummary, measured: &Measured) {
+        let test = self.test();
+        let told = stream.receiver.filter(|_| stream.role == StreamRole::Sender);
+        let Some(half) = told.filter(|_| test.transport == Transport::Udp) else {
+            return;
+        };
+        let options = Arc::clone(&self.options);
+        let label = self.label(&test, stream.id);
+        let number = self.number(stream.id);
+        self.line(&format!("[{number:3}] Server Report:"));
+        let row = total(StreamRole::Receiver, &half, measured);
+        if measured.one_way.is_some() {
+            let family = Family::ArrivalDelays;
+            let line = format!("{label}{}", family.line(&options, &test, &row));
+            self.line_under(&family.header(&options), &line);
+        } else {
+            let family = Family::PlainDatagrams;
+            self.line(&family.header(&options));
+            self.line(&format!("{label}{}", family.line(&options, &test, &row)));
+        }
+        let late = row.udp.map_or(0, |udp| udp.out_of_order);
+        if let Some(late) = out_of_order(&options, row.start_s, row.end_s, late) {
+            self.line(&format!("{label}{late}"));
+        }
+    }
+
+    fn known(&self, id: StreamId) -> Option<&Known> {
+        self.streams.iter().find(|known| known.stream.id == id)
+    }
+
+    fn number(&self, id: StreamId) -> u32 {
+        self.known(id).map_or(id.0.saturating_add(1), |known| known.number)
+    }
+
+    fn label(&self, test: &TestSpec, id: StreamId) -> String {
+        let flow = self.known(id).map_or(Flow::Forward, |known| known.stream.flow);
+        let is_reversed = is_reversed(flow, test, &self.options);
+        label(self.number(id), is_reversed, test.workload.permit_key.as_deref())
+    }
+}
+
+impl Known {
+    fn is_same_connection(&self, other: &Stream, number: u32) -> bool {
+        self.number == number && (self.stream.local, self.stream.remote) == (other.local, other.remote)
+    }
+}
+
+pub(super) fn total<'a>(role: StreamRole, half: &Half, more: &'a Measured) -> Row<'a> {
+    Row {
+        role,
+        start_s: 0.0,
+        end_s: half.seconds(),
+        bytes: half.bytes,
+        tcp: more.tcp,
+        udp: half.udp.map(|udp| UdpInterval {
+            packets: udp.packets,
+            lost: i64::try_from(udp.lost).unwrap_or(i64::MAX),
+            out_of_order: udp.out_of_order,
+            jitter_s: udp.jitter_s,
+        }),
+        more,
+        is_total: true,
+    }
+}
+
+/// Connections from which on 2.2.1 shows a standard deviation.
+const DEVIATION_FROM: u64 = 25;

@@ -1,0 +1,145 @@
+//! The JSON objects of one test, collected from its events.
+//!
+//! Key names, their order and their units are the interface; scripts and dashboards of two decades read them. Every key
+//! is written once, also where iperf3 repeats some.
+
+mod end;
+mod interval;
+mod start;
+
+use std::sync::Arc;
+
+use linerate_model::event::{ServerOutput, TestHeader};
+use linerate_model::{IntervalReport, Stream, Summary};
+use serde_json::{Map, Value};
+
+use super::Options;
+use super::text::is_negligible;
+
+/// What is known of a test so far, as JSON.
+pub(super) struct Document {
+    options: Arc<Options>,
+    header: Option<TestHeader>,
+    streams: Vec<Stream>,
+    is_started: bool,
+    intervals: Vec<Value>,
+    end: Value,
+    server_output: Option<(&'static str, Value)>,
+    appendices: Map<String, Value>,
+}
+
+impl Document {
+    pub(super) fn new(options: Arc<Options>) -> Self {
+        Self {
+            options,
+            header: None,
+            streams: Vec::new(),
+            is_started: false,
+            intervals: Vec::new(),
+            end: Value::Object(Map::new()),
+            server_output: None,
+            appendices: Map::new(),
+        }
+    }
+
+    pub(super) fn accept(&mut self, header: &TestHeader) {
+        self.header = Some(header.clone());
+    }
+
+    pub(super) fn open_stream(&mut self, stream: &Stream) {
+        self.streams.push(stream.clone());
+    }
+
+    pub(super) fn start_test(&mut self) {
+        self.is_started = true;
+    }
+
+    /// An element of `intervals`; `None` for an interval that is not worth one.
+    pub(super) fn interval(&self, report: &IntervalReport) -> Option<Value> {
+        let header = self.header.as_ref()?;
+        (!is_negligible(report, header.interval)).then(|| interval::interval(report, &header.spec))
+    }
+
+    /// Keeps an element of `intervals` for the whole document.
+    pub(super) fn keep_interval(&mut self, interval: Value) {
+        self.intervals.push(interval);
+    }
+
+    pub(super) fn summarise(&mut self, summary: &Summary) {
+        if let Some(header) = &self.header {
+            self.end = end::end(summary, &header.spec);
+        }
+    }
+
+    pub(super) fn take_server_output(&mut self, output: &ServerOutput) {
+        self.server_output = Some(match output {
+            ServerOutput::Text(text) => (SERVER_OUTPUT_TEXT, text.clone().into()),
+            ServerOutput::Json(text) => match serde_json::from_str(text) {
+                Ok(value) => (SERVER_OUTPUT_JSON, value),
+                Err(_) => (SERVER_OUTPUT_TEXT, text.clone().into()),
+            },
+        });
+    }
+
+    /// Adds a member behind those that every document has.
+    pub(super) fn append(&mut self, name: &str, value: Value) {
+        self.appendices.insert(name.to_owned(), value);
+    }
+
+    /// The client asked a server for its report.
+    pub(super) fn is_wanted_by_peer(&self) -> bool {
+        use linerate_model::event::Endpoint::Server;
+        self.header
+            .as_ref()
+            .is_some_and(|h| h.endpoint == Server && h.spec.want_server_output)
+    }
+
+    pub(super) fn start(&self) -> Value {
+        start::start(&self.options, self.header.as_ref(), &self.streams, self.is_started)
+    }
+
+    pub(super) fn end(&self) -> &Value {
+        &self.end
+    }
+
+    pub(super) fn server_output(&self) -> Option<&(&'static str, Value)> {
+        self.server_output.as_ref()
+    }
+
+    /// The three members every document has.
+    pub(super) fn body(&self) -> Value {
+        Value::Object(self.body_members())
+    }
+
+    /// The whole document.
+    pub(super) fn whole(&self, error: Option<&str>) -> Value {
+        let mut members = self.body_members();
+        if let Some(error) = error {
+            members.insert("error".into(), error.into());
+        }
+        let spec = self.header.as_ref().map(|h| &h.spec);
+        let title = spec.and_then(|s| s.title.as_ref()).or(self.options.title.as_ref());
+        if let Some(title) = title {
+            members.insert("title".into(), title.as_str().into());
+        }
+        if let Some(extra_data) = spec.and_then(|s| s.extra_data.as_ref()) {
+            members.insert("extra_data".into(), extra_data.as_str().into());
+        }
+        if let Some((key, value)) = &self.server_output {
+            members.insert((*key).into(), value.clone());
+        }
+        members.extend(self.appendices.clone());
+        Value::Object(members)
+    }
+
+    fn body_members(&self) -> Map<String, Value> {
+        Map::from_iter([
+            ("start".into(), self.start()),
+            ("intervals".into(), self.intervals.clone().into()),
+            ("end".into(), self.end.clone()),
+        ])
+    }
+}
+
+const SERVER_OUTPUT_TEXT: &str = "server_output_text";
+const SERVER_OUTPUT_JSON: &str = "server_output_json";

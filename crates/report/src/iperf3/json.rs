@@ -1,0 +1,169 @@
+//! The two JSON styles: one document at the end, or one line per event.
+
+use std::sync::Arc;
+
+use linerate_model::event::{Appendix, Event, ServerOutput};
+use linerate_model::{EventSink, Failure, SinkError};
+use serde_json::Value;
+
+use super::document::Document;
+use super::text::{Page, control_facts};
+use super::{Options, Style, wording};
+use crate::{Output, pretty};
+
+/// One document per test (`-J`).
+pub(super) struct JsonWriter {
+    options: Arc<Options>,
+    output: Output,
+    document: Document,
+}
+
+impl JsonWriter {
+    pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
+        Self {
+            document: Document::new(Arc::clone(&options)),
+            options,
+            output,
+        }
+    }
+
+    fn close(&self, failure: Option<&Failure>) -> Result<(), SinkError> {
+        let error = failure.map(|f| wording::failure_json(f, self.options.endpoint));
+        let document = self.document.whole(error.as_deref());
+        Ok(self.output.report(&format!("{}\n", pretty::pretty(&document)))?)
+    }
+}
+
+impl EventSink for JsonWriter {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        collect(&mut self.document, event);
+        talk(event, &self.options, &self.output);
+        match event {
+            Event::Interval(report) => {
+                if let Some(interval) = self.document.interval(report) {
+                    self.document.keep_interval(interval);
+                }
+            }
+            Event::Finished => self.close(None)?,
+            Event::Failed(failure) => self.close(Some(failure))?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn server_output(&mut self) -> Option<ServerOutput> {
+        server_output(&self.document)
+    }
+}
+
+/// One object per event (`--json-stream`).
+pub(super) struct JsonStreamWriter {
+    options: Arc<Options>,
+    output: Output,
+    document: Document,
+}
+
+impl JsonStreamWriter {
+    pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
+        Self {
+            document: Document::new(Arc::clone(&options)),
+            options,
+            output,
+        }
+    }
+
+    fn interval(&mut self, interval: Value) -> Result<(), SinkError> {
+        self.send("interval", &interval)?;
+        // A long test must not fill the memory with what nobody will read.
+        if self.has_full_output() || self.document.is_wanted_by_peer() {
+            self.document.keep_interval(interval);
+        }
+        Ok(())
+    }
+
+    fn close(&self, failure: Option<&Failure>) -> Result<(), SinkError> {
+        let endpoint = self.options.endpoint;
+        if let Some(failure) = failure {
+            self.send("error", &wording::failure_json_stream(failure, endpoint).into())?;
+        }
+        if let Some((name, value)) = self.document.server_output() {
+            self.send(name, value)?;
+        }
+        self.send("end", self.document.end())?;
+        if self.has_full_output() {
+            let error = failure.map(|f| wording::failure_json(f, endpoint));
+            let document = self.document.whole(error.as_deref());
+            self.output.report(&format!("{}\n", pretty::pretty(&document)))?;
+        }
+        Ok(())
+    }
+
+    fn send(&self, name: &str, data: &Value) -> Result<(), SinkError> {
+        let data = pretty::compact(data);
+        let line = format!("{{\"event\":\"{name}\",\"data\":{data}}}\n");
+        Ok(self.output.report(&line)?)
+    }
+
+    fn has_full_output(&self) -> bool {
+        self.options.style == Style::JsonStream { full_output: true }
+    }
+}
+
+impl EventSink for JsonStreamWriter {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        collect(&mut self.document, event);
+        talk(event, &self.options, &self.output);
+        match event {
+            Event::TestStarted => self.send("start", &self.document.start()),
+            Event::Interval(report) => match self.document.interval(report) {
+                Some(interval) => self.interval(interval),
+                None => Ok(()),
+            },
+            Event::Appendix(appendix) => self.send(appendix.name, &appendix_value(appendix)),
+            Event::Finished => self.close(None),
+            Event::Failed(failure) => self.close(Some(failure)),
+            _ => Ok(()),
+        }
+    }
+
+    fn server_output(&mut self) -> Option<ServerOutput> {
+        server_output(&self.document)
+    }
+}
+
+/// Enters an event into the document, except for intervals, which the styles keep differently.
+fn collect(document: &mut Document, event: &Event) {
+    match event {
+        Event::TestAccepted(header) => document.accept(header),
+        Event::StreamOpened(stream) => document.open_stream(stream),
+        Event::TestStarted => document.start_test(),
+        Event::Summary(summary) => document.summarise(summary),
+        Event::PeerOutput(output) => document.take_server_output(output),
+        Event::Appendix(appendix) => document.append(appendix.name, appendix_value(appendix)),
+        _ => {}
+    }
+}
+
+/// What cannot be read as JSON is still worth its words.
+fn appendix_value(appendix: &Appendix) -> Value {
+    serde_json::from_str(&appendix.json).unwrap_or_else(|_| appendix.text.as_str().into())
+}
+
+/// Everything that is no JSON goes to the error stream, so that what comes out is always JSON.
+fn talk(event: &Event, options: &Arc<Options>, output: &Output) {
+    let lines = match event {
+        Event::ControlConnected(control) if options.verbose => control_facts(control),
+        Event::Debug(text) if options.debug > 0 => vec![text.clone()],
+        Event::Warning(text) => return Page::new(Arc::clone(options), output.clone()).warning(text),
+        _ => return,
+    };
+    for line in lines {
+        output.error(&format!("{line}\n"));
+    }
+}
+
+fn server_output(document: &Document) -> Option<ServerOutput> {
+    document
+        .is_wanted_by_peer()
+        .then(|| ServerOutput::Json(pretty::compact(&document.body())))
+}

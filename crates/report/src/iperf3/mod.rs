@@ -1,0 +1,50 @@
+//! The output of iperf3, in the layout of version 3.21.
+//!
+//! One set of [`Options`], three styles: text, one JSON document per test, or one JSON object per event. The sums of
+//! all three come from the same rules, the objects of both JSON styles from the same builder.
+
+mod document;
+mod json;
+mod numbered;
+mod options;
+mod server;
+mod text;
+mod totals;
+mod wording;
+
+use std::sync::Arc;
+
+use linerate_model::{EventSink, Failure, ServerReporter, SinkError, event::Event};
+
+use crate::Output;
+
+pub use options::{Options, Style};
+
+/// A writer for the one test of a client.
+#[must_use]
+pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
+    sink(Arc::new(options), output)
+}
+
+/// A reporter for a server and all its tests.
+#[must_use]
+pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
+    server::reporter(Arc::new(options), output)
+}
+
+/// Reports a failure outside any test, for example of a server that was interrupted while it waited.
+///
+/// # Errors
+/// When the report cannot be written.
+pub fn report_failure(options: Options, output: Output, failure: &Failure) -> Result<(), SinkError> {
+    client_sink(options, output).event(&Event::Failed(failure.clone()))
+}
+
+/// A writer for one test in the chosen style.
+fn sink(options: Arc<Options>, output: Output) -> Box<dyn EventSink> {
+    match options.style {
+        Style::Text => Box::new(text::TextWriter::new(options, output)),
+        Style::Json => Box::new(json::JsonWriter::new(options, output)),
+        Style::JsonStream { .. } => Box::new(json::JsonStreamWriter::new(options, output)),
+    }
+}

@@ -1,0 +1,51 @@
+//! Stream numbers that no two concurrent tests share.
+
+use std::borrow::Cow;
+
+use linerate_model::event::{Event, ServerOutput};
+use linerate_model::{EventSink, SinkError, StreamId};
+
+/// Shows the streams of a test with numbers from a position on; a test that runs alone keeps its own.
+pub(super) struct Numbered {
+    sink: Box<dyn EventSink>,
+    first: u32,
+}
+
+impl Numbered {
+    pub(super) fn new(sink: Box<dyn EventSink>) -> Self {
+        Self { sink, first: 0 }
+    }
+
+    fn shift(&self, id: &mut StreamId) {
+        id.0 = id.0.saturating_add(self.first);
+    }
+
+    fn renumbered<'e>(&self, event: &'e Event) -> Cow<'e, Event> {
+        if self.first == 0 {
+            return Cow::Borrowed(event);
+        }
+        let mut event = event.clone();
+        match &mut event {
+            Event::StreamOpened(stream) => self.shift(&mut stream.id),
+            Event::Interval(report) => report.streams.iter_mut().for_each(|row| self.shift(&mut row.id)),
+            Event::Summary(summary) => summary.streams.iter_mut().for_each(|row| self.shift(&mut row.id)),
+            _ => {}
+        }
+        Cow::Owned(event)
+    }
+}
+
+impl EventSink for Numbered {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        let event = self.renumbered(event);
+        self.sink.event(&event)
+    }
+
+    fn server_output(&mut self) -> Option<ServerOutput> {
+        self.sink.server_output()
+    }
+
+    fn number_streams_from(&mut self, position: u32) {
+        self.first = position;
+    }
+}

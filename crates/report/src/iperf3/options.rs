@@ -1,0 +1,62 @@
+//! What the user chose about the output.
+
+use linerate_model::event::Endpoint;
+use linerate_model::units::UnitFormat;
+
+/// Form of the report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Lines for people.
+    Text,
+    /// One JSON document per test, when the test is over (`-J`).
+    Json,
+    /// One JSON object per event and line (`--json-stream`).
+    JsonStream {
+        /// The whole document follows the last event (`--json-stream-full-output`).
+        full_output: bool,
+    },
+}
+
+/// Everything about the output that is not in the events.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Form of the report.
+    pub style: Style,
+    /// Which end reports.
+    pub endpoint: Endpoint,
+    /// Unit of bit rates in text (`-f`).
+    pub format: UnitFormat,
+    /// More facts about the test (`-V`).
+    pub verbose: bool,
+    /// Level of debug output, 0 for none (`-d`).
+    pub debug: u8,
+    /// strftime(3) format of the local time in front of every line (`--timestamps`).
+    pub timestamps: Option<String>,
+    /// Label in front of every line of a client (`-T`).
+    pub title: Option<String>,
+    /// Name and version of this program, for example `iperf 3.21 (linerate 0.1.0)`.
+    pub version: String,
+    /// The host in one line, as `uname -a` tells.
+    pub system_info: String,
+    /// Show control characters in an escaped form. For terminals: text of a peer could otherwise drive them.
+    pub escape_control_characters: bool,
+}
+
+impl Options {
+    /// Text with iperf3's defaults.
+    #[must_use]
+    pub fn new(endpoint: Endpoint, version: impl Into<String>, system_info: impl Into<String>) -> Self {
+        Self {
+            style: Style::Text,
+            endpoint,
+            format: UnitFormat::default(),
+            verbose: false,
+            debug: 0,
+            timestamps: None,
+            title: None,
+            version: version.into(),
+            system_info: system_info.into(),
+            escape_control_characters: false,
+        }
+    }
+}

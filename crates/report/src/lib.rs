@@ -1,0 +1,24 @@
+//! Writers: they turn the events of a test into the text and JSON of a dialect.
+//!
+//! Nothing here measures, connects or decides; the only input is [`linerate_model::Event`], the only output an
+//! [`Output`].
+//!
+//! * [`doctor`]: a diagnosis as text, JSON and script
+//! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
+//! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
+//! * [`service`]: logs and figures of a server
+//! * [`Output`]: where lines go, shared by all writers of a process
+
+#![forbid(unsafe_code)]
+
+pub mod doctor;
+pub mod iperf2;
+pub mod iperf3;
+
+mod flood;
+mod number;
+mod output;
+mod pretty;
+pub mod service;
+
+pub use output::Output;

@@ -1,0 +1,405 @@
+//! Log lines: for people, or one JSON object each.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use linerate_model::service::{Outcome, Progress, TestFacts, TestRecord};
+use linerate_model::units::{UnitFormat, format_amount, ns_to_s, rate_bps};
+use linerate_model::{Direction, Event, EventSink, ServerEvent, ServerReporter, SinkError, Transport};
+use serde_json::{Map, Value, json};
+
+use crate::flood::FloodGate;
+use crate::{Output, pretty};
+
+/// How important a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// The server cannot do its work.
+    Error,
+    /// Something is not as it should be.
+    Warn,
+    /// What an operator wants to know afterwards.
+    Info,
+    /// What helps to find a fault.
+    Debug,
+}
+
+/// How lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Time, level, sentence.
+    Text,
+    /// One JSON object per line.
+    Json,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct LogOptions {
+    /// The least important level that is written.
+    pub level: Level,
+    /// How lines look.
+    pub format: Format,
+    /// Time between two lines about running tests.
+    pub progress_interval: Duration,
+}
+
+pub(super) fn reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
+    Box::new(LogReporter {
+        log: Log { options, output },
+        flood: FloodGate::new(),
+        progress: Progress::default(),
+    })
+}
+
+#[derive(Clone)]
+struct Log {
+    options: LogOptions,
+    output: Output,
+}
+
+struct LogReporter {
+    log: Log,
+    flood: FloodGate,
+    /// What happened since the last line about it.
+    progress: Progress,
+}
+
+/// One line before it is written: the sentence, and the same as members.
+struct Line {
+    level: Level,
+    event: &'static str,
+    sentence: String,
+    members: Map<String, Value>,
+}
+
+impl ServerReporter for LogReporter {
+    fn listening(&mut self, _: u16, _: u32) -> Result<(), SinkError> {
+        Ok(())
+    }
+
+    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
+        Ok(Box::new(TestLog { log: self.log.clone() }))
+    }
+
+    fn warning(&mut self, text: &str) {
+        self.log.write(line(Level::Warn, "warning", text.to_owned(), json!({})));
+    }
+
+    fn server_event(&mut self, event: &ServerEvent) {
+        match event {
+            ServerEvent::Progress(progress) => self.on_progress(progress),
+            ServerEvent::Refused { .. } | ServerEvent::HandshakeFailed { .. } | ServerEvent::LoginFailed { .. } => {
+                self.write_if_rare(line_of(event));
+            }
+            _ => self.log.write(line_of(event)),
+        }
+    }
+}
+
+impl LogReporter {
+    /// Strangers decide how often these happen.
+    fn write_if_rare(&mut self, line: Line) {
+        let now = Instant::now();
+        if let Some(number) = self.flood.take_held_back(now) {
+            let sentence = format!("{number} more messages about refused clients were left out");
+            self.log.write(self::line(
+                Level::Warn,
+                "left_out",
+                sentence,
+                json!({ "messages": number }),
+            ));
+        }
+        if self.flood.passes(now) {
+            self.log.write(line);
+        }
+    }
+
+    fn on_progress(&mut self, progress: &Progress) {
+        self.progress.elapsed += progress.elapsed;
+        for client in &progress.clients {
+            match self.progress.clients.iter_mut().find(|c| c.number == client.number) {
+                Some(sum) => {
+                    sum.received_bytes += client.received_bytes;
+                    sum.sent_bytes += client.sent_bytes;
+                }
+                None => self.progress.clients.push(client.clone()),
+            }
+        }
+        if progress.tests == 0 {
+            self.progress = Progress::default();
+        } else if self.progress.elapsed >= self.log.options.progress_interval {
+            let clients = std::mem::take(&mut self.progress.clients);
+            self.log.write_progress(&Progress {
+                elapsed: std::mem::take(&mut self.progress.elapsed),
+                clients,
+                ..progress.clone()
+            });
+        }
+    }
+}
+
+impl Log {
+    fn write(&self, line: Line) {
+        if line.level > self.options.level {
+            return;
+        }
+        let time = Timestamp::now();
+        let text = match self.options.format {
+            Format::Text => format!("{time:.3} {:<5} {}\n", line.level.name(), line.sentence),
+            Format::Json => {
+                let mut object = Map::new();
+                object.insert("time".into(), format!("{time:.3}").into());
+                object.insert("level".into(), line.level.name().into());
+                object.insert("event".into(), line.event.into());
+                object.insert("message".into(), line.sentence.into());
+                object.extend(line.members);
+                format!("{}\n", pretty::compact(&Value::Object(object)))
+            }
+        };
+        // A log that cannot be written must not end the tests of others.
+        let _ = self.output.report(&text);
+    }
+
+    fn write_progress(&self, progress: &Progress) {
+        let seconds = progress.elapsed.as_secs_f64();
+        let sum = |bytes: fn(&linerate_model::service::ClientProgress) -> u64| {
+            rate_bps(progress.clients.iter().map(bytes).sum(), seconds)
+        };
+        let (received, sent) = (sum(|c| c.received_bytes), sum(|c| c.sent_bytes));
+        let sentence = format!(
+            "{} tests with {} streams run: {} received, {} sent",
+            progress.tests,
+            progress.streams,
+            rate(received),
+            rate(sent)
+        );
+        let members = json!({
+            "tests": progress.tests, "streams": progress.streams,
+            "received_bps": received, "sent_bps": sent,
+        });
+        self.write(line(Level::Info, "progress", sentence, members));
+        for client in &progress.clients {
+            let received = rate_bps(client.received_bytes, seconds);
+            let sent = rate_bps(client.sent_bytes, seconds);
+            let sentence = format!(
+                "test {} of {} port {}: {} received, {} sent",
+                client.number,
+                client.peer.ip(),
+                client.peer.port(),
+                rate(received),
+                rate(sent)
+            );
+            let members = json!({
+                "test": client.number, "peer": client.peer.to_string(),
+                "received_bps": received, "sent_bps": sent,
+            });
+            self.write(line(Level::Debug, "test_progress", sentence, members));
+        }
+    }
+}
+
+/// What a single test has to say besides its begin and end.
+struct TestLog {
+    log: Log,
+}
+
+impl EventSink for TestLog {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Event::Warning(text) | Event::Debug(text) = event {
+            self.log.write(line(Level::Debug, "detail", text.clone(), json!({})));
+        }
+        Ok(())
+    }
+}
+
+impl Level {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}
+
+fn line(level: Level, event: &'static str, sentence: String, members: Value) -> Line {
+    let members = match members {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    };
+    Line {
+        level,
+        event,
+        sentence,
+        members,
+    }
+}
+
+fn line_of(event: &ServerEvent) -> Line {
+    use ServerEvent as E;
+    match event {
+        E::Listening { address } => {
+            let sentence = format!("listening on {address}");
+            line(
+                Level::Info,
+                "listening",
+                sentence,
+                json!({ "address": address.to_string() }),
+            )
+        }
+        E::TestStarted(facts) => started(facts),
+        E::TestEnded(record) => ended(record),
+        E::Refused { peer, reason } => {
+            let sentence = format!("{} port {} refused: {reason}", peer.ip(), peer.port());
+            let members = json!({ "peer": peer.to_string(), "reason": reason.label() });
+            line(Level::Warn, "refused", sentence, members)
+        }
+        E::LoginFailed {
+            peer,
+            cause,
+            explanation,
+        } => {
+            let sentence = format!("login from {} port {} refused: {explanation}", peer.ip(), peer.port());
+            let members = json!({ "peer": peer.to_string(), "cause": cause });
+            line(Level::Warn, "login_failed", sentence, members)
+        }
+        E::HandshakeFailed {
+            peer,
+            cause,
+            explanation,
+        } => {
+            let sentence = format!("{} port {} started no test: {explanation}", peer.ip(), peer.port());
+            let members = json!({ "peer": peer.to_string(), "cause": cause.label() });
+            line(Level::Info, "handshake_failed", sentence, members)
+        }
+        E::Reloaded => line(
+            Level::Info,
+            "reloaded",
+            "address lists read again".to_owned(),
+            json!({}),
+        ),
+        E::Stopping { signal_text } => {
+            let sentence = format!("stopping: {signal_text}");
+            line(Level::Info, "stopping", sentence, json!({ "signal": signal_text }))
+        }
+        E::Progress(_) => line(Level::Debug, "progress", String::new(), json!({})),
+    }
+}
+
+fn started(facts: &TestFacts) -> Line {
+    let sentence = format!("test {} started: {}", facts.number, description(facts));
+    let mut members = members_of(facts);
+    members.insert("running_beside".into(), facts.running_beside.into());
+    line(Level::Info, "test_started", sentence, Value::Object(members))
+}
+
+fn ended(record: &TestRecord) -> Line {
+    let facts = &record.facts;
+    let seconds = ns_to_s(record.duration_ns);
+    let amount = |bytes: u64| {
+        format!(
+            "{}s",
+            format_amount(bytes as f64, UnitFormat::AdaptiveBytes).trim_start()
+        )
+    };
+    let mut sentence = format!("test {} ", facts.number);
+    let (level, outcome, reason) = match &record.outcome {
+        Outcome::Complete => (Level::Info, "complete", None),
+        Outcome::Partial { reason } => (Level::Warn, "partial", Some(reason)),
+    };
+    let word = if reason.is_some() { "ended early" } else { "finished" };
+    let _ = write!(sentence, "{word}: {}, {seconds:.2} s", description(facts));
+    for (bytes, what) in [(record.received_bytes, "received"), (record.sent_bytes, "sent")] {
+        if bytes > 0 {
+            let _ = write!(
+                sentence,
+                ", {} {what} ({})",
+                amount(bytes),
+                rate(rate_bps(bytes, seconds))
+            );
+        }
+    }
+    let _ = write!(sentence, ", at most {} tests beside it", record.ran_beside_max);
+    if let Some(reason) = reason {
+        let _ = write!(sentence, "; partial result: {}", printable(reason));
+    }
+    let mut members = members_of(facts);
+    members.extend([
+        ("cookie".into(), record.cookie.as_str().into()),
+        ("received_bytes".into(), record.received_bytes.into()),
+        ("sent_bytes".into(), record.sent_bytes.into()),
+        ("seconds".into(), seconds.into()),
+        ("ran_beside_max".into(), record.ran_beside_max.into()),
+        ("outcome".into(), outcome.into()),
+    ]);
+    if let Some(reason) = reason {
+        members.insert("reason".into(), reason.as_str().into());
+    }
+    line(level, "test_ended", sentence, Value::Object(members))
+}
+
+fn description(facts: &TestFacts) -> String {
+    let mut text = format!(
+        "{} port {}, {} {}, {} streams",
+        facts.peer.ip(),
+        facts.peer.port(),
+        protocol(facts.transport).to_uppercase(),
+        direction(facts.direction),
+        facts.streams
+    );
+    if let Some(user) = &facts.user {
+        let _ = write!(text, ", user {}", printable(user));
+    }
+    text
+}
+
+fn members_of(facts: &TestFacts) -> Map<String, Value> {
+    let mut members = Map::from_iter([
+        ("test".into(), facts.number.into()),
+        ("peer".into(), facts.peer.to_string().into()),
+        ("protocol".into(), protocol(facts.transport).into()),
+        ("direction".into(), direction(facts.direction).into()),
+        ("streams".into(), facts.streams.into()),
+    ]);
+    if let Some(user) = &facts.user {
+        members.insert("user".into(), user.as_str().into());
+    }
+    members
+}
+
+pub(super) fn protocol(transport: Transport) -> &'static str {
+    match transport {
+        Transport::Tcp => "tcp",
+        Transport::Udp => "udp",
+        Transport::Sctp => "sctp",
+    }
+}
+
+pub(super) fn direction(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Forward => "forward",
+        Direction::Reverse => "reverse",
+        Direction::Bidirectional => "bidirectional",
+    }
+}
+
+fn rate(bps: f64) -> String {
+    let text = format_amount(bps / 8.0, UnitFormat::AdaptiveBits);
+    format!("{}s/sec", text.trim_start())
+}
+
+/// Text of a peer, unable to begin a line or to drive a terminal.
+fn printable(text: &str) -> String {
+    text.chars()
+        .flat_map(|c| {
+            if c.is_control() {
+                c.escape_default().collect::<Vec<_>>()
+            } else {
+                vec![c]
+            }
+        })
+        .collect()
+}

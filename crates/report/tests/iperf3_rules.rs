@@ -1,0 +1,465 @@
+//! Rules of the iperf3 output that no recording shows: failures, losses, warm-ups with old peers, pipes and files.
+
+mod support;
+
+use std::fs;
+use std::io::{self, Write};
+use std::time::Duration;
+
+use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
+use linerate_model::summary::{TcpSummary, UdpHalf};
+use linerate_model::{
+    Direction, EndCondition, Failure, FailureKind, Flow, Half, IntervalReport, StreamId, StreamInterval, StreamRole,
+    StreamSummary, Summary, TestSpec, Transport, UdpInterval,
+};
+use linerate_report::Output;
+use linerate_report::iperf3::{Options, Style, client_sink, report_failure, server_reporter};
+use serde_json::{Value, json};
+use support::captured_output;
+
+const STREAM: Style = Style::JsonStream { full_output: false };
+
+#[test]
+fn an_error_of_the_server_has_two_lines_in_text_and_one_member_in_json() {
+    let kind = FailureKind::Peer {
+        errno: 98,
+        errno_text: Some("Address already in use".into()),
+    };
+    let failed = [Event::Failed(failure(kind, "unable to start listener for connections"))];
+    let (_, errors) = client(&failed, Style::Text);
+    assert_eq!(
+        errors,
+        "iperf3: SERVER ERROR - unable to start listener for connections, errno: Address already in use\n\
+         iperf3: error - unable to start listener for connections\n"
+    );
+    let (text, errors) = client(&failed, Style::Json);
+    assert_eq!(text.matches("\"error\"").count(), 1);
+    assert_eq!(parse(&text)["error"], "unable to start listener for connections");
+    assert_eq!(errors, "");
+    let (text, _) = client(&failed, STREAM);
+    assert_eq!(
+        text,
+        "{\"event\":\"error\",\"data\":\"SERVER ERROR - unable to start listener for connections, errno: Address \
+         already in use\"}\n{\"event\":\"end\",\"data\":{}}\n"
+    );
+}
+
+#[test]
+fn a_server_keeps_the_prefix_of_its_errors_in_json() {
+    let refused = failure(FailureKind::Error, "bogus value for --omit");
+    let gone = failure(
+        FailureKind::PeerClosed,
+        "the client has unexpectedly closed the connection",
+    );
+    for (failure, text_line, member) in [
+        (
+            refused,
+            "iperf3: error - bogus value for --omit\n",
+            "error - bogus value for --omit",
+        ),
+        (
+            gone,
+            "iperf3: the client has unexpectedly closed the connection\n",
+            "the client has unexpectedly closed the connection",
+        ),
+    ] {
+        let events = [Event::Failed(failure)];
+        assert_eq!(server(&events, Style::Text), (String::new(), text_line.into()));
+        assert_eq!(parse(&server(&events, Style::Json).0)["error"], member);
+        let first_line = server(&events, STREAM).0.lines().next().map(parse).expect("a line");
+        assert_eq!(first_line, json!({"event": "error", "data": member}));
+    }
+}
+
+#[test]
+fn an_interrupted_idle_server_says_so_in_every_style() {
+    let interrupt = failure(
+        FailureKind::Interrupted,
+        "the server has terminated by signal Terminated(15)",
+    );
+    let (output, normal, errors) = captured_output();
+    report_failure(options(Endpoint::Server, Style::Text), output, &interrupt).expect("memory can be written");
+    assert_eq!(normal.text(), "");
+    assert_eq!(
+        errors.text(),
+        "iperf3: interrupt - the server has terminated by signal Terminated(15)\n"
+    );
+    let (output, normal, _) = captured_output();
+    report_failure(options(Endpoint::Server, Style::Json), output, &interrupt).expect("memory can be written");
+    assert_eq!(
+        parse(&normal.text())["error"],
+        "interrupt - the server has terminated by signal Terminated(15)"
+    );
+}
+
+#[test]
+fn losses_are_measured_against_what_the_receiver_saw_in_text_and_what_was_sent_in_json() {
+    let events = udp_test(Duration::ZERO, udp(100, 0), udp(80, 10));
+    let (text, _) = client(&events, Style::Text);
+    assert!(text.contains("  0.000 ms  0/100 (0%)  sender\n"), "{text}");
+    assert!(text.contains("  2.000 ms  10/80 (12%)  receiver\n"), "{text}");
+    let end = &parse(&client(&events, Style::Json).0)["end"];
+    assert_eq!(end["sum"]["packets"], 100);
+    assert_eq!(end["sum"]["lost_percent"], 10);
+    assert_eq!(end["sum_received"]["packets"], 80);
+    assert_eq!(end["sum_received"]["lost_percent"], 12.5);
+    assert_eq!(end["streams"][0]["udp"]["jitter_ms"], 2);
+}
+
+#[test]
+fn the_warm_up_is_taken_off_the_losses() {
+    let half = |packets, lost, omitted_packets, omitted_lost| UdpHalf {
+        omitted_packets: Some(omitted_packets),
+        omitted_lost: Some(omitted_lost),
+        ..udp(packets, lost)
+    };
+    let events = udp_test(Duration::from_secs(1), half(150, 0, 50, 0), half(150, 9, 50, 5));
+    let (text, _) = client(&events, Style::Text);
+    assert!(text.contains("  0/100 (0%)  sender\n"), "{text}");
+    assert!(text.contains("  4/100 (4%)  receiver\n"), "{text}");
+}
+
+#[test]
+fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
+    let receiver = UdpHalf {
+        omitted_packets: None,
+        omitted_lost: None,
+        ..udp(150, 9)
+    };
+    let events = udp_test(Duration::from_secs(1), udp(150, 0), receiver);
+    let (text, _) = client(&events, Style::Text);
+    assert!(text.contains("  2.000 ms  Unknown/150  receiver\n"), "{text}");
+    let received = &parse(&client(&events, Style::Json).0)["end"]["sum_received"];
+    assert_eq!(
+        (&received["lost_packets"], &received["lost_percent"]),
+        (&Value::Null, &Value::Null)
+    );
+}
+
+#[test]
+fn late_datagrams_have_a_line_between_the_two_rows() {
+    let receiver = UdpHalf {
+        out_of_order: 7,
+        ..udp(100, 0)
+    };
+    let (text, _) = client(&udp_test(Duration::ZERO, udp(100, 0), receiver), Style::Text);
+    let lines: Vec<&str> = text.lines().collect();
+    let index = lines.iter().position(|l| l.contains("out-of-order")).expect("a line");
+    assert_eq!(lines[index], "[SUM]  0.0- 2.0 sec  7 datagrams received out-of-order");
+    assert!(
+        lines[index - 1].ends_with("sender") && lines[index + 1].ends_with("receiver"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_short_interval_counts_only_if_something_moved() {
+    let stub = |bytes| interval(1_000_000_000, 1_050_000_000, bytes);
+    let rows = |bytes| {
+        let mut events = accepted(&TestSpec::default());
+        events.extend([interval(0, 1_000_000_000, 10), stub(bytes)].map(Event::Interval));
+        events.push(Event::Finished);
+        let text_rows = client(&events, Style::Text).0.matches(" sec ").count();
+        let json_rows = parse(&client(&events, Style::Json).0)["intervals"]
+            .as_array()
+            .map(Vec::len);
+        (text_rows, json_rows)
+    };
+    assert_eq!(rows(0), (1, Some(1)));
+    assert_eq!(rows(1), (2, Some(2)));
+}
+
+#[test]
+fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
+    for (end, words) in [
+        (EndCondition::Duration(Duration::from_secs(7)), ", 7 second test, tos 0"),
+        (EndCondition::Unlimited, ", 0 second test, tos 0"),
+        (EndCondition::Bytes(4096), ", 4096 bytes to send, tos 0"),
+        (EndCondition::Blocks(12), ", 12 blocks to send, tos 0"),
+    ] {
+        let mut events = accepted(&TestSpec {
+            end,
+            ..TestSpec::default()
+        });
+        events.push(Event::TestStarted);
+        let mut verbose = options(Endpoint::Client, Style::Text);
+        verbose.verbose = true;
+        let (text, _) = run(&events, verbose);
+        assert!(text.lines().last().is_some_and(|l| l.ends_with(words)), "{text}");
+    }
+}
+
+#[test]
+fn peer_text_drives_no_terminal_and_reaches_files_unchanged() {
+    let events = [Event::PeerOutput(ServerOutput::Text("a\u{1b}[2Jb\n".into()))];
+    let mut to_terminal = options(Endpoint::Client, Style::Text);
+    to_terminal.escape_control_characters = true;
+    assert_eq!(run(&events, to_terminal).0, "\nServer output:\na\\u{1b}[2Jb\n\n");
+    assert_eq!(client(&events, Style::Text).0, "\nServer output:\na\u{1b}[2Jb\n\n");
+}
+
+#[test]
+fn a_reader_that_left_ends_the_report_without_a_panic() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    for style in [Style::Text, Style::Json, STREAM] {
+        let output = Output::new(Box::new(Closed), Box::new(Closed));
+        let mut sink = client_sink(options(Endpoint::Client, style), output);
+        let mut events = accepted(&TestSpec::default());
+        events.push(Event::Finished);
+        let results: Vec<_> = events.iter().map(|event| sink.event(event)).collect();
+        assert!(results.iter().any(Result::is_err), "{style:?} noticed");
+    }
+}
+
+#[test]
+fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
+    let directory = std::env::temp_dir().join(format!("linerate-report-{}", std::process::id()));
+    fs::create_dir_all(&directory).expect("a temporary directory");
+    let (log, rotated) = (directory.join("log"), directory.join("log.1"));
+    let output = Output::log_file(&log).expect("a new file");
+    let mut reporter = server_reporter(options(Endpoint::Server, Style::Text), output);
+    reporter.listening(5201, 1).expect("writable");
+    let failed = Event::Failed(failure(FailureKind::Error, "no luck"));
+    reporter.open_test().expect("a test").event(&failed).expect("writable");
+    fs::rename(&log, &rotated).expect("same directory");
+    reporter.listening(5201, 2).expect("writable");
+    let (old, new) = (fs::read_to_string(&rotated), fs::read_to_string(&log));
+    fs::remove_dir_all(&directory).expect("ours");
+    assert!(old.expect("the rotated file").ends_with(
+        "(test #1)\n-----------------------------------------------------------\niperf3: error - no luck\n"
+    ));
+    assert!(new.expect("a new file").contains("(test #2)"));
+}
+
+#[test]
+fn a_stream_of_a_long_test_keeps_no_intervals_unless_somebody_wants_them() {
+    let run_stream = |full_output, want_server_output| {
+        let mut sink = client_sink(
+            options(Endpoint::Server, Style::JsonStream { full_output }),
+            captured_output().0,
+        );
+        let mut events = accepted(&TestSpec {
+            want_server_output,
+            ..TestSpec::default()
+        });
+        events.push(Event::Interval(interval(0, 1_000_000_000, 10)));
+        events
+            .iter()
+            .for_each(|e| sink.event(e).expect("memory can be written"));
+        sink.server_output()
+    };
+    assert_eq!(run_stream(false, false), None);
+    let Some(ServerOutput::Json(report)) = run_stream(false, true) else {
+        panic!("the client asked");
+    };
+    assert_eq!(parse(&report)["intervals"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_sum_knows_retransmits_only_if_every_stream_does() {
+    let stream = |id, retransmits| StreamSummary {
+        id: StreamId(id),
+        role: StreamRole::Sender,
+        flow: Flow::Forward,
+        sender: Some(half(1000, None)),
+        receiver: Some(half(900, None)),
+        tcp: Some(TcpSummary {
+            retransmits,
+            ..TcpSummary::default()
+        }),
+        file: None,
+    };
+    let document = |second| {
+        let mut events = accepted(&TestSpec {
+            streams: 2,
+            ..TestSpec::default()
+        });
+        let summary = Summary {
+            streams: vec![stream(0, Some(3)), stream(1, second)],
+            ..Summary::default()
+        };
+        events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
+        parse(&client(&events, Style::Json).0)
+    };
+    let known = &document(Some(4))["end"]["sum_sent"];
+    assert_eq!((&known["retransmits"], &known["bytes"]), (&json!(7), &json!(2000)));
+    assert_eq!(document(None)["end"]["sum_sent"].get("retransmits"), None);
+}
+
+#[test]
+fn absurd_figures_of_a_peer_are_printed_not_fatal() {
+    let absurd = UdpHalf {
+        packets: u64::MAX,
+        lost: u64::MAX,
+        out_of_order: u64::MAX,
+        jitter_s: f64::NAN,
+        omitted_packets: Some(u64::MAX),
+        omitted_lost: Some(0),
+    };
+    let mut events = udp_test(Duration::ZERO, absurd, absurd);
+    let Some(Event::Summary(summary)) = events.get_mut(1) else {
+        panic!("the summary comes second");
+    };
+    let stream = summary.streams[0].clone();
+    summary.streams.push(stream);
+    for half in summary.streams.iter_mut().filter_map(|s| s.sender.as_mut()) {
+        (half.bytes, half.duration_ns) = (u64::MAX, u64::MAX);
+    }
+    assert!(client(&events, Style::Text).0.ends_with("iperf Done.\n"));
+    assert_eq!(
+        parse(&client(&events, Style::Json).0)["end"]["sum_sent"]["bytes"],
+        u64::MAX
+    );
+}
+
+#[test]
+fn time_and_title_stand_before_every_line_also_the_empty_one() {
+    let mut prefixed = options(Endpoint::Client, Style::Text);
+    prefixed.timestamps = Some("T%% ".into());
+    prefixed.title = Some("lab".into());
+    let (text, _) = run(&[Event::Finished], prefixed.clone());
+    assert_eq!(text, "T% lab:  \nT% lab:  iperf Done.\n");
+    let (_, errors) = run(&[Event::Failed(failure(FailureKind::Error, "no luck"))], prefixed);
+    assert_eq!(errors, "T% iperf3: error - no luck\n");
+}
+
+#[test]
+fn a_verbose_client_tells_who_it_is_even_if_the_server_is_busy() {
+    let control = ControlConnected {
+        local: "127.0.0.1:40000".parse().expect("an address"),
+        remote: "127.0.0.1:5201".parse().expect("an address"),
+        mss_bytes: None,
+        chosen_block_len_bytes: None,
+    };
+    let busy = failure(FailureKind::Error, "the server is busy running a test. try again later");
+    let mut verbose = options(Endpoint::Client, Style::Text);
+    verbose.verbose = true;
+    let (text, errors) = run(&[Event::ControlConnected(control), Event::Failed(busy)], verbose);
+    assert_eq!(text, "iperf 3.21\nhost\n");
+    assert_eq!(
+        errors,
+        "iperf3: error - the server is busy running a test. try again later\n"
+    );
+}
+
+fn options(endpoint: Endpoint, style: Style) -> Options {
+    let mut options = Options::new(endpoint, "iperf 3.21", "host");
+    options.style = style;
+    options
+}
+
+fn client(events: &[Event], style: Style) -> (String, String) {
+    run(events, options(Endpoint::Client, style))
+}
+
+fn server(events: &[Event], style: Style) -> (String, String) {
+    run(events, options(Endpoint::Server, style))
+}
+
+fn run(events: &[Event], options: Options) -> (String, String) {
+    let (output, normal, errors) = captured_output();
+    let mut sink = client_sink(options, output);
+    for event in events {
+        sink.event(event).expect("memory can be written");
+    }
+    (normal.text(), errors.text())
+}
+
+fn parse(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON")
+}
+
+fn failure(kind: FailureKind, message: &str) -> Failure {
+    Failure {
+        kind,
+        message: message.into(),
+        code: None,
+    }
+}
+
+fn accepted(spec: &TestSpec) -> Vec<Event> {
+    vec![Event::TestAccepted(Box::new(TestHeader {
+        endpoint: if spec.want_server_output {
+            Endpoint::Server
+        } else {
+            Endpoint::Client
+        },
+        peer_host: "peer".into(),
+        peer_port: 5201,
+        cookie: "cookie".into(),
+        started_at_unix_ms: 0,
+        control_mss_bytes: None,
+        spec: spec.clone(),
+        interval: Some(Duration::from_secs(1)),
+        file_name: None,
+    }))]
+}
+
+fn interval(start_ns: u64, end_ns: u64, bytes: u64) -> IntervalReport {
+    IntervalReport {
+        omitted: false,
+        last: false,
+        streams: vec![StreamInterval {
+            id: StreamId(0),
+            role: StreamRole::Receiver,
+            flow: Flow::Reverse,
+            start_ns,
+            end_ns,
+            bytes,
+            tcp: None,
+            udp: None::<UdpInterval>,
+        }],
+    }
+}
+
+/// Two seconds of UDP on one stream.
+fn udp_test(omit: Duration, sender: UdpHalf, receiver: UdpHalf) -> Vec<Event> {
+    let mut events = accepted(&TestSpec {
+        transport: Transport::Udp,
+        direction: Direction::Forward,
+        omit,
+        ..TestSpec::default()
+    });
+    let stream = StreamSummary {
+        id: StreamId(0),
+        role: StreamRole::Sender,
+        flow: Flow::Forward,
+        sender: Some(half(1000, Some(sender))),
+        receiver: Some(half(900, Some(receiver))),
+        tcp: None,
+        file: None,
+    };
+    let summary = Summary {
+        streams: vec![stream],
+        ..Summary::default()
+    };
+    events.extend([Event::Summary(Box::new(summary)), Event::Finished]);
+    events
+}
+
+fn half(bytes: u64, udp: Option<UdpHalf>) -> Half {
+    Half {
+        bytes,
+        duration_ns: 2_000_000_000,
+        udp,
+    }
+}
+
+fn udp(packets: u64, lost: u64) -> UdpHalf {
+    UdpHalf {
+        packets,
+        lost,
+        jitter_s: 0.002,
+        omitted_packets: Some(0),
+        omitted_lost: Some(0),
+        ..UdpHalf::default()
+    }
+}
