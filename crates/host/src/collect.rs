@@ -1,0 +1,121 @@
+//! Takes a snapshot of this host.
+
+use std::fs;
+use std::net::IpAddr;
+
+use linerate_model::procfs;
+use linerate_model::snapshot::{Absence, Snapshot, Source};
+use linerate_sys::{clock, process};
+
+use crate::links::Link;
+use crate::{cpu, ethtool, kernel, links, qdiscs, route, sysfs};
+
+/// What to collect.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Names of interfaces; empty means the one to the peer, or else all that are switched on.
+    pub interfaces: Vec<String>,
+    /// The other end of a test.
+    pub peer: Option<IpAddr>,
+    /// Also how much processor time each thread of this process took.
+    pub own_threads: bool,
+}
+
+/// Takes a snapshot. What cannot be read is absent with its reason; an interface that does not exist as well.
+#[must_use]
+pub fn collect(request: &Request) -> Snapshot {
+    let mut snapshot = identity();
+    let all = links::all();
+    if let Some(peer) = request.peer {
+        route::record(&mut snapshot, peer, &all);
+        if let [wanted] = request.interfaces.as_slice() {
+            snapshot.set("route.wanted_dev", wanted.as_str(), "command line");
+        }
+    }
+    let chosen = chosen(request, &snapshot, &all);
+    let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
+    let interrupts = procfs::interrupts(&text);
+    let mut asker = ethtool::Asker::open();
+    for link in &chosen {
+        link.record(&mut snapshot, &all);
+        asker.ask(&mut snapshot, &link.name);
+        sysfs::record(&mut snapshot, &link.name, &interrupts);
+    }
+    let names: Vec<(u32, &str)> = chosen.iter().map(|link| (link.index, link.name.as_str())).collect();
+    qdiscs::record(&mut snapshot, &names);
+    for name in request
+        .interfaces
+        .iter()
+        .filter(|name| !all.iter().any(|link| link.name == **name))
+    {
+        snapshot.set_absent(
+            format!("nic.{name}.link"),
+            Absence::NoSuchDevice,
+            None,
+            "rtnetlink:GETLINK",
+        );
+    }
+    cpu::record(&mut snapshot);
+    kernel::record(&mut snapshot);
+    kernel::record_counters(&mut snapshot);
+    if request.own_threads {
+        cpu::record_own_threads(&mut snapshot);
+    }
+    snapshot
+}
+
+fn identity() -> Snapshot {
+    let system = process::uname();
+    let mut snapshot = Snapshot::new(system.node, Source::Live);
+    snapshot.kernel = Some(system.release);
+    snapshot.monotonic_ns = Some(clock::monotonic_ns());
+    snapshot.boot_id = sysfs::read("/proc/sys/kernel/random/boot_id");
+    snapshot.privileged = is_privileged();
+    snapshot
+}
+
+/// Whether the effective user is root, as `/proc/self/status` says.
+fn is_privileged() -> Option<bool> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
+    Some(uids.split_whitespace().nth(1)? == "0")
+}
+
+fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'a Link> {
+    if !request.interfaces.is_empty() {
+        return all
+            .iter()
+            .filter(|link| request.interfaces.contains(&link.name))
+            .collect();
+    }
+    if let Some(device) = snapshot.text("route.peer.dev") {
+        return all.iter().filter(|link| link.name == device).collect();
+    }
+    // Loopback explains nothing about a network; it is looked at when it is all there is.
+    let wired: Vec<&Link> = all.iter().filter(|link| link.is_up() && !link.loopback).collect();
+    if wired.is_empty() { all.iter().collect() } else { wired }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_sys::cpu::thread_time;
+    use std::time::Duration;
+
+    #[test]
+    fn a_snapshot_is_quick_and_small() {
+        let request = Request {
+            interfaces: vec!["lo".to_owned()],
+            ..Request::default()
+        };
+        let before = thread_time();
+        let snapshot = collect(&request);
+        let after = thread_time();
+        // What a process waits for others is not ours.
+        let spent = (after.user + after.system).saturating_sub(before.user + before.system);
+        assert!(spent < Duration::from_millis(50), "{spent:?}");
+        let bytes = serde_json::to_vec(&snapshot).expect("plain data").len();
+        assert!(bytes < 20_000, "{bytes} bytes");
+        assert!(snapshot.interfaces().contains("lo"), "{:?}", snapshot.interfaces());
+    }
+}

@@ -1,0 +1,139 @@
+//! Processors: how many, how fast, shared with whom.
+
+use std::fs;
+use std::path::Path;
+
+use linerate_model::snapshot::{Absence, Snapshot};
+
+use crate::sysfs::read;
+
+const SRC: &str = "sysfs";
+
+/// Numbers in a list such as `0-3,8`.
+pub(crate) fn count_of(list: &str) -> i64 {
+    let ranges = list.split(',').filter_map(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        Some(
+            to.trim()
+                .parse::<i64>()
+                .ok()?
+                .saturating_sub(from.trim().parse::<i64>().ok()?)
+                .saturating_add(1),
+        )
+    });
+    ranges.filter(|count| *count > 0).fold(0, i64::saturating_add)
+}
+
+/// Records what is known about the processors.
+pub(crate) fn record(snapshot: &mut Snapshot) {
+    let root = Path::new("/sys/devices/system");
+    if let Some(online) = read(root.join("cpu/online")) {
+        snapshot.set("cpu.count", count_of(&online), SRC);
+        snapshot.set("cpu.online", online, SRC);
+    }
+    let nodes = read(root.join("node/online")).map_or(1, |online| count_of(&online));
+    snapshot.set("numa.nodes", nodes, SRC);
+    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let is_guest = text
+        .lines()
+        .any(|line| line.starts_with("flags") && line.split_whitespace().any(|flag| flag == "hypervisor"));
+    snapshot.set("cpu.virt", is_guest, "procfs:cpuinfo");
+    capacities(snapshot, root);
+    frequency(snapshot, &root.join("cpu/cpu0/cpufreq"));
+    container(snapshot);
+}
+
+/// Cores of different speed say so in `cpu_capacity`.
+fn capacities(snapshot: &mut Snapshot, root: &Path) {
+    let cpus = fs::read_dir(root.join("cpu")).into_iter().flatten().flatten();
+    let capacities: std::collections::BTreeSet<String> = cpus
+        .filter_map(|entry| read(entry.path().join("cpu_capacity")))
+        .collect();
+    snapshot.set("cpu.hybrid", capacities.len() > 1, SRC);
+}
+
+fn frequency(snapshot: &mut Snapshot, root: &Path) {
+    for (fact, file) in [("governor", "scaling_governor"), ("driver", "scaling_driver")] {
+        let key = format!("cpu.freq.{fact}");
+        match read(root.join(file)) {
+            Some(value) => snapshot.set(key, value, SRC),
+            None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, SRC),
+        }
+    }
+    for (fact, file) in [("cur_khz", "scaling_cur_freq"), ("max_khz", "cpuinfo_max_freq")] {
+        if let Some(value) = read(root.join(file)).and_then(|text| text.parse::<i64>().ok()) {
+            snapshot.set_in(format!("cpu.freq.{fact}"), value, "kHz", SRC);
+        }
+    }
+}
+
+/// Threads of one process that are looked at.
+const THREADS_MAX: usize = 1024;
+
+/// Processor time of every thread of this process in ticks, and the processors those threads may use that carry a test.
+pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
+    let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    for thread in threads.take(THREADS_MAX) {
+        let Some(number) = thread.file_name().to_str().map(str::to_owned) else {
+            continue;
+        };
+        let text = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        if let Some(ticks) = thread_ticks(&text) {
+            snapshot.count(format!("self.thread.{number}.ticks"), ticks, None);
+        }
+        let status = fs::read_to_string(thread.path().join("status")).unwrap_or_default();
+        if let Some(cpus) = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")) {
+            snapshot.set(format!("self.thread.{number}.cpus"), cpus.trim(), "procfs:status");
+        }
+    }
+}
+
+/// User and system time of `/proc/*/stat` (`proc(5)`). The name in the second column may contain anything.
+fn thread_ticks(text: &str) -> Option<u64> {
+    let (_, columns) = text.rsplit_once(')')?;
+    let mut columns = columns.split_whitespace().skip(11);
+    let mut next = || columns.next()?.parse::<u64>().ok();
+    next()?.checked_add(next()?)
+}
+
+/// Limits of the control group this process runs in (version 2).
+fn container(snapshot: &mut Snapshot) {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else {
+        return;
+    };
+    let root = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
+    if let Some(limit) = read(root.join("cpu.max")) {
+        snapshot.set("cgroup.cpu.max", limit, "cgroup");
+    }
+    record_throttling(snapshot, &root);
+}
+
+fn record_throttling(snapshot: &mut Snapshot, root: &Path) {
+    let text = fs::read_to_string(root.join("cpu.stat")).unwrap_or_default();
+    let throttled = text
+        .lines()
+        .find_map(|line| line.strip_prefix("nr_throttled ")?.parse().ok());
+    if let Some(throttled) = throttled {
+        snapshot.count("cgroup.nr_throttled", throttled, None);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_of_a_thread_follow_its_name() {
+        let text = "7 (a) b) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 0 0 20 0 1 0 5 0 0";
+        assert_eq!(thread_ticks(text), Some(42));
+        assert_eq!(thread_ticks("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn lists_are_counted() {
+        for (list, count) in [("0-3,8", 5), ("0", 1), ("", 0), ("3-1", 0), ("x", 0)] {
+            assert_eq!(count_of(list), count, "{list}");
+        }
+    }
+}

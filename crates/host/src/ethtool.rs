@@ -1,0 +1,431 @@
+//! What ethtool's netlink family and its ioctl tell about one interface.
+
+use linerate_model::snapshot::{Absence, Snapshot, Value};
+use linerate_sys::OsError;
+use linerate_sys::ethtool::Ethtool;
+use linerate_sys::netlink::{Family, Netlink};
+
+use crate::netlink::{self as nl, Bitset, attribute, u16_at, u32_at, u64_at};
+
+const EOPNOTSUPP: i32 = 95;
+const ENODEV: i32 = 19;
+const EPERM: i32 = 1;
+const EACCES: i32 = 13;
+const ENOENT: i32 = 2;
+
+/// One question of the family (`linux/ethtool_netlink.h`).
+pub(crate) struct Section {
+    command: u8,
+    /// The group of facts it is about.
+    group: &'static str,
+    src: &'static str,
+    /// Records what the attributes of the answer say.
+    pub(crate) read: fn(&mut Snapshot, nic: &str, body: &[u8], src: &str),
+}
+
+const fn section(
+    command: u8,
+    group: &'static str,
+    src: &'static str,
+    read: fn(&mut Snapshot, &str, &[u8], &str),
+) -> Section {
+    Section {
+        command,
+        group,
+        src,
+        read,
+    }
+}
+
+/// Questions whose answers have statistics.
+const PAUSE_GET: u8 = 21;
+const FEC_GET: u8 = 29;
+
+/// Everything that is asked.
+pub(crate) const SECTIONS: &[Section] = &[
+    section(4, "link", "ethtool-nl:LINKMODES_GET", link_modes),
+    section(6, "link.up", "ethtool-nl:LINKSTATE_GET", link_state),
+    section(15, "ring", "ethtool-nl:RINGS_GET", rings),
+    section(17, "chan", "ethtool-nl:CHANNELS_GET", channels),
+    section(PAUSE_GET, "pause", "ethtool-nl:PAUSE_GET", pause),
+    section(19, "coal", "ethtool-nl:COALESCE_GET", coalesce),
+    section(23, "link.eee", "ethtool-nl:EEE_GET", energy),
+    section(FEC_GET, "link.fec", "ethtool-nl:FEC_GET", error_correction),
+    section(11, "feat", "ethtool-nl:FEATURES_GET", features),
+];
+
+/// Header flag: with statistics, where the driver has them.
+const WITH_STATISTICS: u32 = 4;
+
+/// Asks ethtool. Both ways are optional: an old kernel has no netlink family, a strange one no ioctl.
+pub(crate) struct Asker {
+    netlink: Option<(Netlink, u16)>,
+    ioctl: Option<Ethtool>,
+    sequence: u32,
+}
+
+impl Asker {
+    pub(crate) fn open() -> Self {
+        let netlink = Netlink::open(Family::Generic).ok().and_then(|mut socket| {
+            let id = resolve(&mut socket)?;
+            Some((socket, id))
+        });
+        Self {
+            netlink,
+            ioctl: Ethtool::open().ok(),
+            sequence: 1,
+        }
+    }
+
+    /// Everything about one interface.
+    pub(crate) fn ask(&mut self, snapshot: &mut Snapshot, device: &str) {
+        let nic = format!("nic.{device}");
+        for section in SECTIONS {
+            self.section(snapshot, device, &nic, section);
+        }
+        self.driver(snapshot, device, &nic);
+        self.counters(snapshot, device, &nic);
+    }
+
+    /// Counters only, for the readings in the middle of a window.
+    pub(crate) fn counters(&self, snapshot: &mut Snapshot, device: &str, nic: &str) {
+        let Some(ioctl) = &self.ioctl else { return };
+        match ioctl.statistics(device) {
+            Ok(counters) => {
+                for (name, value) in counters {
+                    // Drivers that print a hierarchy repeat names; the sum of equal names still only grows.
+                    let key = format!("{nic}.drv.{}", name.trim());
+                    let before = snapshot.counters.get(&key).map_or(0, |counter| counter.v);
+                    snapshot.count(key, before.saturating_add(value), None);
+                }
+            }
+            Err(error) => absent(snapshot, &format!("{nic}.drv.counters"), &error, "ioctl:GSTATS"),
+        }
+    }
+
+    fn section(&mut self, snapshot: &mut Snapshot, device: &str, nic: &str, section: &Section) {
+        let key = format!("{nic}.{}", section.group);
+        self.sequence = self.sequence.wrapping_add(1);
+        let Some((socket, id)) = &mut self.netlink else {
+            snapshot.set_absent(key, Absence::KernelTooOld, None, section.src);
+            return;
+        };
+        match question(socket, *id, section.command, self.sequence, device) {
+            Ok(body) => (section.read)(snapshot, nic, &body, section.src),
+            Err(errno) => snapshot.set_absent(key, reason(errno), Some(errno), section.src),
+        }
+    }
+
+    fn driver(&self, snapshot: &mut Snapshot, device: &str, nic: &str) {
+        let src = "ioctl:GDRVINFO";
+        let Some(ioctl) = &self.ioctl else { return };
+        match ioctl.driver_info(device) {
+            Ok(info) => {
+                for (fact, value) in [
+                    ("name", info.driver),
+                    ("version", info.version),
+                    ("firmware", info.firmware),
+                    ("bus", info.bus),
+                ] {
+                    if !value.is_empty() && value != "N/A" {
+                        snapshot.set(format!("{nic}.drv.{fact}"), value, src);
+                    }
+                }
+            }
+            Err(error) => absent(snapshot, &format!("{nic}.drv"), &error, src),
+        }
+    }
+}
+
+fn absent(snapshot: &mut Snapshot, key: &str, error: &OsError, src: &str) {
+    let errno = error.errno().unwrap_or(0);
+    snapshot.set_absent(key, reason(errno), Some(errno), src);
+}
+
+fn reason(errno: i32) -> Absence {
+    match errno {
+        EOPNOTSUPP => Absence::UnsupportedByDriver,
+        EPERM | EACCES => Absence::Permission,
+        ENODEV => Absence::NoSuchDevice,
+        ENOENT => Absence::KernelTooOld,
+        _ => Absence::NotReported,
+    }
+}
+
+/// Number of the family `ethtool`, which differs from boot to boot.
+fn resolve(socket: &mut Netlink) -> Option<u16> {
+    const CONTROLLER: u16 = 0x10;
+    const GET_FAMILY: u8 = 3;
+    let mut body = vec![GET_FAMILY, 1, 0, 0];
+    nl::push(&mut body, 2, b"ethtool\0");
+    let answer = converse(socket, &nl::request(CONTROLLER, 0, 1, &body)).ok()?;
+    u16_at(attribute(answer.get(4..)?, 1)?, 0)
+}
+
+/// Asks one question about one device; the attributes of the answer, or the kernel's error number.
+fn question(socket: &mut Netlink, family: u16, command: u8, sequence: u32, device: &str) -> Result<Vec<u8>, i32> {
+    let mut header = Vec::new();
+    nl::push(&mut header, 2, format!("{device}\0").as_bytes());
+    if matches!(command, PAUSE_GET | FEC_GET) {
+        nl::push(&mut header, 3, &WITH_STATISTICS.to_ne_bytes());
+    }
+    let mut body = vec![command, 1, 0, 0];
+    nl::push(&mut body, 1 | 0x8000, &header);
+    let answer = converse(socket, &nl::request(family, 0, sequence, &body))?;
+    Ok(answer.get(4..).unwrap_or_default().to_vec())
+}
+
+/// One request and the payload of its one answer.
+fn converse(socket: &mut Netlink, request: &[u8]) -> Result<Vec<u8>, i32> {
+    let failed = |error: OsError| error.errno().unwrap_or(0);
+    socket.send(request).map_err(failed)?;
+    let sequence = u32_at(request, 8);
+    loop {
+        let datagram = socket.receive().map_err(failed)?;
+        let mut messages = nl::messages(&datagram);
+        if let Some(message) = messages.find(|message| Some(message.sequence) == sequence) {
+            return match message.kind {
+                nl::ERROR => Err(nl::errno(message.payload)),
+                _ => Ok(message.payload.to_vec()),
+            };
+        }
+    }
+}
+
+fn byte(body: &[u8], kind: u16) -> Option<u8> {
+    attribute(body, kind)?.first().copied()
+}
+
+fn number(body: &[u8], kind: u16) -> Option<u32> {
+    u32_at(attribute(body, kind)?, 0)
+}
+
+fn link_state(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    if let Some(up) = byte(body, 2) {
+        snapshot.set(format!("{nic}.link.up"), up == 1, src);
+    }
+}
+
+fn rings(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    sizes(snapshot, nic, body, src, &RING_SIZES, "desc");
+}
+
+fn channels(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    sizes(snapshot, nic, body, src, &CHANNEL_SIZES, "queues");
+}
+
+fn energy(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    for (kind, name) in [(4, "active"), (5, "enabled")] {
+        if let Some(on) = byte(body, kind) {
+            snapshot.set(format!("{nic}.link.eee.{name}"), on == 1, src);
+        }
+    }
+}
+
+/// Blocks of forward error correction; an array per counter, its first element the sum of all lanes.
+fn error_correction(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    if let Some(automatic) = byte(body, 3) {
+        snapshot.set(format!("{nic}.link.fec.auto"), automatic == 1, src);
+    }
+    let statistics = attribute(body, 5).unwrap_or_default();
+    for (kind, name) in [(2, "corrected"), (3, "uncorrectable")] {
+        if let Some(blocks) = attribute(statistics, kind).and_then(|bytes| u64_at(bytes, 0)) {
+            snapshot.count(format!("{nic}.link.fec.{name}"), blocks, None);
+        }
+    }
+}
+
+fn link_modes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    if let Some(negotiates) = byte(body, 2) {
+        snapshot.set(format!("{nic}.link.autoneg"), negotiates == 1, src);
+    }
+    match number(body, 5).filter(|speed| *speed != u32::MAX && *speed != 0) {
+        Some(speed) => snapshot.set_in(format!("{nic}.link.speed_mbps"), speed, "Mbit/s", src),
+        None => snapshot.set_absent(format!("{nic}.link.speed_mbps"), Absence::NotReported, None, src),
+    }
+    match byte(body, 6) {
+        Some(0) => snapshot.set(format!("{nic}.link.duplex"), "half", src),
+        Some(1) => snapshot.set(format!("{nic}.link.duplex"), "full", src),
+        _ => snapshot.set_absent(format!("{nic}.link.duplex"), Absence::NotReported, None, src),
+    }
+    let modes = |set: &Bitset, only_set: bool| -> Vec<Value> {
+        let wanted = set
+            .bits
+            .iter()
+            .filter(|(name, on)| name.contains("base") && (*on || !only_set));
+        wanted.map(|(name, _)| name.as_str().into()).collect()
+    };
+    if let Some(ours) = attribute(body, 3).map(Bitset::parse) {
+        // The mask is what the hardware supports, the value what it advertises.
+        list(
+            snapshot,
+            format!("{nic}.link.modes.supported"),
+            modes(&ours, false),
+            src,
+        );
+        list(snapshot, format!("{nic}.link.modes.ours"), modes(&ours, true), src);
+        let supports = |name: &str| ours.bits.iter().any(|(known, _)| known == name);
+        snapshot.set(format!("{nic}.link.autoneg_supported"), supports("Autoneg"), src);
+        snapshot.set(
+            format!("{nic}.pause.supported"),
+            pause_words(supports("Pause"), supports("Asym_Pause")),
+            src,
+        );
+        snapshot.set(
+            format!("{nic}.pause.advertised"),
+            pause_words(ours.has("Pause"), ours.has("Asym_Pause")),
+            src,
+        );
+    }
+    if let Some(peer) = attribute(body, 4)
+        .map(Bitset::parse)
+        .filter(|peer| !peer.bits.is_empty())
+    {
+        list(snapshot, format!("{nic}.link.modes.peer"), modes(&peer, true), src);
+        snapshot.set(
+            format!("{nic}.pause.partner"),
+            pause_words(peer.has("Pause"), peer.has("Asym_Pause")),
+            src,
+        );
+    }
+}
+
+fn list(snapshot: &mut Snapshot, key: String, values: Vec<Value>, src: &str) {
+    if !values.is_empty() {
+        snapshot.set(key, Value::List(values), src);
+    }
+}
+
+/// The words ethtool(8) has for the two bits of an advertisement.
+const fn pause_words(pause: bool, asymmetric: bool) -> &'static str {
+    match (pause, asymmetric) {
+        (false, false) => "No",
+        (true, false) => "Symmetric",
+        (false, true) => "Transmit-only",
+        (true, true) => "Symmetric Receive-only",
+    }
+}
+
+const RING_SIZES: [(u16, &str); 8] = [
+    (2, "ring.rx.max"),
+    (3, "ring.rx_mini.max"),
+    (4, "ring.rx_jumbo.max"),
+    (5, "ring.tx.max"),
+    (6, "ring.rx.cur"),
+    (7, "ring.rx_mini.cur"),
+    (8, "ring.rx_jumbo.cur"),
+    (9, "ring.tx.cur"),
+];
+const CHANNEL_SIZES: [(u16, &str); 8] = [
+    (2, "chan.rx.max"),
+    (3, "chan.tx.max"),
+    (4, "chan.other.max"),
+    (5, "chan.combined.max"),
+    (6, "chan.rx.cur"),
+    (7, "chan.tx.cur"),
+    (8, "chan.other.cur"),
+    (9, "chan.combined.cur"),
+];
+
+fn sizes(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str, names: &[(u16, &str)], unit: &str) {
+    for (kind, fact) in names {
+        let key = format!("{nic}.{fact}");
+        match number(body, *kind).filter(|size| *size > 0) {
+            Some(size) => snapshot.set_in(key, size, unit, src),
+            None => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src),
+        }
+    }
+}
+
+fn pause(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    for (kind, fact) in [(2, "autoneg"), (3, "rx"), (4, "tx")] {
+        if let Some(on) = byte(body, kind) {
+            snapshot.set(format!("{nic}.pause.{fact}"), on == 1, src);
+        }
+    }
+    let statistics = attribute(body, 5).unwrap_or_default();
+    for (kind, name) in [(2, "pause_tx_frames"), (3, "pause_rx_frames")] {
+        // Drivers without this tally send all ones.
+        let frames = attribute(statistics, kind)
+            .and_then(|bytes| u64_at(bytes, 0))
+            .filter(|frames| *frames != u64::MAX);
+        if let Some(frames) = frames {
+            snapshot.count(format!("{nic}.drv.{name}"), frames, None);
+        }
+    }
+}
+
+fn coalesce(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    for (kind, fact) in [(2, "rx_usecs"), (3, "rx_frames"), (6, "tx_usecs"), (7, "tx_frames")] {
+        let key = format!("{nic}.coal.{fact}");
+        match number(body, kind) {
+            Some(value) => snapshot.set(key, value, src),
+            None => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src),
+        }
+    }
+    if let Some(adaptive) = byte(body, 11) {
+        snapshot.set(format!("{nic}.coal.adaptive_rx"), adaptive == 1, src);
+    }
+}
+
+/// Features under the names ethtool(8) prints, where it has its own for one of the kernel's.
+const FEATURE_NAMES: [(&str, &str); 9] = [
+    ("rx-checksum", "rx-checksumming"),
+    ("tx-generic-segmentation", "generic-segmentation-offload"),
+    ("rx-gro", "generic-receive-offload"),
+    ("rx-lro", "large-receive-offload"),
+    ("rx-vlan-hw-parse", "rx-vlan-offload"),
+    ("tx-vlan-hw-insert", "tx-vlan-offload"),
+    ("rx-ntuple-filter", "ntuple-filters"),
+    ("rx-hashing", "receive-hashing"),
+    ("netns-local", "netns-local"),
+];
+/// Features ethtool(8) sums up: on when any of theirs is on.
+const FEATURE_GROUPS: [(&str, &[&str]); 3] = [
+    (
+        "tx-checksumming",
+        &[
+            "tx-checksum-ipv4",
+            "tx-checksum-ip-generic",
+            "tx-checksum-ipv6",
+            "tx-checksum-fcoe-crc",
+            "tx-checksum-sctp",
+        ],
+    ),
+    ("scatter-gather", &["tx-scatter-gather", "tx-scatter-gather-fraglist"]),
+    (
+        "tcp-segmentation-offload",
+        &[
+            "tx-tcp-segmentation",
+            "tx-tcp-ecn-segmentation",
+            "tx-tcp-mangleid-segmentation",
+            "tx-tcp6-segmentation",
+        ],
+    ),
+];
+
+fn features(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    let set = |kind| attribute(body, kind).map(Bitset::parse).unwrap_or_default();
+    let (hardware, wanted, active, unchangeable) = (set(2), set(3), set(4), set(5));
+    for (name, changeable) in &hardware.bits {
+        let on = active.has(name);
+        let fixed = !changeable || unchangeable.has(name);
+        let words = match (on, fixed, wanted.has(name)) {
+            (true, true, _) => "on [fixed]",
+            (false, true, _) => "off [fixed]",
+            (true, false, false) => "on [requested off]",
+            (false, false, true) => "off [requested on]",
+            (true, false, true) => "on",
+            (false, false, false) => "off",
+        };
+        let shown = FEATURE_NAMES
+            .iter()
+            .find(|(kernel, _)| kernel == name)
+            .map_or(name.as_str(), |(_, shown)| shown);
+        snapshot.set(format!("{nic}.feat.{shown}"), words, src);
+    }
+    for (group, members) in FEATURE_GROUPS {
+        let any = members.iter().any(|name| active.has(name));
+        snapshot.set(format!("{nic}.feat.{group}"), if any { "on" } else { "off" }, src);
+    }
+}

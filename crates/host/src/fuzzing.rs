@@ -1,0 +1,50 @@
+//! Answers of the kernel from arbitrary bytes. Only for fuzzing.
+
+use linerate_model::snapshot::{Snapshot, Source};
+
+use crate::netlink::messages;
+use crate::{ethtool, links, qdiscs, route};
+
+/// Records whatever the bytes may mean, as every kind of answer; returns how many facts and counters that are.
+#[must_use]
+pub fn decode_anything(bytes: &[u8]) -> usize {
+    let mut snapshot = Snapshot::new("fuzz", Source::Live);
+    let mut found = Vec::new();
+    for message in messages(bytes) {
+        let payload = message.payload;
+        found.extend(links::link(payload));
+        let _ = qdiscs::qdisc(&mut snapshot, "e", payload);
+        for section in ethtool::SECTIONS {
+            (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");
+        }
+        let _ = crate::netlink::errno(payload);
+    }
+    for link in &found {
+        link.record(&mut snapshot, &found);
+    }
+    for message in messages(bytes) {
+        route::answer_facts(&mut snapshot, message.payload.get(12..).unwrap_or_default(), &found);
+    }
+    snapshot.facts.len() + snapshot.counters.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::{push, request};
+
+    #[test]
+    fn a_link_is_read_and_nonsense_is_survived() {
+        let mut body = vec![0; 16];
+        push(&mut body, 3, b"eth0\0");
+        push(&mut body, 4, &1500_u32.to_ne_bytes());
+        assert!(decode_anything(&request(16, 0, 1, &body)) > 0);
+        for bytes in [
+            &[][..],
+            &[255; 64],
+            &[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0],
+        ] {
+            assert_eq!(decode_anything(bytes), 0);
+        }
+    }
+}

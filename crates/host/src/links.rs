@@ -1,0 +1,155 @@
+//! Interfaces and their standard counters (`rtnetlink(7)`, RTM_GETLINK).
+
+use linerate_model::snapshot::Snapshot;
+use linerate_sys::netlink::{Family, Netlink};
+
+use crate::netlink::{self as nl, attribute, text, u32_at, u64_at};
+
+const GET_LINK: u16 = 18;
+const SRC: &str = "rtnetlink:GETLINK";
+/// Interfaces of one host that are looked at.
+const LINKS_MAX: usize = 1024;
+
+/// One interface.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) index: u32,
+    pub(crate) name: String,
+    pub(crate) loopback: bool,
+    up: bool,
+    carrier: bool,
+    body: Vec<u8>,
+}
+
+/// All interfaces of this network namespace.
+pub(crate) fn all() -> Vec<Link> {
+    let dump = dump(GET_LINK, &[0; 16]);
+    dump.iter()
+        .take(LINKS_MAX)
+        .filter_map(|payload| link(payload))
+        .collect()
+}
+
+/// All answers to a dump request; what arrived before an error.
+pub(crate) fn dump(kind: u16, body: &[u8]) -> Vec<Vec<u8>> {
+    let Ok(mut socket) = Netlink::open(Family::Route) else {
+        return Vec::new();
+    };
+    if socket.send(&nl::request(kind, nl::DUMP, 1, body)).is_err() {
+        return Vec::new();
+    }
+    let mut answers = Vec::new();
+    while let Ok(datagram) = socket.receive() {
+        for message in nl::messages(&datagram) {
+            match message.kind {
+                nl::DONE | nl::ERROR => return answers,
+                _ => answers.push(message.payload.to_vec()),
+            }
+        }
+    }
+    answers
+}
+
+pub(crate) fn link(payload: &[u8]) -> Option<Link> {
+    const UP: u32 = 1;
+    const LOOPBACK: u32 = 8;
+    const LOWER_UP: u32 = 1 << 16;
+    const NAME: u16 = 3;
+    let flags = u32_at(payload, 8)?;
+    let body = payload.get(16..)?;
+    Some(Link {
+        index: u32_at(payload, 4)?,
+        name: text(attribute(body, NAME)?),
+        loopback: flags & LOOPBACK != 0,
+        up: flags & UP != 0,
+        carrier: flags & LOWER_UP != 0,
+        body: body.to_vec(),
+    })
+}
+
+impl Link {
+    /// Whether somebody switched it on.
+    pub(crate) const fn is_up(&self) -> bool {
+        self.up
+    }
+
+    /// Records what the kernel says about it.
+    pub(crate) fn record(&self, snapshot: &mut Snapshot, all: &[Self]) {
+        let nic = format!("nic.{}", self.name);
+        let number = |kind| attribute(&self.body, kind).and_then(|bytes| u32_at(bytes, 0));
+        snapshot.set(format!("{nic}.link.up"), self.up && self.carrier, SRC);
+        let facts = [
+            (4, "net.mtu", "bytes"),
+            (50, "net.minmtu", "bytes"),
+            (51, "net.maxmtu", "bytes"),
+            (13, "net.txqlen", "packets"),
+            (41, "net.gso_max", "bytes"),
+            (58, "net.gro_max", "bytes"),
+            (31, "net.numtx", "queues"),
+            (32, "net.numrx", "queues"),
+        ];
+        for (kind, fact, unit) in facts {
+            if let Some(value) = number(kind) {
+                snapshot.set_in(format!("{nic}.{fact}"), value, unit, SRC);
+            }
+        }
+        if let Some(kind) = self.kind() {
+            snapshot.set(format!("{nic}.net.kind"), kind, SRC);
+        }
+        if let Some(master) = number(10).and_then(|index| all.iter().find(|link| link.index == index)) {
+            snapshot.set(format!("{nic}.net.master"), master.name.as_str(), SRC);
+            if let Some(kind) = master.kind() {
+                snapshot.set(format!("{nic}.net.master_kind"), kind, SRC);
+            }
+        }
+        let attached = attribute(&self.body, 43).and_then(|xdp| attribute(xdp, 2)?.first().copied());
+        let mode = match attached {
+            None | Some(0) => "none",
+            Some(2) => "generic",
+            Some(_) => "native",
+        };
+        snapshot.set(format!("{nic}.net.xdp"), mode, SRC);
+        self.record_counters(snapshot);
+    }
+
+    fn kind(&self) -> Option<String> {
+        if self.loopback {
+            return Some("loopback".to_owned());
+        }
+        attribute(&self.body, 18).and_then(|info| attribute(info, 1)).map(text)
+    }
+
+    /// Records its counters alone.
+    pub(crate) fn record_counters(&self, snapshot: &mut Snapshot) {
+        const STATS64: u16 = 23;
+        const NAMES: [&str; 16] = [
+            "rx_packets",
+            "tx_packets",
+            "rx_bytes",
+            "tx_bytes",
+            "rx_errors",
+            "tx_errors",
+            "rx_dropped",
+            "tx_dropped",
+            "multicast",
+            "collisions",
+            "rx_length_errors",
+            "rx_over_errors",
+            "rx_crc_errors",
+            "rx_frame_errors",
+            "rx_fifo_errors",
+            "rx_missed_errors",
+        ];
+        let nic = format!("nic.{}", self.name);
+        if let Some(stats) = attribute(&self.body, STATS64) {
+            for (index, name) in NAMES.into_iter().enumerate() {
+                if let Some(value) = u64_at(stats, index * 8) {
+                    snapshot.count(format!("{nic}.stats64.{name}"), value, None);
+                }
+            }
+        }
+        if let Some(changes) = attribute(&self.body, 35).and_then(|bytes| u32_at(bytes, 0)) {
+            snapshot.count(format!("{nic}.link.carrier_changes"), changes.into(), None);
+        }
+    }
+}

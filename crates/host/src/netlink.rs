@@ -1,0 +1,220 @@
+//! Messages of netlink: headers and nested attributes (`netlink(7)`, `linux/netlink.h`). Only bytes in, only bytes out.
+
+/// Type of the message that ends an answer with an error number.
+pub const ERROR: u16 = 2;
+/// Type of the message that ends a dump.
+pub const DONE: u16 = 3;
+/// The sender wants an answer.
+pub const REQUEST: u16 = 1;
+/// The sender wants an acknowledgement.
+pub const ACK: u16 = 4;
+/// The sender wants all objects.
+pub const DUMP: u16 = 0x300;
+
+const HEADER_BYTES: usize = 16;
+const ATTRIBUTE_HEADER_BYTES: usize = 4;
+/// The two highest bits of an attribute's type are flags.
+const TYPE_MASK: u16 = 0x3fff;
+
+/// One message of an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Message<'a> {
+    /// Type of the message; below 16 the types of netlink itself.
+    pub kind: u16,
+    /// Number of the request it answers.
+    pub sequence: u32,
+    /// What follows the header.
+    pub payload: &'a [u8],
+}
+
+/// The messages of a datagram. A message that claims more bytes than there are ends it.
+pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
+    let mut rest = datagram;
+    std::iter::from_fn(move || {
+        let length = usize::try_from(u32_at(rest, 0)?)
+            .ok()
+            .filter(|length| *length >= HEADER_BYTES)?;
+        let message = Message {
+            kind: u16_at(rest, 4)?,
+            sequence: u32_at(rest, 8)?,
+            payload: rest.get(HEADER_BYTES..length)?,
+        };
+        rest = rest.get(aligned(length)..).unwrap_or_default();
+        Some(message)
+    })
+}
+
+/// The attributes of a message or of another attribute: type without its flags, and content.
+pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let length = usize::from(u16_at(rest, 0)?);
+        let content = rest.get(ATTRIBUTE_HEADER_BYTES..length)?;
+        let kind = u16_at(rest, 2)? & TYPE_MASK;
+        rest = rest.get(aligned(length)..).unwrap_or_default();
+        Some((kind, content))
+    })
+}
+
+/// The first attribute of a type.
+#[must_use]
+pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+    attributes(bytes)
+        .find(|(kind, _)| *kind == wanted)
+        .map(|(_, content)| content)
+}
+
+/// A number of four bytes at a position.
+#[must_use]
+pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    let bytes = bytes.get(at..at.checked_add(4)?)?;
+    bytes.try_into().ok().map(u32::from_ne_bytes)
+}
+
+/// A number of two bytes at a position.
+#[must_use]
+pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    let bytes = bytes.get(at..at.checked_add(2)?)?;
+    bytes.try_into().ok().map(u16::from_ne_bytes)
+}
+
+/// A number of eight bytes at a position.
+#[must_use]
+pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at.checked_add(8)?)?;
+    bytes.try_into().ok().map(u64::from_ne_bytes)
+}
+
+/// Text up to the first zero.
+#[must_use]
+pub fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+}
+
+/// Error number of an [`ERROR`] message; 0 is an acknowledgement.
+#[must_use]
+pub fn errno(payload: &[u8]) -> i32 {
+    u32_at(payload, 0).map_or(0, |code| code.cast_signed().checked_neg().unwrap_or(0))
+}
+
+/// A request: header and body.
+#[must_use]
+pub fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(HEADER_BYTES + body.len()).unwrap_or(u32::MAX);
+    let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
+    bytes.extend(length.to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend((REQUEST | flags).to_ne_bytes());
+    bytes.extend(sequence.to_ne_bytes());
+    bytes.extend(0_u32.to_ne_bytes());
+    bytes.extend(body);
+    bytes
+}
+
+/// Appends an attribute.
+pub fn push(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
+    let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + content.len()).unwrap_or(u16::MAX);
+    bytes.extend(length.to_ne_bytes());
+    bytes.extend(kind.to_ne_bytes());
+    bytes.extend(content);
+    bytes.resize(aligned(bytes.len()), 0);
+}
+
+/// Everything in netlink begins at a multiple of four.
+const fn aligned(length: usize) -> usize {
+    (length + 3) & !3
+}
+
+/// A set of named bits as ethtool sends it (`ETHTOOL_A_BITSET`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bitset {
+    /// Names, each with whether it is set. Without a mask, only those that are set.
+    pub bits: Vec<(String, bool)>,
+}
+
+/// The kernel has a few hundred names; more are an error.
+const BITS_MAX: usize = 4096;
+
+impl Bitset {
+    /// Reads a set that lists its bits by name.
+    #[must_use]
+    pub fn parse(bytes: &[u8]) -> Self {
+        const NO_MASK: u16 = 1;
+        const BITS: u16 = 3;
+        const NAME: u16 = 2;
+        const VALUE: u16 = 3;
+        let all_set = attribute(bytes, NO_MASK).is_some();
+        let listed = attribute(bytes, BITS).unwrap_or_default();
+        let bits = attributes(listed).take(BITS_MAX).filter_map(|(_, bit)| {
+            let name = text(attribute(bit, NAME)?);
+            Some((name, all_set || attribute(bit, VALUE).is_some()))
+        });
+        Self { bits: bits.collect() }
+    }
+
+    /// Whether a name is set.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.bits.iter().any(|(known, set)| *set && known == name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let mut body = vec![7, 1, 0, 0];
+        push(&mut body, 2, b"eth0\0");
+        push(&mut body, 3 | 0x8000, &5_u32.to_ne_bytes());
+        let bytes = request(18, DUMP, 9, &body);
+        let found: Vec<_> = messages(&bytes).collect();
+        let [message] = found.as_slice() else {
+            panic!("one message")
+        };
+        assert_eq!((message.kind, message.sequence), (18, 9));
+        let inner = &message.payload[4..];
+        assert_eq!(attribute(inner, 2).map(text).as_deref(), Some("eth0"));
+        assert_eq!(attribute(inner, 3).and_then(|bytes| u32_at(bytes, 0)), Some(5));
+        assert_eq!(attribute(inner, 9), None);
+    }
+
+    #[test]
+    fn lengths_that_lie_end_the_reading() {
+        for bytes in [
+            &[][..],
+            &[255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[0; 64],
+            &[20, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 3, 0],
+        ] {
+            assert_eq!(messages(bytes).count(), 0, "{bytes:?}");
+        }
+        assert_eq!(attributes(&[3, 0, 1, 0, 9]).count(), 0);
+        assert_eq!(errno(&i32::MIN.to_ne_bytes()), 0);
+    }
+
+    #[test]
+    fn bits_with_and_without_a_mask() {
+        let bit = |name: &str, set: bool| {
+            let mut bit = Vec::new();
+            push(&mut bit, 2, format!("{name}\0").as_bytes());
+            if set {
+                push(&mut bit, 3, &[]);
+            }
+            bit
+        };
+        let mut list = Vec::new();
+        push(&mut list, 1, &bit("a", true));
+        push(&mut list, 1, &bit("b", false));
+        let mut masked = Vec::new();
+        push(&mut masked, 3, &list);
+        let set = Bitset::parse(&masked);
+        assert!(set.has("a") && !set.has("b") && set.bits.len() == 2);
+        let mut bare = Vec::new();
+        push(&mut bare, 1, &[]);
+        push(&mut bare, 3, &list);
+        assert!(Bitset::parse(&bare).has("b"));
+    }
+}

@@ -1,0 +1,56 @@
+//! The route to a peer (RTM_GETROUTE).
+
+use std::net::IpAddr;
+
+use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_sys::netlink::{Family, Netlink};
+
+use crate::links::Link;
+use crate::netlink::{self as nl, attribute, u32_at};
+
+const GET_ROUTE: u16 = 26;
+const SRC: &str = "rtnetlink:GETROUTE";
+
+/// Records through which interface a peer is reached, and with which MTU.
+pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
+    match ask(peer) {
+        Some(answer) => answer_facts(snapshot, &answer, links),
+        None => snapshot.set_absent("route.peer.dev", Absence::NotReported, None, SRC),
+    }
+}
+
+fn ask(peer: IpAddr) -> Option<Vec<u8>> {
+    const IPV4: u8 = 2;
+    const IPV6: u8 = 10;
+    const DESTINATION: u16 = 1;
+    let (family, address) = match peer {
+        IpAddr::V4(v4) => (IPV4, v4.octets().to_vec()),
+        IpAddr::V6(v6) => (IPV6, v6.octets().to_vec()),
+    };
+    let bits = u8::try_from(address.len() * 8).unwrap_or(128);
+    let mut body = vec![family, bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    nl::push(&mut body, DESTINATION, &address);
+    let mut socket = Netlink::open(Family::Route).ok()?;
+    socket.send(&nl::request(GET_ROUTE, 0, 1, &body)).ok()?;
+    let datagram = socket.receive().ok()?;
+    let message = nl::messages(&datagram)
+        .next()
+        .filter(|message| message.kind != nl::ERROR)?;
+    message.payload.get(12..).map(<[u8]>::to_vec)
+}
+
+pub(crate) fn answer_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {
+    const DEVICE: u16 = 4;
+    const METRICS: u16 = 8;
+    const MTU: u16 = 2;
+    let index = attribute(body, DEVICE).and_then(|bytes| u32_at(bytes, 0));
+    if let Some(link) = links.iter().find(|link| Some(link.index) == index) {
+        snapshot.set("route.peer.dev", link.name.as_str(), SRC);
+    }
+    let mtu = attribute(body, METRICS)
+        .and_then(|metrics| attribute(metrics, MTU))
+        .and_then(|bytes| u32_at(bytes, 0));
+    if let Some(mtu) = mtu {
+        snapshot.set_in("route.peer.mtu", mtu, "bytes", SRC);
+    }
+}
