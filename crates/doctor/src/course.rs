@@ -1,0 +1,447 @@
+//! The course of a test as one end saw it: events become the facts of a run (see [`crate::runs`]).
+
+use std::collections::BTreeMap;
+
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::interval::{StreamInterval, TcpLimits};
+use linerate_model::snapshot::Value;
+use linerate_model::summary::{Half, StreamSummary};
+use linerate_model::units::ns_to_s;
+use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport};
+
+/// Facts of one run under their names without `run.N.`.
+pub type RunFacts = BTreeMap<String, Value>;
+
+/// Follows the events of one test.
+#[derive(Debug, Default)]
+pub struct Course {
+    header: Option<TestHeader>,
+    streams: Vec<Stream>,
+    forward: Way,
+    reverse: Way,
+    summary: Option<Summary>,
+    failed: bool,
+}
+
+/// What one direction did, added up over its streams.
+#[derive(Debug, Default)]
+struct Way {
+    /// Rate of every full interval, bit/s.
+    rates_bps: Vec<f64>,
+    first_seconds: f64,
+    seconds: f64,
+    limits: Option<TcpLimits>,
+    windows_bytes: Option<u64>,
+    min_rtt_us: Option<u32>,
+    mss_bytes: Option<u32>,
+    pmtu_bytes: Option<u32>,
+}
+
+/// Intervals whose rates are kept; a longer test is described by its beginning.
+const RATES_MAX: usize = 100_000;
+
+impl Course {
+    /// Takes the next event.
+    pub fn note(&mut self, event: &Event) {
+        match event {
+            Event::TestAccepted(header) => self.header = Some((**header).clone()),
+            Event::StreamOpened(stream) => self.streams.push(stream.clone()),
+            Event::Interval(report) if !report.omitted => self.interval(report),
+            Event::Summary(summary) => self.summary = Some((**summary).clone()),
+            Event::Failed(_) => self.failed = true,
+            _ => {}
+        }
+    }
+
+    /// The facts of every direction the test had, as far as this end knows them. `busiest_thread_share` is the part of
+    /// this process's time that its busiest thread took.
+    #[must_use]
+    pub fn runs(&self, busiest_thread_share: Option<f64>) -> Vec<(Flow, RunFacts)> {
+        let Some(header) = &self.header else {
+            return Vec::new();
+        };
+        let flows = [Flow::Forward, Flow::Reverse].into_iter();
+        let used = flows.filter(|flow| self.streams.iter().any(|stream| stream.flow == *flow));
+        used.map(|flow| (flow, self.run(header, flow, busiest_thread_share)))
+            .collect()
+    }
+
+    fn interval(&mut self, report: &IntervalReport) {
+        for (flow, way) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
+            let rows: Vec<&StreamInterval> = report.streams.iter().filter(|row| row.flow == flow).collect();
+            if let Some(sum) = report.sum(flow) {
+                way.interval(&rows, sum.seconds(), sum.bits_per_second(), report.last);
+            }
+        }
+    }
+
+    fn run(&self, header: &TestHeader, flow: Flow, busiest_thread_share: Option<f64>) -> RunFacts {
+        let way = match flow {
+            Flow::Forward => &self.forward,
+            Flow::Reverse => &self.reverse,
+        };
+        let mut facts = RunFacts::new();
+        options(&mut facts, &header.spec, flow);
+        self.addresses(&mut facts, flow);
+        facts.insert("interrupted".into(), self.failed.into());
+        way.describe(&mut facts);
+        if let Some(summary) = &self.summary {
+            totals(&mut facts, summary, flow, header.spec.transport, way);
+            self.processors(&mut facts, header.endpoint, flow, summary, busiest_thread_share);
+        }
+        facts
+    }
+
+    fn addresses(&self, facts: &mut RunFacts, flow: Flow) {
+        let Some(stream) = self.streams.iter().find(|stream| stream.flow == flow) else {
+            return;
+        };
+        let family = if stream.remote.is_ipv4() { "ipv4" } else { "ipv6" };
+        facts.insert("family".into(), family.into());
+        let mut ends = [stream.local.ip().to_string(), stream.remote.ip().to_string()];
+        ends.sort();
+        facts.insert("path".into(), ends.join(" ").into());
+        if stream.role == StreamRole::Sender {
+            let congestion = stream.effective.congestion.as_deref();
+            insert(facts, "congestion", congestion.map(Value::from));
+        }
+    }
+
+    /// Processor time of both ends, of one core. The time of a peer's process stands for its thread only while that has
+    /// one stream to look after.
+    fn processors(
+        &self,
+        facts: &mut RunFacts,
+        endpoint: Endpoint,
+        flow: Flow,
+        summary: &Summary,
+        busiest_thread_share: Option<f64>,
+    ) {
+        let sends = (endpoint == Endpoint::Client) == (flow == Flow::Forward);
+        let (own, peers) = if sends {
+            ("sender_thread_cpu", "receiver_thread_cpu")
+        } else {
+            ("receiver_thread_cpu", "sender_thread_cpu")
+        };
+        let cores = |percent: f64| percent / 100.0;
+        if let (Some(cpu), Some(share)) = (summary.cpu_local, busiest_thread_share) {
+            facts.insert(own.into(), (cores(cpu.total_percent) * share).into());
+        }
+        if let Some(cpu) = summary.cpu_remote.filter(|_| self.streams.len() == 1) {
+            facts.insert(peers.into(), cores(cpu.total_percent).min(1.0).into());
+        }
+    }
+}
+
+impl Way {
+    fn interval(&mut self, rows: &[&StreamInterval], seconds: f64, rate_bps: f64, last: bool) {
+        if self.rates_bps.is_empty() {
+            self.first_seconds = seconds;
+        }
+        // The stub at the end of a test is no interval of its own.
+        let whole = !last || seconds >= 0.9 * self.first_seconds;
+        if whole && self.rates_bps.len() < RATES_MAX {
+            self.rates_bps.push(rate_bps);
+        }
+        let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
+        for limits in facts.iter().filter_map(|tcp| tcp.limits) {
+            let sum = self.limits.get_or_insert_default();
+            sum.busy_us = sum.busy_us.saturating_add(limits.busy_us);
+            sum.rwnd_limited_us = sum.rwnd_limited_us.saturating_add(limits.rwnd_limited_us);
+            sum.sndbuf_limited_us = sum.sndbuf_limited_us.saturating_add(limits.sndbuf_limited_us);
+        }
+        self.seconds += rows.iter().map(|row| row.seconds()).sum::<f64>();
+        let windows = facts.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
+        self.windows_bytes = self.windows_bytes.max(windows.filter(|_| !facts.is_empty()));
+        self.min_rtt_us = facts
+            .iter()
+            .filter_map(|tcp| tcp.min_rtt_us)
+            .chain(self.min_rtt_us)
+            .min();
+        self.mss_bytes = facts.iter().map(|tcp| tcp.mss_bytes).chain(self.mss_bytes).max();
+        self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).min().or(self.pmtu_bytes);
+    }
+
+    fn describe(&self, facts: &mut RunFacts) {
+        // Shorter intervals see single stalls, longer ones hide the start.
+        if let ([first, later @ ..], 0.9..=1.1) = (self.rates_bps.as_slice(), self.first_seconds)
+            && let Some(median) = median(later)
+        {
+            facts.insert("first_second_bps".into(), (*first).into());
+            facts.insert("later_median_bps".into(), median.into());
+            if median > 0.0 {
+                let widest = later.iter().map(|rate| (rate - median).abs()).fold(0.0, f64::max);
+                facts.insert("later_spread".into(), (widest / median).into());
+            }
+        }
+        if let Some(limits) = self.limits.filter(|limits| limits.busy_us > 0) {
+            let busy = ns_to_s(limits.busy_us.saturating_mul(1000));
+            let share = |us: u64| Value::from(ns_to_s(us.saturating_mul(1000)) / busy);
+            facts.insert("rwnd_limited_share".into(), share(limits.rwnd_limited_us));
+            facts.insert("sndbuf_limited_share".into(), share(limits.sndbuf_limited_us));
+            if self.seconds > 0.0 {
+                facts.insert("busy_share".into(), (busy / self.seconds).min(1.0).into());
+                facts.insert("idle_share".into(), (1.0 - busy / self.seconds).max(0.0).into());
+            }
+        }
+        insert(facts, "snd_wnd_bytes", self.windows_bytes.map(Value::from));
+        insert(facts, "min_rtt_us", self.min_rtt_us.map(Value::from));
+        insert(facts, "mss_bytes", self.mss_bytes.map(Value::from));
+        insert(facts, "pmtu_bytes", self.pmtu_bytes.map(Value::from));
+    }
+}
+
+fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
+    let transport = match spec.transport {
+        Transport::Tcp => "tcp",
+        Transport::Udp => "udp",
+        Transport::Sctp => "sctp",
+    };
+    let label = match flow {
+        Flow::Forward => "test, client to server",
+        Flow::Reverse => "test, server to client",
+    };
+    for (name, words) in [("tool", "linerate"), ("label", label), ("transport", transport)] {
+        facts.insert(name.into(), words.into());
+    }
+    facts.insert("reverse".into(), (flow == Flow::Reverse).into());
+    facts.insert("options_known".into(), true.into());
+    facts.insert("streams".into(), spec.streams.into());
+    facts.insert("block_len_bytes".into(), spec.block_len_bytes.into());
+    facts.insert("omit_seconds".into(), spec.omit.as_secs_f64().into());
+    insert(facts, "window_bytes", spec.socket.window_bytes.map(Value::from));
+    insert(facts, "fq_rate_bps", spec.pacing.fq_rate_bps.map(Value::from));
+    // A UDP test nobody named a rate for says nothing about the link; only a rate that was named is a target.
+    let target = spec
+        .pacing
+        .rate_bps
+        .filter(|rate| spec.transport != Transport::Udp || *rate != UDP_DEFAULT_BPS);
+    insert(facts, "target_bps", target.map(Value::from));
+}
+
+/// Rate of a UDP test without `-b`.
+const UDP_DEFAULT_BPS: u64 = 1 << 20;
+
+fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transport, way: &Way) {
+    let streams: Vec<&StreamSummary> = summary.streams.iter().filter(|stream| stream.flow == flow).collect();
+    let sum = |half: fn(&StreamSummary) -> Option<&Half>| -> Option<(u64, f64)> {
+        let halves = streams.iter().map(|stream| half(stream)).collect::<Option<Vec<_>>>()?;
+        let seconds = halves.iter().map(|half| half.seconds()).fold(0.0, f64::max);
+        Some((halves.iter().map(|half| half.bytes).sum(), seconds))
+    };
+    let (sent, received) = (
+        sum(|stream| stream.sender.as_ref()),
+        sum(|stream| stream.receiver.as_ref()),
+    );
+    for (name, total) in [("sent", sent), ("received", received)] {
+        if let Some((bytes, seconds)) = total {
+            facts.insert(format!("{name}_bytes"), bytes.into());
+            facts.insert(
+                format!("{name}_bps"),
+                linerate_model::units::rate_bps(bytes, seconds).into(),
+            );
+        }
+    }
+    let seconds = sent.or(received).map(|(_, seconds)| seconds);
+    insert(facts, "seconds", seconds.map(Value::from));
+    if transport == Transport::Udp {
+        datagrams(facts, &streams);
+    } else {
+        retransmissions(facts, &streams, sent.map(|(bytes, _)| bytes), way);
+    }
+}
+
+fn datagrams(facts: &mut RunFacts, streams: &[&StreamSummary]) {
+    let count = |half: fn(&StreamSummary) -> Option<Half>, what: fn(Half) -> Option<u64>| -> Option<u64> {
+        streams.iter().map(|stream| half(stream).and_then(what)).sum()
+    };
+    let lost = count(|stream| stream.receiver, |half| half.udp.map(|udp| udp.lost));
+    let sent = count(|stream| stream.sender, |half| half.udp.map(|udp| udp.packets));
+    insert(facts, "lost_packets", lost.map(Value::from));
+    insert(facts, "sent_packets", sent.map(Value::from));
+}
+
+fn retransmissions(facts: &mut RunFacts, streams: &[&StreamSummary], sent_bytes: Option<u64>, way: &Way) {
+    let tcp: Vec<_> = streams.iter().filter_map(|stream| stream.tcp).collect();
+    let all = tcp.len() == streams.len() && !tcp.is_empty();
+    let repeated = tcp
+        .iter()
+        .map(|tcp| tcp.retransmits)
+        .sum::<Option<u64>>()
+        .filter(|_| all);
+    insert(facts, "retransmits", repeated.map(Value::from));
+    let reordered = tcp
+        .iter()
+        .map(|tcp| tcp.reorder_events)
+        .sum::<Option<u64>>()
+        .filter(|_| all);
+    insert(facts, "reordered_segments", reordered.map(Value::from));
+    if let (Some(repeated), Some(bytes), Some(mss)) = (repeated, sent_bytes.filter(|bytes| *bytes > 0), way.mss_bytes) {
+        let segments = crate::scope::to_f64(bytes) / f64::from(mss.max(1));
+        facts.insert(
+            "retransmit_share".into(),
+            (crate::scope::to_f64(repeated) / segments).into(),
+        );
+    }
+    let mean = tcp.iter().filter_map(|tcp| tcp.mean_rtt_us).max();
+    insert(facts, "rtt_us", mean.map(Value::from));
+    if let (Some(mean), Some(least)) = (mean, way.min_rtt_us.filter(|rtt| *rtt > 0)) {
+        facts.insert("rtt_inflation".into(), (f64::from(mean) / f64::from(least)).into());
+    }
+}
+
+fn insert(facts: &mut RunFacts, name: &str, value: Option<Value>) {
+    if let Some(value) = value {
+        facts.insert(name.to_owned(), value);
+    }
+}
+
+fn median(rates: &[f64]) -> Option<f64> {
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::StreamId;
+    use linerate_model::interval::TcpInterval;
+    use linerate_model::stream::EffectiveOptions;
+    use linerate_model::summary::{CpuUsage, TcpSummary};
+
+    fn opened() -> Event {
+        Event::StreamOpened(Stream {
+            id: StreamId(0),
+            role: StreamRole::Sender,
+            flow: Flow::Forward,
+            local: "192.0.2.1:9".parse().expect("an address"),
+            remote: "192.0.2.2:5201".parse().expect("an address"),
+            effective: EffectiveOptions::default(),
+        })
+    }
+
+    fn second(number: u64, bytes: u64, omitted: bool) -> Event {
+        Event::Interval(IntervalReport {
+            omitted,
+            last: false,
+            streams: vec![StreamInterval {
+                id: StreamId(0),
+                role: StreamRole::Sender,
+                flow: Flow::Forward,
+                start_ns: number * 1_000_000_000,
+                end_ns: (number + 1) * 1_000_000_000,
+                bytes,
+                tcp: Some(TcpInterval {
+                    mss_bytes: 1000,
+                    snd_wnd_bytes: Some(64_000),
+                    min_rtt_us: Some(100),
+                    limits: Some(TcpLimits {
+                        busy_us: 800_000,
+                        rwnd_limited_us: 400_000,
+                        sndbuf_limited_us: 0,
+                    }),
+                    ..TcpInterval::default()
+                }),
+                udp: None,
+            }],
+        })
+    }
+
+    fn summary(cpu_remote_percent: f64) -> Event {
+        let half = Half {
+            bytes: 3_000_000,
+            duration_ns: 3_000_000_000,
+            udp: None,
+        };
+        let percent = |total_percent| {
+            Some(CpuUsage {
+                total_percent,
+                ..CpuUsage::default()
+            })
+        };
+        Event::Summary(Box::new(Summary {
+            streams: vec![StreamSummary {
+                id: StreamId(0),
+                role: StreamRole::Sender,
+                flow: Flow::Forward,
+                sender: Some(half),
+                receiver: Some(half),
+                tcp: Some(TcpSummary {
+                    retransmits: Some(30),
+                    mean_rtt_us: Some(300),
+                    ..TcpSummary::default()
+                }),
+                file: None,
+            }],
+            cpu_local: percent(80.0),
+            cpu_remote: percent(cpu_remote_percent),
+            ..Summary::default()
+        }))
+    }
+
+    fn header() -> Event {
+        Event::TestAccepted(Box::new(TestHeader {
+            endpoint: Endpoint::Client,
+            peer_host: "server".into(),
+            peer_port: 5201,
+            cookie: "c".into(),
+            started_at_unix_ms: 0,
+            control_mss_bytes: None,
+            spec: TestSpec::default(),
+            interval: None,
+            file_name: None,
+        }))
+    }
+
+    #[test]
+    fn a_test_becomes_the_facts_of_a_run() {
+        let mut course = Course::default();
+        let warm_up = second(0, 9_000_000, true);
+        let events = [
+            header(),
+            opened(),
+            warm_up,
+            second(0, 1_000_000, false),
+            second(1, 2_000_000, false),
+        ];
+        for event in events.iter().chain([&summary(50.0)]) {
+            course.note(event);
+        }
+        let runs = course.runs(Some(0.5));
+        let [(Flow::Forward, facts)] = runs.as_slice() else {
+            panic!("one direction: {runs:?}");
+        };
+        let number = |name: &str| facts.get(name).and_then(Value::number);
+        assert_eq!(number("first_second_bps"), Some(8e6));
+        assert_eq!(number("later_median_bps"), Some(16e6));
+        assert_eq!(number("rwnd_limited_share"), Some(0.5));
+        assert_eq!(number("busy_share"), Some(0.8));
+        assert_eq!(number("received_bps"), Some(8e6));
+        assert_eq!(number("retransmit_share"), Some(0.01));
+        assert_eq!(number("rtt_inflation"), Some(3.0));
+        assert_eq!(number("sender_thread_cpu"), Some(0.4));
+        assert_eq!(number("receiver_thread_cpu"), Some(0.5));
+        assert_eq!(facts.get("path"), Some(&"192.0.2.1 192.0.2.2".into()));
+    }
+
+    #[test]
+    fn what_did_not_happen_has_no_facts() {
+        let mut course = Course::default();
+        assert!(course.runs(None).is_empty());
+        for event in [header(), opened()] {
+            course.note(&event);
+        }
+        let runs = course.runs(None);
+        let (_, facts) = &runs[0];
+        for absent in [
+            "received_bps",
+            "busy_share",
+            "first_second_bps",
+            "sender_thread_cpu",
+            "retransmits",
+        ] {
+            assert!(!facts.contains_key(absent), "{absent}");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! What differs between two hosts, or two moments of one, that can matter.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use linerate_model::finding::{Comparison, Diagnosis, Difference, Finding};
+use linerate_model::snapshot::{Fact, Snapshot, Source, Value};
+
+use crate::derive::{derive, is_software_kind};
+use crate::judge::{Observed, diagnose, world};
+use crate::rules;
+use crate::window::Window;
+
+/// Compares two observations: the findings of both, and what differs.
+#[must_use]
+pub fn compare(a: &Observed, b: &Observed, only: &[String]) -> Diagnosis {
+    let (left, right) = (derive(a.snapshot.clone()), derive(b.snapshot.clone()));
+    let mut diagnosis = diagnose(&[a.clone(), b.clone()], only);
+    let (of_a, of_b) = (
+        diagnose(std::slice::from_ref(a), only),
+        diagnose(std::slice::from_ref(b), only),
+    );
+    let mut comparison = facts(&left, &right);
+    rules_of_one(&mut comparison, &of_a.findings, &of_b.findings);
+    rates(&mut comparison, &left, &right);
+    add_receive_aggregation(&mut diagnosis, left, right, only);
+    comparison
+        .changed
+        .sort_by(|x, y| y.impact.cmp(&x.impact).then_with(|| x.key.cmp(&y.key)));
+    diagnosis.differences = Some(comparison.changed.clone());
+    diagnosis.comparison = Some(comparison);
+    diagnosis
+}
+
+fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {
+    let (left, right) = (normalised(a), normalised(b));
+    let mut comparison = Comparison::default();
+    let keys: BTreeSet<&String> = left.keys().chain(right.keys()).collect();
+    for key in keys {
+        match (left.get(key), right.get(key)) {
+            (Some(x), Some(y)) if same(x, y) => comparison.same_count += 1,
+            (Some(x), Some(y)) => comparison.changed.push(difference(key, x, y)),
+            (Some(_), None) => comparison.only_a.push(key.clone()),
+            (None, Some(_)) => comparison.only_b.push(key.clone()),
+            (None, None) => {}
+        }
+    }
+    comparison
+}
+
+/// Facts that say something about the host rather than about the moment, with interfaces named by their role.
+fn normalised(snapshot: &Snapshot) -> BTreeMap<String, Value> {
+    let tested = test_interface(snapshot);
+    let known = snapshot.facts.iter().filter_map(|(key, fact)| match fact {
+        Fact::Known { v, .. } => Some((key, v)),
+        Fact::Absent { .. } => None,
+    });
+    known
+        .filter(|(key, _)| !is_momentary(key))
+        .map(|(key, value)| (by_role(key, tested), value.clone()))
+        .collect()
+}
+
+/// The interface a comparison is about: the one on the test's route, or the only one with a wire.
+fn test_interface(snapshot: &Snapshot) -> Option<&str> {
+    if let Some(device) = snapshot.text("route.peer.dev") {
+        return Some(device);
+    }
+    let wired = |name: &&str| {
+        let kind = snapshot.text(&format!("nic.{name}.net.kind")).unwrap_or_default();
+        !is_software_kind(kind)
+    };
+    let names: Vec<&str> = snapshot.interfaces().into_iter().filter(|name| *name != "lo").collect();
+    let with_wire: Vec<&str> = names.iter().copied().filter(wired).collect();
+    match (with_wire.as_slice(), names.as_slice()) {
+        ([only], _) | ([], [only]) => Some(only),
+        _ => None,
+    }
+}
+
+fn by_role(key: &str, tested: Option<&str>) -> String {
+    let own = tested.and_then(|name| key.strip_prefix("nic.")?.strip_prefix(name)?.strip_prefix('.'));
+    own.map_or_else(|| key.to_owned(), |rest| format!("nic.*.{rest}"))
+}
+
+/// Identities and readings of the moment, which differ always and mean nothing.
+fn is_momentary(key: &str) -> bool {
+    const PARTS: [&str; 9] = [
+        ".ifindex",
+        ".drv.bus",
+        ".irq.total",
+        ".irq.busiest_cpu",
+        "uptime_seconds",
+        ".cur_khz",
+        "sock.",
+        ".pci.addr",
+        ".pci.upstream",
+    ];
+    PARTS.iter().any(|part| key.contains(part)) || key.starts_with("run.") || key.starts_with("irq.")
+}
+
+/// Equal for what it does: sizes as numbers, triples word by word.
+fn same(a: &Value, b: &Value) -> bool {
+    if let (Some(x), Some(y)) = (a.number(), b.number()) {
+        return (x - y).abs() < f64::EPSILON * x.abs().max(1.0);
+    }
+    match (a, b) {
+        (Value::Text(x), Value::Text(y)) => x.split_whitespace().eq(y.split_whitespace()),
+        (Value::List(x), Value::List(y)) => x.len() == y.len() && x.iter().all(|value| y.contains(value)),
+        _ => a == b,
+    }
+}
+
+fn difference(key: &str, a: &Value, b: &Value) -> Difference {
+    let (impact, why) = impact(key);
+    // A switch that is off, and one that is off for good, behave alike.
+    let alike = matches!((a, b), (Value::Text(x), Value::Text(y)) if is_off(x) && is_off(y));
+    Difference {
+        key: key.to_owned(),
+        a: Some(a.to_string()),
+        b: Some(b.to_string()),
+        impact: if alike { 0 } else { impact },
+        why: if alike {
+            "off on both; only the possibility to switch differs".to_owned()
+        } else {
+            why.to_owned()
+        },
+    }
+}
+
+fn is_off(words: &str) -> bool {
+    words == "off" || words == "off [fixed]"
+}
+
+/// What a fact can do to throughput and latency, by the beginning or a part of its key.
+const IMPACTS: [(&str, u8, &str); 26] = [
+    ("link.speed_mbps", 3, "speed of the link"),
+    ("link.duplex", 3, "half duplex halves and worse"),
+    (".net.mtu", 3, "different sizes of packets"),
+    (".qdisc.", 3, "shapers, pacing and queue lengths"),
+    ("pci.cur", 3, "bandwidth of the bus"),
+    ("feat.tcp-segmentation-offload", 2, "cost of sending"),
+    ("feat.generic-segmentation-offload", 2, "cost of sending"),
+    ("feat.generic-receive-offload", 2, "cost of receiving"),
+    ("feat.rx-gro-hw", 2, "received packets are merged by the adapter or not"),
+    (
+        "feat.large-receive-offload",
+        2,
+        "received packets are merged by the adapter or not",
+    ),
+    ("feat.scatter-gather", 2, "cost of sending"),
+    ("feat.tx-checksum", 2, "cost of sending"),
+    ("feat.rx-checksum", 2, "cost of receiving"),
+    (".ring.", 2, "how long bursts are bridged"),
+    (".chan.", 2, "cores that share the work"),
+    (".pause.", 2, "what happens when the slow side is full"),
+    (".coal.", 2, "interrupts against latency"),
+    ("numa.", 2, "distance between adapter and memory"),
+    ("cpu.", 2, "processor"),
+    ("tcp_rmem", 2, "largest receive window"),
+    ("tcp_wmem", 2, "largest send buffer"),
+    ("tcp_congestion_control", 2, "reaction to loss"),
+    ("sysctl.net", 1, "a kernel variable of the network"),
+    (".drv.", 1, "driver or firmware"),
+    (".feat.", 1, "a feature of the adapter"),
+    ("limits.", 1, "a limit of the system"),
+];
+
+fn impact(key: &str) -> (u8, &'static str) {
+    let row = IMPACTS.iter().find(|(part, _, _)| key.contains(part));
+    row.map_or((0, "no known effect"), |(_, impact, why)| (*impact, *why))
+}
+
+fn rules_of_one(comparison: &mut Comparison, a: &[Finding], b: &[Finding]) {
+    let ids = |findings: &[Finding]| {
+        findings
+            .iter()
+            .map(|finding| finding.id.clone())
+            .collect::<BTreeSet<_>>()
+    };
+    let (a, b) = (ids(a), ids(b));
+    comparison.rules_only_a = a.difference(&b).cloned().collect();
+    comparison.rules_only_b = b.difference(&a).cloned().collect();
+    comparison.rules_both = a.intersection(&b).cloned().collect();
+}
+
+/// Two moments of one boot: counters that grew, as rates.
+fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
+    if a.boot_id.is_none() || a.source == Source::Import {
+        return;
+    }
+    let Ok(window) = Window::over(&[a.clone(), b.clone()]) else {
+        return;
+    };
+    for (key, delta) in window
+        .deltas()
+        .filter(|(key, delta)| delta.value > 0 && key.starts_with("nic.") && !key.contains(".irq."))
+    {
+        let trouble = crate::classes::looks_like_trouble(key);
+        comparison.changed.push(Difference {
+            key: key.to_owned(),
+            a: None,
+            b: Some(format!("+{:.1}/s", crate::scope::to_f64(delta.value) / window.seconds)),
+            impact: if trouble { 2 } else { 0 },
+            why: "counter that grew between the two moments".to_owned(),
+        });
+    }
+}
+
+/// VIRT-02 needs both sides at once.
+fn add_receive_aggregation(diagnosis: &mut Diagnosis, a: Snapshot, b: Snapshot, only: &[String]) {
+    if !only.is_empty() && !only.iter().any(|id| id.eq_ignore_ascii_case("VIRT-02")) {
+        return;
+    }
+    let snapshots = [a, b];
+    let world = world(&snapshots, &[None, None]);
+    let [left, right] = world.hosts.as_slice() else { return };
+    let tested = |host: &crate::scope::Host<'_>| test_interface(host.snapshot).map(str::to_owned);
+    let (Some(x), Some(y)) = (tested(left), tested(right)) else {
+        return;
+    };
+    let pair = (
+        left.nics().find(|nic| nic.name == x),
+        right.nics().find(|nic| nic.name == y),
+    );
+    let (Some(x), Some(y)) = pair else { return };
+    diagnosis.not_evaluated.retain(|entry| entry.id != "VIRT-02");
+    let Some(rule) = rules::all().find(|rule| rule.id == "VIRT-02") else {
+        return;
+    };
+    let subject = format!("{} against {}", left.name(), right.name());
+    crate::judge::append(diagnosis, rule, subject, rules::receive_aggregation_differs(&x, &y));
+}

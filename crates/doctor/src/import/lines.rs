@@ -1,0 +1,82 @@
+//! Small readers of words and numbers.
+
+/// `key: value`, both without blanks around them.
+pub(super) fn field(line: &str) -> Option<(&str, &str)> {
+    let (key, value) = line.split_once(':')?;
+    Some((key.trim(), value.trim()))
+}
+
+/// Blanks at the beginning of a line; a tab counts as eight.
+pub(super) fn indent(line: &str) -> usize {
+    let blanks = line.chars().take_while(|c| c.is_whitespace());
+    blanks.map(|c| if c == '\t' { 8 } else { 1 }).sum()
+}
+
+/// The number a word begins with: `1000Mb/s` is 1000.
+pub(super) fn leading_number(word: &str) -> Option<f64> {
+    let end = word
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(word.len());
+    word.get(..end)?.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// `on` and `off`.
+pub(super) fn switch(word: &str) -> Option<bool> {
+    match word.split_whitespace().next()? {
+        "on" | "yes" | "enabled" => Some(true),
+        "off" | "no" | "disabled" => Some(false),
+        _ => None,
+    }
+}
+
+/// `1Gbit`, `980Mbit`, `32Kbit`, `64000bit` of tc, in bit/s.
+pub(super) fn tc_rate_bps(word: &str) -> Option<f64> {
+    let number = leading_number(word)?;
+    let unit = word
+        .trim_start_matches(|c: char| c.is_ascii_digit() || c == '.')
+        .to_ascii_lowercase();
+    let factor = match unit.as_str() {
+        "bit" => 1.0,
+        "kbit" => 1e3,
+        "mbit" => 1e6,
+        "gbit" => 1e9,
+        "tbit" => 1e12,
+        "bps" => 8.0,
+        "kbps" => 8e3,
+        "mbps" => 8e6,
+        _ => return None,
+    };
+    Some(number * factor)
+}
+
+/// A number and a unit of iperf: `7.56 GBytes` in bytes, `20.8 Gbits/sec` in bit/s.
+pub(super) fn iperf_amount(number: &str, unit: &str) -> Option<f64> {
+    let number: f64 = number.parse().ok().filter(|number: &f64| number.is_finite())?;
+    let (prefix, bytes) = match unit.strip_suffix("/sec").unwrap_or(unit) {
+        unit if unit.ends_with("Bytes") => (unit.strip_suffix("Bytes")?, true),
+        unit if unit.ends_with("bits") => (unit.strip_suffix("bits")?, false),
+        _ => return None,
+    };
+    let power = ["", "K", "M", "G", "T"].iter().position(|known| *known == prefix)?;
+    // Amounts of bytes are counted in powers of 1024, rates of bits in powers of 1000.
+    let base: f64 = if bytes { 1024.0 } else { 1000.0 };
+    Some((number * base.powi(i32::try_from(power).ok()?)).round())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_and_rates() {
+        assert_eq!(iperf_amount("1", "KBytes"), Some(1024.0));
+        assert_eq!(iperf_amount("20.8", "Gbits/sec"), Some(20.8e9));
+        assert_eq!(iperf_amount("0.00", "Bytes"), Some(0.0));
+        assert_eq!(iperf_amount("x", "Bytes"), None);
+        assert_eq!(iperf_amount("1", "Frogs"), None);
+        assert_eq!(tc_rate_bps("980Mbit"), Some(980e6));
+        assert_eq!(leading_number("1000Mb/s"), Some(1000.0));
+        assert_eq!(leading_number("Unknown!"), None);
+        assert_eq!(indent("\t x"), 9);
+    }
+}

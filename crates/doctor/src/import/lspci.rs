@@ -1,0 +1,165 @@
+//! Output of `lspci -vv`, and attributes of a device in sysfs written as `name=value`.
+
+use super::blocks::Block;
+use super::join::Loose;
+use super::lines::{field, leading_number};
+
+const SRC: &str = "import:lspci -vv";
+const SYSFS: &str = "import:sysfs";
+
+/// Reads lines about PCI devices.
+pub(super) struct Reader {
+    /// Address of the device the lines describe.
+    address: Option<String>,
+}
+
+impl Reader {
+    pub(super) fn new(block: &Block<'_>) -> Self {
+        let words: Vec<&str> = block.words().collect();
+        let selected = words.windows(2).find_map(|pair| match pair {
+            ["-s", address] if block.has("lspci") => Some(full_address(address)),
+            _ => None,
+        });
+        Self {
+            address: selected.flatten(),
+        }
+    }
+
+    pub(super) fn line(&mut self, loose: &mut Loose, line: &str) -> bool {
+        if let Some(address) = device_line(line) {
+            self.address = Some(address);
+            return true;
+        }
+        if let Some(address) = line.strip_prefix("pci_or_bus_id=") {
+            self.address = Some(full_address(address).unwrap_or_else(|| address.to_owned()));
+            loose.seen_in_sysfs(self.address.as_deref().unwrap_or_default());
+            return true;
+        }
+        let Some(address) = &self.address else { return false };
+        capability(loose, address, line) || attribute(loose, address, line)
+    }
+}
+
+/// `01:00.0 Ethernet controller: …`, with or without a domain.
+fn device_line(line: &str) -> Option<String> {
+    let (address, rest) = line.split_once(' ')?;
+    if !rest.contains(':') {
+        return None;
+    }
+    full_address(address)
+}
+
+/// `04:00.0` and `0000:04:00.0` are the same device.
+fn full_address(text: &str) -> Option<String> {
+    let (bus, function) = text.rsplit_once('.')?;
+    let is_hex = |part: &str, len: usize| part.len() == len && part.bytes().all(|b| b.is_ascii_hexdigit());
+    let parts: Vec<&str> = bus.split(':').collect();
+    let domain = match parts.as_slice() {
+        [domain, bus, device] if is_hex(domain, 4) && is_hex(bus, 2) && is_hex(device, 2) => *domain,
+        [bus, device] if is_hex(bus, 2) && is_hex(device, 2) => "0000",
+        _ => return None,
+    };
+    let [.., bus, device] = parts.as_slice() else {
+        return None;
+    };
+    is_hex(function, 1).then(|| format!("{domain}:{bus}:{device}.{function}"))
+}
+
+/// `LnkCap: Port #0, Speed 2.5GT/s, Width x1, ASPM L0s` and its kin.
+fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
+    let Some((key, value)) = field(line) else {
+        let text = line.trim();
+        return match text.split_once("MaxPayload ") {
+            Some((_, rest)) if line.starts_with(char::is_whitespace) => payload(loose, address, "mps_bytes", rest),
+            _ => false,
+        };
+    };
+    let side = match key {
+        "LnkCap" => "max",
+        "LnkSta" => "cur",
+        "DevCap" => {
+            return value
+                .split_once("MaxPayload ")
+                .is_none_or(|(_, rest)| payload(loose, address, "mps_supported_bytes", rest));
+        }
+        "DevCtl"
+        | "LnkCap2"
+        | "LnkSta2"
+        | "LnkCtl"
+        | "LnkCtl2"
+        | "Subsystem"
+        | "Capabilities"
+        | "Kernel driver in use" => return true,
+        _ => return line.starts_with(char::is_whitespace) && line.contains("access denied"),
+    };
+    for part in value.split(',').map(str::trim) {
+        if let Some(speed) = part.strip_prefix("Speed ").and_then(leading_number) {
+            loose.pci(address, &format!("{side}_speed_gts"), speed, SRC);
+        }
+        if let Some(width) = part.strip_prefix("Width x").and_then(leading_number) {
+            loose.pci(address, &format!("{side}_width"), width, SRC);
+        }
+    }
+    true
+}
+
+fn payload(loose: &mut Loose, address: &str, fact: &str, rest: &str) -> bool {
+    let size = leading_number(rest);
+    if let Some(size) = size {
+        loose.pci(address, fact, size, SRC);
+    }
+    size.is_some()
+}
+
+/// `current_link_speed=2.5 GT/s PCIe`, `parent max_link_width=1`, `numa_node=-1`.
+fn attribute(loose: &mut Loose, address: &str, line: &str) -> bool {
+    let Some((name, value)) = line.split_once('=') else {
+        return false;
+    };
+    let (prefix, name) = match name.strip_prefix("parent ") {
+        Some(name) => ("upstream_", name),
+        None => ("", name),
+    };
+    let fact = match name {
+        "current_link_speed" => "cur_speed_gts",
+        "current_link_width" => "cur_width",
+        "max_link_speed" => "max_speed_gts",
+        "max_link_width" => "max_width",
+        "numa_node" if prefix.is_empty() => {
+            if let Ok(node) = value.trim().parse::<i64>() {
+                loose.numa(address, "node", node.into(), SYSFS);
+            }
+            return true;
+        }
+        "local_cpulist" if prefix.is_empty() => {
+            loose.numa(address, "local_cpulist", value.trim().into(), SYSFS);
+            return true;
+        }
+        "numa_node" | "local_cpulist" => return true,
+        _ => return false,
+    };
+    match leading_number(value) {
+        Some(number) => loose.pci(address, &format!("{prefix}{fact}"), number, SYSFS),
+        None => loose.seen_in_sysfs(address),
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_with_and_without_domain() {
+        assert_eq!(full_address("04:00.0").as_deref(), Some("0000:04:00.0"));
+        assert_eq!(full_address("0001:04:00.1").as_deref(), Some("0001:04:00.1"));
+        for bad in ["virtio0", "04:00", "4:0.0", "x4:00.0", "04:00.0.1", ""] {
+            assert_eq!(full_address(bad), None, "{bad}");
+        }
+        assert_eq!(
+            device_line("01:00.0 Ethernet controller: Intel").as_deref(),
+            Some("0000:01:00.0")
+        );
+        assert_eq!(device_line("01:00.0 nothing"), None);
+    }
+}

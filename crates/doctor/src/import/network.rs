@@ -1,0 +1,279 @@
+//! Output of `ip link`, `ip route get`, `tc qdisc` and `tc filter`.
+
+use linerate_model::snapshot::{Snapshot, Value};
+
+use super::blocks::Block;
+use super::lines::tc_rate_bps;
+
+/// Reads lines of ip and tc.
+pub(super) struct Reader<'a> {
+    /// Device the command names.
+    device: Option<&'a str>,
+    /// Interface the indented lines belong to.
+    link: Option<String>,
+    /// Counters the next line holds: names in order.
+    columns: Option<(&'static str, Vec<String>)>,
+    /// Qdisc the indented lines belong to.
+    qdisc: Option<String>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(block: &Block<'a>) -> Self {
+        let words: Vec<&str> = block.words().collect();
+        let device = words.windows(2).find_map(|pair| match pair {
+            ["dev", device] => Some(*device),
+            _ => None,
+        });
+        Self {
+            device,
+            link: None,
+            columns: None,
+            qdisc: None,
+        }
+    }
+
+    pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+        if !line.starts_with(char::is_whitespace) {
+            self.columns = None;
+        }
+        self.link(snapshot, line)
+            || self.qdisc(snapshot, line)
+            || self.filter(snapshot, line)
+            || route(snapshot, line)
+            || self.counters(snapshot, line)
+            || self.link_details(snapshot, line)
+            || self.qdisc_counters(snapshot, line)
+    }
+
+    /// `3: eth0@if2: <UP,LOWER_UP> mtu 1500 qdisc mq state UP qlen 1000`
+    fn link(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let mut parts = line.splitn(3, ": ");
+        let (Some(index), Some(name), Some(rest)) = (parts.next(), parts.next(), parts.next()) else {
+            return false;
+        };
+        if index.is_empty() || !index.bytes().all(|b| b.is_ascii_digit()) || !rest.starts_with('<') {
+            return false;
+        }
+        let name = name.split('@').next().unwrap_or(name);
+        let nic = format!("nic.{name}");
+        let src = "import:ip link";
+        let flags = rest.trim_start_matches('<').split('>').next().unwrap_or_default();
+        if flags.split(',').any(|flag| flag == "UP") {
+            snapshot.set(
+                format!("{nic}.link.up"),
+                flags.split(',').any(|flag| flag == "LOWER_UP"),
+                src,
+            );
+        }
+        if flags.split(',').any(|flag| flag == "LOOPBACK") {
+            snapshot.set(format!("{nic}.net.kind"), "loopback", src);
+        }
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        for pair in words.windows(2) {
+            let [key, value] = pair else { continue };
+            match (*key, value.parse::<i64>()) {
+                ("mtu", Ok(mtu)) => snapshot.set_in(format!("{nic}.net.mtu"), mtu, "bytes", src),
+                ("qlen", Ok(length)) => snapshot.set_in(format!("{nic}.net.txqlen"), length, "packets", src),
+                ("master", _) => snapshot.set(format!("{nic}.net.master"), *value, src),
+                _ => {}
+            }
+        }
+        self.link = Some(name.to_owned());
+        self.qdisc = None;
+        true
+    }
+
+    fn link_details(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let Some(name) = &self.link else { return false };
+        let text = line.trim_start();
+        if text == line || text.is_empty() {
+            return false;
+        }
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let nic = format!("nic.{name}");
+        for direction in ["RX", "TX"] {
+            if words.first() == Some(&direction)
+                || words.first() == Some(&if direction == "RX" { "RX:" } else { "TX:" })
+            {
+                let names = words.iter().skip(1).map(|word| word.trim_end_matches(':').to_owned());
+                self.columns = Some((if direction == "RX" { "rx" } else { "tx" }, names.collect()));
+                return true;
+            }
+        }
+        for kind in ["veth", "bridge", "tun", "dummy", "ifb", "vxlan", "vlan", "bond"] {
+            if words.first() == Some(&kind) {
+                snapshot.set(format!("{nic}.net.kind"), kind, "import:ip link");
+                return true;
+            }
+        }
+        let known = [
+            "link/",
+            "inet",
+            "valid_lft",
+            "promiscuity",
+            "alias",
+            "altname",
+            "parentbus",
+            "prog/",
+        ];
+        known
+            .iter()
+            .any(|known| words.first().is_some_and(|word| word.starts_with(known)))
+    }
+
+    /// The line of numbers under `RX: bytes packets …`.
+    fn counters(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let Some((direction, names)) = &self.columns else {
+            return false;
+        };
+        let Some(link) = &self.link else { return false };
+        let numbers: Option<Vec<u64>> = line.split_whitespace().map(|word| word.parse().ok()).collect();
+        let Some(numbers) = numbers.filter(|numbers| !numbers.is_empty()) else {
+            return false;
+        };
+        for (name, number) in names.iter().zip(numbers) {
+            let name = match (*direction, name.as_str()) {
+                ("rx", "missed") => "rx_missed_errors".to_owned(),
+                (direction, name) => format!("{direction}_{name}"),
+            };
+            snapshot.count(format!("nic.{link}.stats64.{name}"), number, None);
+        }
+        self.columns = None;
+        true
+    }
+
+    /// `qdisc tbf 8001: dev eth0 root refcnt 2 rate 1Gbit burst 32Kb lat 400ms`
+    fn qdisc(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (["qdisc", kind, handle, rest @ ..], false) = (words.as_slice(), line.starts_with(char::is_whitespace))
+        else {
+            return false;
+        };
+        let after = |wanted: &str| {
+            let at = rest.iter().position(|word| *word == wanted)?;
+            rest.get(at + 1).copied()
+        };
+        let Some(device) = after("dev").or(self.device) else {
+            return true;
+        };
+        let place = if rest.contains(&"root") {
+            "root"
+        } else {
+            after("parent").unwrap_or("ingress")
+        };
+        let key = format!("nic.{device}.qdisc.{}", place.replace([':', '.'], "_"));
+        let src = "import:tc qdisc";
+        snapshot.set(format!("{key}.kind"), *kind, src);
+        snapshot.set(format!("{key}.handle"), *handle, src);
+        if let Some(rate) = after("rate").or_else(|| after("bandwidth")).and_then(tc_rate_bps) {
+            snapshot.set_in(format!("{key}.rate_bps"), rate, "bit/s", src);
+        }
+        for name in ["limit", "burst", "bands"] {
+            if let Some(value) = after(name) {
+                snapshot.set(format!("{key}.{name}"), value, src);
+            }
+        }
+        if *kind == "tbf" && place == "root" {
+            let parameters = rest
+                .iter()
+                .skip_while(|word| **word != "rate")
+                .copied()
+                .collect::<Vec<_>>()
+                .join(" ");
+            let command = format!(
+                "tc qdisc add dev {device} root tbf {}",
+                parameters.replace(" lat ", " latency ")
+            );
+            snapshot.set(format!("{key}.command"), command, src);
+        }
+        self.qdisc = Some(key);
+        self.link = None;
+        true
+    }
+
+    /// `Sent 0 bytes 0 pkt (dropped 5, overlimits 0 requeues 0)` and the line below it.
+    fn qdisc_counters(&self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let Some(key) = &self.qdisc else { return false };
+        let text = line.trim_start();
+        if text == line {
+            return false;
+        }
+        if !text.starts_with("Sent ") {
+            return text.starts_with("backlog ") || text.contains("maxpacket") || text.contains("flows");
+        }
+        let words: Vec<&str> = text
+            .split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ','))
+            .filter(|w| !w.is_empty())
+            .collect();
+        for pair in words.windows(2) {
+            let [name, value] = pair else { continue };
+            let counter = match *name {
+                "dropped" => "drops",
+                "overlimits" => "overlimits",
+                "requeues" => "requeues",
+                "Sent" => "bytes",
+                _ => continue,
+            };
+            if let Ok(value) = value.parse() {
+                snapshot.count(format!("{key}.{counter}"), value, None);
+            }
+        }
+        true
+    }
+
+    /// Filters that map onto queues: how many, and how many different priorities they have.
+    fn filter(&self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let Some(device) = self.device else {
+            return words.first() == Some(&"filter");
+        };
+        let prefix = format!("nic.{device}.qdisc.filter");
+        let src = "import:tc filter";
+        if words.first() == Some(&"filter") {
+            if let Some(at) = words.iter().position(|word| *word == "pref")
+                && let Some(Ok(priority)) = words.get(at + 1).map(|word| word.parse::<i64>())
+            {
+                let seen = format!("{prefix}.pref");
+                let mut known = match snapshot.value(&seen) {
+                    Some(Value::List(known)) => known.clone(),
+                    _ => Vec::new(),
+                };
+                if !known.contains(&Value::Integer(priority)) && known.len() < 65_536 {
+                    known.push(Value::Integer(priority));
+                }
+                snapshot.set(format!("{prefix}.priorities"), known.len(), src);
+                snapshot.set(seen, Value::List(known), src);
+            }
+            return true;
+        }
+        if words.contains(&"skbedit") && words.contains(&"queue_mapping") {
+            let count = snapshot.number(&format!("{prefix}.skbedit_count")).unwrap_or(0.0);
+            snapshot.set(format!("{prefix}.skbedit_count"), count + 1.0, src);
+            return true;
+        }
+        line.starts_with(char::is_whitespace) && matches!(words.first(), Some(&"match" | &"index"))
+    }
+}
+
+/// `192.0.2.7 via 192.0.2.1 dev eth0 src 192.0.2.9 uid 0`
+fn route(snapshot: &mut Snapshot, line: &str) -> bool {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let is_address = words
+        .first()
+        .is_some_and(|word| word.parse::<std::net::IpAddr>().is_ok());
+    if !is_address || line.starts_with(char::is_whitespace) {
+        return false;
+    }
+    let after = |wanted: &str| {
+        words
+            .iter()
+            .position(|word| *word == wanted)
+            .and_then(|at| words.get(at + 1))
+    };
+    let Some(device) = after("dev") else { return false };
+    snapshot.set("route.peer.dev", *device, "import:ip route get");
+    if let Some(Ok(mtu)) = after("mtu").map(|word| word.parse::<i64>()) {
+        snapshot.set_in("route.peer.mtu", mtu, "bytes", "import:ip route get");
+    }
+    true
+}

@@ -1,0 +1,284 @@
+//! Observations somebody wrote down: `key=value` lines, and small tables of measurements.
+
+use linerate_model::snapshot::{Snapshot, Value};
+
+use super::blocks::Block;
+use super::iperf::Transcripts;
+use super::lines::leading_number;
+
+const SRC: &str = "import:note";
+
+/// Reads the lines of a note.
+pub(super) struct Reader<'a> {
+    block: Block<'a>,
+    is_note: bool,
+    idle_connections: f64,
+    active_connections: Option<f64>,
+    left_waiting: bool,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(block: &Block<'a>) -> Self {
+        Self {
+            block: Block {
+                lines: Vec::new(),
+                ..block.clone()
+            },
+            is_note: block.host == Some("note") || block.command == "role",
+            idle_connections: 0.0,
+            active_connections: None,
+            left_waiting: false,
+        }
+    }
+
+    pub(super) fn line(&mut self, snapshot: &mut Snapshot, runs: &mut Transcripts, line: &str) -> bool {
+        if !self.is_note || line.trim().is_empty() {
+            return false;
+        }
+        self.measured(runs, line);
+        self.link_rate(snapshot, line);
+        self.connections(snapshot, line)
+            || self.concurrency(snapshot, line)
+            || self.sweep(snapshot, line)
+            || self.cards(snapshot, line)
+            || fanout(snapshot, line)
+            || clients(snapshot, line)
+            || role(snapshot, line)
+            || line.contains('=')
+            || leading_number(line).is_some()
+            || self.block.command.starts_with("phase")
+    }
+
+    pub(super) fn finish(self, snapshot: &mut Snapshot) {
+        let Some(active) = self.active_connections else { return };
+        snapshot.set("load.connections", active, SRC);
+        if self.left_waiting {
+            // What was opened before and closed meanwhile still holds its port.
+            snapshot.set("sock.tcp.tw", self.idle_connections, SRC);
+            snapshot.set("load.ports_used", self.idle_connections + active, SRC);
+        }
+    }
+
+    /// `iperf3 reverse=941 Mbit/s retransmits=0`
+    fn measured(&self, runs: &mut Transcripts, line: &str) {
+        let Some(rest) = line.strip_prefix("iperf3 ") else {
+            return;
+        };
+        let direction = if rest.starts_with("reverse=") {
+            "reverse"
+        } else {
+            "forward"
+        };
+        let rate = rest.split_once('=').and_then(|(_, value)| leading_number(value));
+        if let Some(rate) = rate.filter(|_| rest.contains("Mbit/s")) {
+            runs.noted("iperf3", direction == "reverse", rate * 1e6);
+        }
+    }
+
+    /// `… dedicated 1 GbE`
+    fn link_rate(&self, snapshot: &mut Snapshot, line: &str) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for pair in words.windows(2) {
+            let [number, unit] = pair else { continue };
+            if let (Ok(number), true) = (number.parse::<f64>(), unit.trim_end_matches(';') == "GbE") {
+                snapshot.set_in("path.line_rate_mbps", number * 1000.0, "Mbit/s", SRC);
+            }
+        }
+    }
+
+    /// `idle connections=20000 …`, `active connections=10000: client nofile limit 1024 hit first; …`
+    fn connections(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let Some((kind, rest)) = line.split_once(" connections=") else {
+            return false;
+        };
+        let Some(count) = leading_number(rest) else {
+            return false;
+        };
+        match kind {
+            "idle" => self.idle_connections = self.idle_connections.max(count),
+            "active" => self.active_connections = Some(count),
+            _ => return true,
+        }
+        if let Some(limit) = number_after(rest, "nofile limit ") {
+            snapshot.set("limits.nofile.soft", limit, SRC);
+            if rest.contains("client nofile limit") && rest.contains("hit") {
+                snapshot.set("load.client_limit", format!("descriptors of the client: {limit}"), SRC);
+            }
+        }
+        if let Some(ports) = number_after(rest, "ephemeral ports about ") {
+            snapshot.set("limits.local_ports", ports, SRC);
+        }
+        self.left_waiting |= rest.contains("left in TIME_WAIT");
+        true
+    }
+
+    /// A table of rates: the command names the concurrencies, a line the payload and its rates in MB/s.
+    fn concurrency(&self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let Some((_, columns)) = self.block.command.split_once("MB/s at concurrency ") else {
+            return false;
+        };
+        let numbers =
+            |text: &str| -> Option<Vec<f64>> { text.split_whitespace().map(|word| word.parse().ok()).collect() };
+        let (Some(points), Some((row, rates))) = (numbers(columns), line.split_once(' ')) else {
+            return false;
+        };
+        let Some(rates) = numbers(rates).filter(|rates| rates.len() == points.len()) else {
+            return false;
+        };
+        let peak = rates.iter().copied().fold(0.0, f64::max);
+        let near: Vec<f64> = points
+            .iter()
+            .zip(&rates)
+            .filter(|(_, rate)| **rate >= 0.98 * peak)
+            .map(|(p, _)| *p)
+            .collect();
+        let key = format!("http.row.{row}");
+        snapshot.set(format!("{key}.best_bytes_per_second"), peak * 1e6, SRC);
+        if let (Some(best), Some(flat)) = (near.first(), near.last()) {
+            snapshot.set(format!("{key}.best_concurrency"), *best, SRC);
+            snapshot.set(format!("{key}.flat_concurrency"), *flat, SRC);
+        }
+        true
+    }
+
+    /// `P=10 288`, in Gbit/s, under a command that calls it a sweep.
+    fn sweep(&self, snapshot: &mut Snapshot, line: &str) -> bool {
+        if !self.block.command.contains("sweep") {
+            return false;
+        }
+        let mut words = line.split_whitespace();
+        let streams = words
+            .next()
+            .and_then(|word| word.strip_prefix("P=")?.parse::<u32>().ok());
+        let rate = words.next().and_then(|word| word.parse::<f64>().ok());
+        let (Some(streams), Some(rate)) = (streams, rate) else {
+            return false;
+        };
+        let key = format!("sweep.{streams}.rate_bps");
+        if snapshot.value(&key).is_none() {
+            snapshot.set(key, rate * 1e9, SRC);
+        }
+        true
+    }
+
+    /// Throughput through one card and through two: `via software switch=42.3`, in Gbit/s.
+    fn cards(&self, snapshot: &mut Snapshot, line: &str) -> bool {
+        let command = self.block.command;
+        let Some((_, slot)) = command.split_once("PCIe ") else {
+            return false;
+        };
+        let Some((what, rate)) = line.split_once('=') else {
+            return false;
+        };
+        let Some(rate) = leading_number(rate) else { return false };
+        let key = match what {
+            what if what.contains("both ports on one card") => "cards.same_card_bps",
+            "via software switch" => "cards.two_cards_bps",
+            "direct best" => "cards.direct_bps",
+            _ => return false,
+        };
+        snapshot.set(key, rate * 1e9, SRC);
+        let generation = leading_number(slot);
+        let speed = [
+            (1.0, 2.5),
+            (2.0, 5.0),
+            (3.0, 8.0),
+            (4.0, 16.0),
+            (5.0, 32.0),
+            (6.0, 64.0),
+        ];
+        if let Some((_, speed)) = speed.iter().find(|(known, _)| generation == Some(*known)) {
+            snapshot.set("cards.pci.speed_gts", *speed, SRC);
+        }
+        if let Some(width) = number_after(slot, " x") {
+            snapshot.set("cards.pci.width", width, SRC);
+        }
+        if let Some(port) = command.split_once(", ").and_then(|(_, rest)| leading_number(rest)) {
+            snapshot.set("cards.port_mbps", port * 1000.0, SRC);
+            snapshot.set("cards.ports_in_use", 2.0, SRC);
+        }
+        true
+    }
+}
+
+fn number_after(text: &str, words: &str) -> Option<f64> {
+    leading_number(text.split_once(words)?.1)
+}
+
+/// One fast host that sends to several slow ones.
+fn fanout(snapshot: &mut Snapshot, line: &str) -> bool {
+    if let Some(rest) = line.strip_prefix("direction=") {
+        if let Some(count) = number_after(rest, ") to ") {
+            snapshot.set("fanout.destinations", count, SRC);
+        }
+        return true;
+    }
+    if let Some(sum) = line
+        .strip_prefix("sum_mbps other direction = ")
+        .and_then(leading_number)
+    {
+        snapshot.set("fanout.reverse_sum_mbps", sum, SRC);
+        return true;
+    }
+    let Some(rest) = line.strip_prefix("sum_mbps with ") else {
+        return false;
+    };
+    let (Some(queues), Some((_, range))) = (leading_number(rest), line.split_once("= ")) else {
+        return false;
+    };
+    let fewest = snapshot.number("fanout.queues").is_none_or(|known| queues < known);
+    if let (Some(low), true) = (range.split("..").next().and_then(leading_number), fewest) {
+        snapshot.set("fanout.queues", queues, SRC);
+        snapshot.set("fanout.sum_mbps_min", low, SRC);
+    }
+    if let Some(step) = number_after(range, "multiple of ") {
+        snapshot.set("fanout.step_mbps", step, SRC);
+    }
+    true
+}
+
+/// Several stations behind one host.
+fn clients(snapshot: &mut Snapshot, line: &str) -> bool {
+    let Some((key, value)) = line.split_once('=') else {
+        return false;
+    };
+    match key {
+        "clients" => set_number(snapshot, "clients.count", value),
+        "client_link_mbps" => {
+            let speeds: Vec<f64> = value
+                .split(',')
+                .filter_map(|part| leading_number(part.trim()))
+                .collect();
+            if let (Some(low), Some(high)) = (
+                speeds.iter().copied().reduce(f64::min),
+                speeds.iter().copied().reduce(f64::max),
+            ) {
+                snapshot.set("clients.link_mbps_min", low, SRC);
+                snapshot.set("clients.link_mbps_max", high, SRC);
+            }
+            true
+        }
+        "per_client_mbps_observed" => set_number(snapshot, "clients.observed_mbps", value),
+        _ => false,
+    }
+}
+
+fn set_number(snapshot: &mut Snapshot, key: &str, text: &str) -> bool {
+    let number = leading_number(text);
+    if let Some(number) = number {
+        snapshot.set(key, number, SRC);
+    }
+    number.is_some()
+}
+
+/// `ip_forward=1 nat=SNAT`
+fn role(snapshot: &mut Snapshot, line: &str) -> bool {
+    let forward = line
+        .split_whitespace()
+        .find_map(|word| word.strip_prefix("ip_forward="));
+    if let Some(Ok(on)) = forward.map(str::parse::<i64>) {
+        snapshot.set("sysctl.net.ipv4.ip_forward", Value::Integer(on), SRC);
+        return true;
+    }
+    false
+}

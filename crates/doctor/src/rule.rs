@@ -1,0 +1,219 @@
+//! What a rule is, and what it can answer.
+//!
+//! A rule reads facts with `?`. A fact that is not there ends the rule as *unknown*, a fact that is healthy ends it as
+//! *ruled out*; only a rule that gets to its end fires. So taking a fact away can never make a rule fire, nor rule
+//! anything out, and every finding carries exactly what was read.
+
+use linerate_model::finding::{Confidence, Evidence, Severity};
+
+use crate::scope::{Host, Nic, Run, World};
+
+/// Layer of a rule. An earlier layer explains later ones, so they are checked and shown in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// Is the measurement valid?
+    Measurement,
+    /// Does the traffic take the right path?
+    Path,
+    /// Speed, duplex, damage.
+    Link,
+    /// Flow control and drops of the adapter.
+    Adapter,
+    /// The bus behind the adapter.
+    Bus,
+    /// Queues, interrupts, processors.
+    Processor,
+    /// Offloads, queueing disciplines, virtualisation.
+    Offload,
+    /// Windows and buffers.
+    Window,
+    /// Loss, policers and hashing on the way.
+    Network,
+    /// Limits of applications and tools.
+    Application,
+}
+
+/// One rule of the catalogue.
+#[derive(Debug)]
+pub struct Rule {
+    /// Stable name: `NIC-01`.
+    pub id: &'static str,
+    /// What it says, in a few words.
+    pub title: &'static str,
+    /// Its layer.
+    pub phase: Phase,
+    /// How much it matters, unless a finding says otherwise.
+    pub severity: Severity,
+    /// How sure it is at best.
+    pub confidence: Confidence,
+    /// Why it matters, in two sentences.
+    pub explanation: &'static str,
+    /// Manual page, standard or document.
+    pub reference: &'static str,
+    /// What it looks at.
+    pub(crate) judge: Judge,
+}
+
+/// What a rule is asked about.
+#[derive(Debug)]
+pub(crate) enum Judge {
+    /// Every interface of every host.
+    Nic(fn(&Nic<'_>) -> Ruling),
+    /// Every host.
+    Host(fn(&Host<'_>) -> Ruling),
+    /// Every test run a snapshot contains.
+    Run(fn(&Run<'_>) -> Ruling),
+    /// Everything at once.
+    World(fn(&World<'_>) -> Vec<(String, Ruling)>),
+}
+
+/// Answer of a rule: it fires, or it stops for a reason.
+pub(crate) type Ruling = Result<Firing, Stop>;
+
+/// Why a rule does not fire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// The facts speak against it.
+    Clear(String),
+    /// Facts are missing.
+    Unknown(Unknown),
+}
+
+/// What a rule would need to know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Unknown {
+    /// Keys of the missing facts and why each is missing.
+    pub(crate) missing: Vec<(String, String)>,
+    /// What the known facts suggest.
+    pub(crate) suspicion: Option<String>,
+}
+
+/// The rule does not apply, because of what `reason` says.
+pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Clear(reason.into()))
+}
+
+/// Goes on when `holds`, otherwise the rule is ruled out.
+pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), Stop> {
+    if holds { Ok(()) } else { Err(Stop::Clear(reason())) }
+}
+
+/// The rule cannot be checked without `fact`.
+pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Unknown(Unknown {
+        missing: vec![(fact.into(), why.into())],
+        suspicion: None,
+    }))
+}
+
+/// Adds what is already suspected to an answer that is unknown.
+pub(crate) trait Suspect {
+    /// `suspicion` is said only when a fact is missing.
+    fn suspect(self, suspicion: impl FnOnce() -> String) -> Self;
+}
+
+impl<T> Suspect for Result<T, Stop> {
+    fn suspect(self, suspicion: impl FnOnce() -> String) -> Self {
+        self.map_err(|stop| match stop {
+            Stop::Unknown(unknown) => Stop::Unknown(Unknown {
+                suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)),
+                ..unknown
+            }),
+            Stop::Clear(reason) => Stop::Clear(reason),
+        })
+    }
+}
+
+/// What a rule that fires says beyond its text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Firing {
+    pub(crate) evidence: Vec<Evidence>,
+    pub(crate) severity: Option<Severity>,
+    pub(crate) cap: Option<Confidence>,
+    pub(crate) remedy: Vec<String>,
+    pub(crate) undo: Vec<String>,
+    pub(crate) advice: Option<String>,
+    pub(crate) persist: Option<String>,
+    pub(crate) needs: Vec<String>,
+}
+
+/// A firing rule, to be filled with its evidence.
+pub(crate) fn fire() -> Firing {
+    Firing::default()
+}
+
+impl Firing {
+    /// Quotes a fact and what it was compared with.
+    #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers and texts alike")]
+    pub(crate) fn because(
+        mut self,
+        fact: impl Into<String>,
+        value: impl ToString,
+        threshold: impl Into<String>,
+    ) -> Self {
+        self.evidence.push(Evidence {
+            fact: fact.into(),
+            value: value.to_string(),
+            threshold: threshold.into(),
+        });
+        self
+    }
+
+    pub(crate) fn because_all(mut self, evidence: Vec<Evidence>) -> Self {
+        self.evidence.extend(evidence);
+        self
+    }
+
+    pub(crate) fn severity(mut self, severity: Severity) -> Self {
+        self.severity = Some(severity);
+        self
+    }
+
+    /// Lowers the confidence to at most `cap`.
+    pub(crate) fn cap(mut self, cap: Confidence) -> Self {
+        self.cap = Some(self.cap.map_or(cap, |old| old.min(cap)));
+        self
+    }
+
+    /// A command that helps and the one that takes it back; both need the right to configure the network.
+    pub(crate) fn fix(mut self, command: impl Into<String>, undo: impl Into<String>) -> Self {
+        self.remedy.push(command.into());
+        let undo = undo.into();
+        if !undo.is_empty() {
+            self.undo.push(undo);
+        }
+        self.need("CAP_NET_ADMIN")
+    }
+
+    pub(crate) fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
+        self
+    }
+
+    pub(crate) fn persist(mut self, hint: impl Into<String>) -> Self {
+        self.persist = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn need(mut self, need: &str) -> Self {
+        if !self.needs.iter().any(|known| known == need) {
+            self.needs.push(need.to_owned());
+        }
+        self
+    }
+
+    /// Sets a kernel variable, with the value that was found as the way back.
+    pub(crate) fn sysctl(self, host: &Host<'_>, key: &str, value: &str) -> Self {
+        let old = host.value(&format!("sysctl.{key}")).map(|old| old.to_string());
+        let quoted = |value: &str| {
+            if value.contains(char::is_whitespace) {
+                format!("\"{}\"", value.split_whitespace().collect::<Vec<_>>().join(" "))
+            } else {
+                value.to_owned()
+            }
+        };
+        let undo = old.map_or_else(String::new, |old| format!("sysctl -w {key}={}", quoted(&old)));
+        self.fix(format!("sysctl -w {key}={}", quoted(value)), undo)
+            .persist("write the same line without `sysctl -w` to /etc/sysctl.d/90-network.conf")
+    }
+}

@@ -1,0 +1,212 @@
+//! Drops and stalls of the adapter.
+
+use linerate_model::finding::{Confidence, Severity};
+use linerate_model::snapshot::Source;
+
+use super::link::pace_command;
+use crate::arithmetic::ring_time_us;
+use crate::classes::Class;
+use crate::rule::{Judge, Phase, Rule, Ruling, clear, fire, require};
+use crate::scope::{Nic, to_f64};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "NIC-01",
+        title: "Receive ring overflows and can grow",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "Bursts arrive faster than the kernel empties the ring. A larger ring bridges gaps in scheduling, \
+                      at the cost of cache.",
+        reference: "ethtool(8), --set-ring",
+        judge: Judge::Nic(nic_01),
+    },
+    Rule {
+        id: "NIC-02",
+        title: "Receive ring overflows and is already at its maximum",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The device cannot absorb trains of packets at line rate. Pause frames toward it, work spread over \
+                      more cores, or a shaped sender help; a better adapter is a valid answer.",
+        reference: "ethtool(8), --show-ring",
+        judge: Judge::Nic(nic_02),
+    },
+    Rule {
+        id: "NIC-03",
+        title: "Memory for received frames runs out",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The driver could not allocate buffers in time. Memory that can be taken without waiting is short.",
+        reference: "kernel admin-guide/sysctl/vm, min_free_kbytes",
+        judge: Judge::Nic(nic_03),
+    },
+    Rule {
+        id: "NIC-04",
+        title: "Transmit stalls or resets",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "A transmit queue stopped because its ring was full, or was reset after a timeout. Firmware, cable \
+                      or a small ring is behind it.",
+        reference: "ethtool(8), --set-ring",
+        judge: Judge::Nic(nic_04),
+    },
+    Rule {
+        id: "NIC-05",
+        title: "Receive errors that are neither overflow nor damage",
+        phase: Phase::Adapter,
+        severity: Severity::Medium,
+        confidence: Confidence::Low,
+        explanation: "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only an \
+                      experiment tells an overrun from a bad cable.",
+        reference: "ethtool(8), --statistics",
+        judge: Judge::Nic(nic_05),
+    },
+    Rule {
+        id: "NIC-06",
+        title: "The provider limits this machine",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. Nothing inside \
+                      the guest lifts it.",
+        reference: "ENA driver documentation, instance allowances",
+        judge: Judge::Nic(nic_06),
+    },
+];
+
+fn nic_01(nic: &Nic<'_>) -> Ruling {
+    let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
+    let max = nic.number("ring.rx.max")?;
+    require(cur.value < max.value, || {
+        format!("the ring cannot grow ({} of {})", cur.value, max.value)
+    })?;
+    let drops = nic.growth(Class::RxRingFull)?;
+    drops.or_clear("overflows of the receive ring")?;
+    Ok(fire()
+        .grew(&drops)
+        .read(&cur, format!("up to {}", max.value))
+        .read(&max, "the maximum of the device")
+        .fix(
+            format!("ethtool -G {} rx {}", nic.name, max.value),
+            format!("ethtool -G {} rx {}", nic.name, cur.value),
+        )
+        .need("link reset on many drivers")
+        .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
+}
+
+fn nic_02(nic: &Nic<'_>) -> Ruling {
+    let cur = nic.number_if_any("ring.rx.cur", "the driver has no ring setting")?;
+    let max = nic.number("ring.rx.max")?;
+    require(cur.value >= max.value, || {
+        format!("the ring can grow ({} of {})", cur.value, max.value)
+    })?;
+    let drops = nic.growth(Class::RxRingFull)?;
+    drops.or_clear("overflows of the receive ring")?;
+    let speed = nic
+        .number("link.speed_mbps")
+        .or_else(|_| nic.number("link.max_speed_mbps"));
+    let mut firing = fire()
+        .grew(&drops)
+        .read(&cur, "the maximum, so it cannot grow")
+        .read(&max, "the maximum of the device");
+    if let Ok(speed) = speed {
+        let bridged = ring_time_us(cur.value, nic.mtu(), speed.value * 1e6) / 1000.0;
+        firing = firing
+            .because(
+                "ring time",
+                format!("{bridged:.1} ms"),
+                format!("what {} full-size frames last at {} Mbit/s", cur.value, speed.value),
+            )
+            .fix(
+                pace_command("SENDER_DEVICE", speed.value),
+                "tc qdisc del dev SENDER_DEVICE root",
+            );
+    }
+    Ok(firing
+        .advice("shape or pace the sender (run the command there), enable pause frames on the path (PAU-01), or spread the receive work (IRQ-02)")
+        .persist("repeat the command from the network configuration of the sender"))
+}
+
+fn nic_03(nic: &Nic<'_>) -> Ruling {
+    let failed = nic.growth(Class::RxAllocFail)?;
+    failed.or_clear("failed allocations")?;
+    let firing = fire().grew(&failed);
+    Ok(match nic.host.number("sysctl.vm.min_free_kbytes") {
+        Ok(reserve) => {
+            let doubled = format!("{:.0}", reserve.value * 2.0);
+            firing
+                .read(&reserve, "twice as much")
+                .sysctl(&nic.host, "vm.min_free_kbytes", &doubled)
+        }
+        Err(_) => firing.advice("raise vm.min_free_kbytes, or use a smaller MTU or ring"),
+    })
+}
+
+fn nic_04(nic: &Nic<'_>) -> Ruling {
+    if let Ok(resets) = nic.growth(Class::TxTimeout)
+        && resets.value > 0
+    {
+        return Ok(fire()
+            .grew(&resets)
+            .severity(Severity::Blocker)
+            .advice("update driver and firmware; check the cable"));
+    }
+    let stalls = nic.growth(Class::TxStall).or_else(|_| nic.growth(Class::TxTimeout))?;
+    stalls.or_clear("stalls of a transmit queue")?;
+    let rate = stalls.rate("transmit stalls")?;
+    require(rate > 100.0, || format!("{rate:.0} stalls per second"))?;
+    let busiest = nic
+        .host
+        .cpu_loads()?
+        .into_iter()
+        .map(|load| load.busy)
+        .fold(0.0, f64::max);
+    require(busiest < 0.9, || {
+        "the processor is busy: the queue fills because of that".to_owned()
+    })?;
+    let firing = fire()
+        .grew(&stalls)
+        .because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
+    Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
+        (Ok(cur), Ok(max)) if cur.value < max.value => firing.read(&cur, format!("up to {}", max.value)).fix(
+            format!("ethtool -G {} tx {}", nic.name, max.value),
+            format!("ethtool -G {} tx {}", nic.name, cur.value),
+        ),
+        _ => firing.advice("update driver and firmware"),
+    })
+}
+
+fn nic_05(nic: &Nic<'_>) -> Ruling {
+    let errors = nic.host.growth(&nic.key("drv.rx_errors"))?;
+    errors.or_clear("receive errors")?;
+    let overflow = nic.growth(Class::RxRingFull)?;
+    let damage = nic.growth(Class::RxPhyError).map_or(0, |damage| damage.value);
+    let explained = overflow.value.saturating_add(damage);
+    let rest = errors.value.saturating_sub(explained);
+    require(rest > overflow.value.saturating_mul(10).max(1), || {
+        "overflow and damage explain the errors".to_owned()
+    })?;
+    Ok(fire()
+        .grew(&errors)
+        .because(nic.key("drv.* (rx_ring_full + rx_phy_err)"), explained, format!("at least a tenth of {}", to_f64(errors.value)))
+        .advice("repeat with UDP paced to half the link: errors that vanish were an overrun, errors that scale with the bytes are a bad cable"))
+}
+
+fn nic_06(nic: &Nic<'_>) -> Ruling {
+    let shaped = match nic.growth(Class::Shaped) {
+        Err(crate::rule::Stop::Unknown(_))
+            if nic.host.snapshot.source == Source::Live
+                && nic.host.snapshot.counters_under(&nic.key("drv.")).next().is_some() =>
+        {
+            return clear("the driver knows no allowance");
+        }
+        other => other?,
+    };
+    shaped.or_clear("exceeded allowances")?;
+    Ok(fire()
+        .grew(&shaped)
+        .advice("use a larger type of instance, or fewer and larger packets"))
+}

@@ -1,0 +1,302 @@
+//! Limits of applications, connections and the link itself.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::arithmetic::{Encapsulation, LINK_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
+use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::scope::{Host, Run, World};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "TOP-01",
+        title: "Line rate reached",
+        phase: Phase::Application,
+        severity: Severity::Info,
+        confidence: Confidence::High,
+        explanation: "The link is full. Only a faster link or fewer headers help.",
+        reference: "IEEE 802.3 clause 4.4.2; RFC 7323",
+        judge: Judge::World(top_01),
+    },
+    Rule {
+        id: "SYS-01",
+        title: "Too few file descriptors",
+        phase: Phase::Application,
+        severity: Severity::Blocker,
+        confidence: Confidence::High,
+        explanation: "Every connection needs a descriptor and the process may open fewer. Connections beyond the limit \
+                      fail.",
+        reference: "getrlimit(2), RLIMIT_NOFILE",
+        judge: Judge::Host(sys_01),
+    },
+    Rule {
+        id: "SYS-02",
+        title: "The range of local ports runs out",
+        phase: Phase::Application,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "One address can open as many connections to one port as there are local ports. After that no \
+                      connection is possible.",
+        reference: "kernel networking/ip-sysctl, ip_local_port_range; ip(7), IP_BIND_ADDRESS_NO_PORT",
+        judge: Judge::Host(sys_02),
+    },
+    Rule {
+        id: "SYS-03",
+        title: "Closed connections pile up",
+        phase: Phase::Application,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
+        reference: "RFC 9293, TIME-WAIT; kernel networking/ip-sysctl, tcp_tw_reuse",
+        judge: Judge::Host(sys_03),
+    },
+    Rule {
+        id: "SYS-04",
+        title: "The accept queue overflows",
+        phase: Phase::Application,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "Connections were complete and the application did not take them in time. They are dropped or \
+                      delayed by a second.",
+        reference: "listen(2); kernel networking/snmp_counter, ListenOverflows",
+        judge: Judge::Host(sys_04),
+    },
+    Rule {
+        id: "SYS-05",
+        title: "Connection tracking is full",
+        phase: Phase::Application,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The table of tracked connections has no room. New connections are dropped.",
+        reference: "kernel networking/nf_conntrack-sysctl",
+        judge: Judge::Host(sys_05),
+    },
+    Rule {
+        id: "APP-01",
+        title: "The application is the limit",
+        phase: Phase::Application,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "TCP had nothing to send. Disk, generator or a target rate is slower than the path.",
+        reference: "tcp_info, tcpi_busy_time",
+        judge: Judge::Run(app_01),
+    },
+];
+
+/// Share of the ceiling from which on a link counts as full.
+const FULL: f64 = 0.985;
+
+fn top_01(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let mut rulings = Vec::new();
+    for run in world.runs() {
+        rulings.push((format!("{} {}", run.host.name(), run.label()), line_rate(&run)));
+    }
+    for host in &world.hosts {
+        for (key, _) in host.snapshot.facts_under("http.row.") {
+            if let Some(row) = key.strip_suffix(".best_bytes_per_second") {
+                rulings.push((format!("{} {row}", host.name()), payload_row(host, row)));
+            }
+        }
+    }
+    rulings
+}
+
+fn line_rate(run: &Run<'_>) -> Ruling {
+    require(!run.is("same_host"), || "loopback has no line rate".to_owned())?;
+    let goodput = run.goodput_bps()?;
+    let known = known_speed_mbps(run);
+    let speed = match known {
+        Some((speed, _)) => speed,
+        None => match inferred_speed_mbps(goodput.value / 1e6) {
+            Some(speed) => speed,
+            None => return unknown("nic.*.link.speed_mbps", run.host.reason("nic")),
+        },
+    };
+    let mtu = run.nic().map_or(1500.0, |nic| nic.mtu());
+    let transport = if run.is_udp() {
+        Transport::Udp
+    } else {
+        Transport::TcpTimestamps
+    };
+    let wrap = Encapsulation::default();
+    let ceiling = goodput_ceiling(speed * 1e6, mtu, Network::V4, transport, wrap).unwrap_or(0.0);
+    require(goodput.value >= FULL * ceiling, || {
+        format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6)
+    })?;
+    let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp, wrap).unwrap_or(0.0);
+    let firing = fire().because(
+        goodput.key,
+        format!("{:.1} Mbit/s", goodput.value / 1e6),
+        format!(
+            "ceiling of {speed} Mbit/s at MTU {mtu}: {:.1} with timestamps, {:.1} without",
+            ceiling / 1e6,
+            bare / 1e6
+        ),
+    );
+    let firing = if known.is_some() {
+        firing
+    } else {
+        firing.cap(Confidence::Medium)
+    };
+    Ok(if goodput.value > 1.001 * ceiling && !run.is_udp() {
+        firing.advice("more than timestamps allow: they are probably off, or the interval is rounded")
+    } else {
+        firing
+    })
+}
+
+fn known_speed_mbps(run: &Run<'_>) -> Option<(f64, ())> {
+    let declared = run.host.number("path.line_rate_mbps").ok();
+    let of_nic = || run.nic().and_then(|nic| nic.speed_mbps().ok());
+    declared.or_else(of_nic).map(|speed| (speed.value, ()))
+}
+
+/// The link speed whose ceiling a rate hits within half a per cent. Speeds that are rare are not guessed.
+fn inferred_speed_mbps(goodput_mbps: f64) -> Option<f64> {
+    const RARE: [f64; 2] = [50_000.0, 200_000.0];
+    let mut speeds = LINK_SPEEDS_MBPS.into_iter().filter(|speed| !RARE.contains(speed));
+    speeds.find(|speed| {
+        let with = tcp_ceiling(*speed, 1500.0);
+        let without = goodput_ceiling(*speed, 1500.0, Network::V4, Transport::Tcp, Encapsulation::default());
+        goodput_mbps >= FULL * with && without.is_some_and(|without| goodput_mbps <= 1.005 * without)
+    })
+}
+
+/// One row of a table of HTTP payloads against the link.
+fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
+    let best = host.number(&format!("http.row.{row}.best_bytes_per_second"))?;
+    let speed = host.number("path.line_rate_mbps")?;
+    let ceiling = tcp_ceiling(speed.value * 1e6, 1500.0) / 8.0;
+    require(best.value >= FULL * ceiling, || {
+        format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6)
+    })?;
+    Ok(fire().because(
+        best.key,
+        format!("{:.1} MB/s", best.value / 1e6),
+        format!("ceiling of {} Mbit/s: {:.1} MB/s", speed.value, ceiling / 1e6),
+    ))
+}
+
+fn sys_01(host: &Host<'_>) -> Ruling {
+    let limit = host.number("limits.nofile.soft")?;
+    let needed = host
+        .number("load.connections")
+        .suspect(|| format!("{} descriptors", limit.value))?;
+    require(needed.value + 64.0 > limit.value, || {
+        format!("{} for {} connections", limit.value, needed.value)
+    })?;
+    Ok(fire()
+        .read(&limit, format!("at least {}", needed.value + 64.0))
+        .read(&needed, "connections")
+        .advice("ulimit -n 200000 in the shell that starts the test; a new shell has the old limit again")
+        .persist("/etc/security/limits.d/nofile.conf, or LimitNOFILE= of the service"))
+}
+
+/// Ports of the default range, 32768 to 60999.
+fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, Stop> {
+    if let Ok(count) = host.number("limits.local_ports") {
+        return Ok(count);
+    }
+    let range = host.text("sysctl.net.ipv4.ip_local_port_range")?;
+    let mut ends = range.value.split_whitespace().filter_map(|end| end.parse::<f64>().ok());
+    match (ends.next(), ends.next()) {
+        (Some(low), Some(high)) if high >= low => Ok(crate::scope::Reading {
+            key: range.key,
+            value: high - low + 1.0,
+            inferred: false,
+        }),
+        _ => unknown(range.key, "not a range"),
+    }
+}
+
+fn sys_02(host: &Host<'_>) -> Ruling {
+    let ports = port_range(host)?;
+    let used = host
+        .number("load.ports_used")
+        .suspect(|| format!("{} local ports", ports.value))?;
+    require(used.value > 0.9 * ports.value, || {
+        format!("{} of {} ports", used.value, ports.value)
+    })?;
+    Ok(fire()
+        .read(&ports, "local ports per address and destination")
+        .read(&used, format!("at most {:.0}", 0.9 * ports.value))
+        .sysctl(host, "net.ipv4.ip_local_port_range", "1024 65535")
+        .advice("or use several source addresses or destination ports"))
+}
+
+fn sys_03(host: &Host<'_>) -> Ruling {
+    let ports = port_range(host)?;
+    let waiting = host.number("sock.tcp.tw")?;
+    require(waiting.value > 0.5 * ports.value, || {
+        format!("{} closed connections wait", waiting.value)
+    })?;
+    Ok(fire()
+        .read(&waiting, format!("at most half of {} ports", ports.value))
+        .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
+        .advice("wait 60 s between tests, or keep connections open"))
+}
+
+fn sys_04(host: &Host<'_>) -> Ruling {
+    let keys = [
+        "net.netstat.TcpExt.ListenOverflows",
+        "net.netstat.TcpExt.ListenDrops",
+        "net.netstat.TcpExt.TCPReqQFullDrop",
+    ];
+    let overflows = host.growth_of(&keys)?;
+    overflows.or_clear("overflows of an accept queue")?;
+    if overflows.total {
+        return unknown("counters over a window", "totals since boot say nothing about now")
+            .suspect(|| format!("{} since boot", overflows.value));
+    }
+    Ok(fire()
+        .grew(&overflows)
+        .sysctl(host, "net.core.somaxconn", "4096")
+        .advice("and raise the backlog the application asks for; or accept faster"))
+}
+
+fn sys_05(host: &Host<'_>) -> Ruling {
+    let max = match host.number("limits.conntrack.max") {
+        Ok(max) => max,
+        Err(Stop::Unknown(_))
+            if host.absence("limits.conntrack.max") == linerate_model::snapshot::Absence::NotApplicableToKind =>
+        {
+            return clear("connections are not tracked");
+        }
+        Err(stop) => return Err(stop),
+    };
+    let count = host.number("limits.conntrack.count")?;
+    require(count.value > 0.9 * max.value, || {
+        format!("{} of {}", count.value, max.value)
+    })?;
+    Ok(fire()
+        .read(&count, format!("at most 0.9 of {}", max.value))
+        .sysctl(
+            host,
+            "net.netfilter.nf_conntrack_max",
+            &format!("{:.0}", 2.0 * max.value),
+        )
+        .advice("or exempt the test port from tracking (notrack)"))
+}
+
+fn app_01(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "not TCP".to_owned())?;
+    require(!run.host.has_full_cpu(), || {
+        "a processor is full: the sender may have waited for it".to_owned()
+    })?;
+    require(!run.reaches_its_target(), || {
+        "the rate that was asked for is reached: a paced sender has nothing to send most of the time".to_owned()
+    })?;
+    if let Ok(share) = run.number("app_limited_share")
+        && share.value > 0.5
+    {
+        return Ok(fire()
+            .read(&share, "at most half of the samples")
+            .advice("look at disk, generator or target rate"));
+    }
+    let busy = run.number("busy_share")?;
+    require(busy.value < 0.8, || {
+        format!("TCP had work {:.0} % of the time", busy.value * 100.0)
+    })?;
+    Ok(fire()
+        .read(&busy, "at least 0.8 of the time")
+        .advice("look at disk, generator or target rate"))
+}

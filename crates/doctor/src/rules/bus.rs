@@ -1,0 +1,281 @@
+//! The bus behind the adapter.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::arithmetic::{pcie_generation, pcie_usable_bps};
+use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, fire, require, unknown};
+use crate::scope::{Host, Nic, Reading, World};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "PCI-01",
+        title: "The PCI Express link trained below its capability",
+        phase: Phase::Bus,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The card runs with fewer lanes or at a lower speed than card and slot could. A badly seated card, \
+                      a riser or a slot that shares its lanes does that; power saving may lower the speed of an idle card.",
+        reference: "PCI Express base specification, link training; lspci(8)",
+        judge: Judge::Nic(pci_01),
+    },
+    Rule {
+        id: "PCI-02",
+        title: "The slot is too small for the port",
+        phase: Phase::Bus,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The link to the card carries less than its ports can send. Each direction counts on its own.",
+        reference: "PCI Express base specification, transaction layer overhead",
+        judge: Judge::World(pci_02_everywhere),
+    },
+    Rule {
+        id: "PCI-03",
+        title: "Two busy ports share one card",
+        phase: Phase::Bus,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "Traffic enters one port and leaves its sibling, so every byte crosses the same link twice. Two \
+                      cards in two slots do not share it.",
+        reference: "PCI Express base specification; lspci(8), -t",
+        judge: Judge::World(pci_03),
+    },
+    Rule {
+        id: "PCI-04",
+        title: "Small maximum payload on the bus",
+        phase: Phase::Bus,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "With 128 bytes per packet a sixth of the bus goes to headers. Card and bridge support more.",
+        reference: "kernel admin-guide/kernel-parameters, pci=pcie_bus_perf",
+        judge: Judge::Nic(pci_04),
+    },
+    Rule {
+        id: "PCI-05",
+        title: "Overhead of the IOMMU or of link power saving",
+        phase: Phase::Bus,
+        severity: Severity::Low,
+        confidence: Confidence::Low,
+        explanation: "Strict translation costs an invalidation per buffer, and a sleeping link costs microseconds to \
+                      wake. Both show at 25 Gbit/s and above.",
+        reference: "kernel admin-guide/kernel-parameters, iommu.passthrough and pcie_aspm.policy",
+        judge: Judge::Nic(pci_05),
+    },
+];
+
+/// Maximum payload of the packets on the bus where it cannot be read: the smallest, so that nothing is promised.
+const MAX_PAYLOAD_BYTES: f64 = 128.0;
+
+fn express(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), Stop> {
+    nic.wired()?;
+    let speed = nic.number_if_any("pci.cur_speed_gts", "not behind a PCI Express link")?;
+    let width = nic.number_if_any("pci.cur_width", "not behind a PCI Express link")?;
+    Ok((speed, width))
+}
+
+fn pci_01(nic: &Nic<'_>) -> Ruling {
+    let (speed, width) = express(nic)?;
+    let max_speed = nic.number("pci.max_speed_gts")?;
+    let max_width = nic.number("pci.max_width")?;
+    let best = |own: &Reading<f64>, upstream: &str| {
+        nic.number(upstream)
+            .map_or(own.value, |upstream| own.value.min(upstream.value))
+    };
+    let (best_speed, best_width) = (
+        best(&max_speed, "pci.upstream_max_speed_gts"),
+        best(&max_width, "pci.upstream_max_width"),
+    );
+    require(speed.value < best_speed || width.value < best_width, || {
+        format!("{} GT/s x{}: what card and slot can do", speed.value, width.value)
+    })?;
+    Ok(fire()
+        .read(&speed, format!("{best_speed} GT/s"))
+        .read(&width, format!("x{best_width}"))
+        .advice("read it again under load; then reseat the card or use another slot; verify with lspci -vv, LnkSta"))
+}
+
+fn pci_02_everywhere(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let nics = world.nics().map(|nic| (nic.subject(), pci_02(&nic)));
+    let noted = world
+        .hosts
+        .iter()
+        .filter(|host| host.value("cards.pci.speed_gts").is_some());
+    nics.chain(noted.map(|host| (format!("card of {}", host.name()), noted_slot(host))))
+        .collect()
+}
+
+fn pci_02(nic: &Nic<'_>) -> Ruling {
+    let (speed, width) = express(nic)?;
+    let Some(usable) = usable(nic, &speed, &width) else {
+        return unknown(speed.key, "a speed no generation of PCI Express has");
+    };
+    // What the port could do is enough; what it does today may be less.
+    let port = nic.number("link.max_speed_mbps").or_else(|_| nic.speed_mbps())?;
+    let need = 1.05 * port.value * 1e6;
+    require(usable < need, || {
+        format!(
+            "{} carries about {:.2} Gbit/s, the port needs {}",
+            name(&speed, &width),
+            usable / 1e9,
+            port.value / 1000.0
+        )
+    })?;
+    Ok(fire()
+        .read(
+            &speed,
+            format!("with x{} it carries {:.2} Gbit/s", width.value, usable / 1e9),
+        )
+        .read(&width, "wide enough for the port")
+        .read(&port, "speed of the port, Mbit/s")
+        .advice("use a wider or faster slot"))
+}
+
+fn usable(nic: &Nic<'_>, speed: &Reading<f64>, width: &Reading<f64>) -> Option<f64> {
+    let payload = nic.number("pci.mps_bytes").map_or(MAX_PAYLOAD_BYTES, |mps| mps.value);
+    pcie_usable_bps(speed.value, width.value, payload)
+}
+
+fn name(speed: &Reading<f64>, width: &Reading<f64>) -> String {
+    match pcie_generation(speed.value) {
+        Some(generation) => format!("Gen{generation} x{}", width.value),
+        None => format!("{} GT/s x{}", speed.value, width.value),
+    }
+}
+
+/// The slot of a card that was only described, with both ports in use.
+fn noted_slot(host: &Host<'_>) -> Ruling {
+    let speed = host.number("cards.pci.speed_gts")?;
+    let width = host.number("cards.pci.width")?;
+    let port = host.number("cards.port_mbps")?;
+    let ports = host.number("cards.ports_in_use")?;
+    let Some(usable) = pcie_usable_bps(speed.value, width.value, MAX_PAYLOAD_BYTES) else {
+        return unknown(speed.key, "a speed no generation of PCI Express has");
+    };
+    let need = 1.05 * port.value * ports.value * 1e6;
+    require(usable < need, || format!("carries {:.1} Gbit/s", usable / 1e9))?;
+    Ok(fire()
+        .read(
+            &speed,
+            format!("with x{} it carries {:.1} Gbit/s", width.value, usable / 1e9),
+        )
+        .read(&port, format!("{} such ports in use", ports.value))
+        .cap(Confidence::Medium)
+        .advice("use one port per card, or a wider slot"))
+}
+
+fn pci_03(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let noted = world
+        .hosts
+        .iter()
+        .filter(|host| host.value("cards.same_card_bps").is_some());
+    let noted = noted.map(|host| (format!("card of {}", host.name()), shared_card_noted(host)));
+    noted
+        .chain(world.nics().map(|nic| (nic.subject(), shared_card(&nic))))
+        .collect()
+}
+
+/// Throughput with both ports on one card against throughput with two cards, all else equal.
+fn shared_card_noted(host: &Host<'_>) -> Ruling {
+    let same = host.number("cards.same_card_bps")?;
+    let apart = host.number("cards.two_cards_bps")?;
+    require(same.value < 0.9 * apart.value, || {
+        "as fast as over two cards".to_owned()
+    })?;
+    let speed = host.number("cards.pci.speed_gts")?;
+    let width = host.number("cards.pci.width")?;
+    let Some(usable) = pcie_usable_bps(speed.value, width.value, MAX_PAYLOAD_BYTES) else {
+        return unknown(speed.key, "a speed no generation of PCI Express has");
+    };
+    let crossing = 2.0 * same.value;
+    require(crossing > 0.85 * usable, || "the shared link has room".to_owned())?;
+    Ok(fire()
+        .because(
+            same.key,
+            format!("{:.1} Gbit/s", same.value / 1e9),
+            "at least 0.9 of the rate over two cards",
+        )
+        .because(
+            apart.key,
+            format!("{:.1} Gbit/s", apart.value / 1e9),
+            "the same path over two cards",
+        )
+        .because(
+            "cards.pci",
+            format!("{:.1} Gbit/s", usable / 1e9),
+            format!("{:.1} Gbit/s cross the link in and out", crossing / 1e9),
+        )
+        .advice("put the two ports on two cards in two slots"))
+}
+
+fn shared_card(nic: &Nic<'_>) -> Ruling {
+    let (speed, width) = express(nic)?;
+    let siblings = nic.number("pci.siblings")?;
+    require(siblings.value > 0.0, || "no other port behind the same link".to_owned())?;
+    let slot = nic.text("pci.upstream")?;
+    let shares = |other: &Nic<'_>| other.text("pci.upstream").is_ok_and(|other| other.value == slot.value);
+    let window = nic.host.window()?;
+    let mut bits = 0.0;
+    for port in nic.host.nics().filter(shares) {
+        bits +=
+            8.0 * (nic.host.delta(&port.key("stats64.rx_bytes"))? + nic.host.delta(&port.key("stats64.tx_bytes"))?);
+    }
+    let rate = bits / window.seconds;
+    let Some(usable) = usable(nic, &speed, &width) else {
+        return unknown(speed.key, "a speed no generation of PCI Express has");
+    };
+    require(rate > 0.85 * usable, || {
+        format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9)
+    })?;
+    Ok(fire()
+        .because(slot.key, slot.value, "shared by several ports")
+        .because(
+            "traffic of these ports",
+            format!("{:.1} Gbit/s", rate / 1e9),
+            format!("at most 0.85 of {:.1} Gbit/s", usable / 1e9),
+        )
+        .advice("put the two ports on two cards in two slots"))
+}
+
+fn pci_04(nic: &Nic<'_>) -> Ruling {
+    let (speed, width) = express(nic)?;
+    let payload = nic.number("pci.mps_bytes")?;
+    require(payload.value <= 128.0, || format!("{} bytes", payload.value))?;
+    let supported = nic.number("pci.mps_supported_bytes")?;
+    require(supported.value >= 256.0, || "the card supports no more".to_owned())?;
+    let bridge = nic
+        .number("pci.upstream_mps_supported_bytes")
+        .suspect(|| format!("the card supports {} bytes", supported.value))?;
+    require(bridge.value >= 256.0, || "the bridge supports no more".to_owned())?;
+    let window = nic.host.window()?;
+    let bytes = nic
+        .host
+        .delta(&nic.key("stats64.rx_bytes"))?
+        .max(nic.host.delta(&nic.key("stats64.tx_bytes"))?);
+    let rate = 8.0 * bytes / window.seconds;
+    let usable = usable(nic, &speed, &width).unwrap_or(f64::INFINITY);
+    require(rate > 0.8 * usable, || "the bus has room".to_owned())?;
+    Ok(fire()
+        .read(&payload, "256 or more")
+        .read(&supported, "supported by the card")
+        .because(
+            "traffic",
+            format!("{:.1} Gbit/s", rate / 1e9),
+            format!("above 0.8 of {:.1} Gbit/s", usable / 1e9),
+        )
+        .advice("boot with pci=pcie_bus_perf; take it away again to undo"))
+}
+
+fn pci_05(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let speed = nic.speed_mbps()?;
+    require(speed.value >= 25_000.0, || {
+        format!("{} Mbit/s is below where it shows", speed.value)
+    })?;
+    let translation = nic.host.text("iommu.mode")?;
+    require(translation.value == "strict", || {
+        format!("the IOMMU is {}", translation.value)
+    })?;
+    Ok(fire()
+        .read(&speed, "25000 and more")
+        .read_text(&translation, "passthrough or lazy")
+        .advice("boot with iommu=pt; take it away again to undo"))
+}

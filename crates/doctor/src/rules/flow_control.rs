@@ -1,0 +1,214 @@
+//! 802.3x pause frames.
+
+use linerate_model::finding::{Confidence, Severity};
+use linerate_model::snapshot::Value;
+
+use crate::arithmetic::tcp_ceiling;
+use crate::classes::Class;
+use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require, unknown};
+use crate::scope::{Host, Nic, World};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "PAU-01",
+        title: "No flow control across a speed step",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::Medium,
+        explanation: "Without pause frames the slow side drops what it cannot buffer. Switches usually ship with flow \
+                      control off.",
+        reference: "IEEE 802.3 annex 31B; ethtool(8), --pause",
+        judge: Judge::Nic(pau_01),
+    },
+    Rule {
+        id: "PAU-02",
+        title: "Pause configured but not negotiated",
+        phase: Phase::Adapter,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "The setting asks for pause frames and the negotiation of both ends resolved to none. Neither side \
+                      will stop the other.",
+        reference: "IEEE 802.3 annex 28B, table 28B-3",
+        judge: Judge::Nic(pau_02),
+    },
+    Rule {
+        id: "PAU-03",
+        title: "This host is being paused",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The switch or the peer tells this host to stop, so the bottleneck is downstream. No tuning of \
+                      this host will help.",
+        reference: "IEEE 802.3 annex 31B",
+        judge: Judge::Nic(pau_03),
+    },
+    Rule {
+        id: "PAU-04",
+        title: "One slow receiver brakes all",
+        phase: Phase::Adapter,
+        severity: Severity::High,
+        confidence: Confidence::Medium,
+        explanation: "A pause frame stops the whole port and not a flow, so everybody waits for the slowest station. \
+                      That station is the cause even when it is nearly idle.",
+        reference: "IEEE 802.3 annex 31B",
+        judge: Judge::World(pau_04),
+    },
+    Rule {
+        id: "PAU-05",
+        title: "This host pauses its sender",
+        phase: Phase::Adapter,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "This host cannot empty its receive ring in time. The processor or the bus is behind.",
+        reference: "ethtool(8), --include-statistics",
+        judge: Judge::Nic(pau_05),
+    },
+];
+
+/// Pause frames per second below which nobody is held up.
+const PAUSES_PER_SECOND: f64 = 10.0;
+
+fn pau_01(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let resolved = nic.text("pause.resolved")?;
+    require(resolved.value == "none", || format!("{} negotiated", resolved.value))?;
+    let peers = nic.peer_number("link.speed_mbps")?;
+    let ours = nic.speed_mbps()?;
+    require(peers.value != ours.value, || "no speed step".to_owned())?;
+    let drops = nic.growth(Class::RxRingFull)?;
+    drops.or_clear("drops behind the step")?;
+    Ok(fire()
+        .read_text(&resolved, "pause in at least one direction")
+        .read(&ours, "speed here")
+        .read(&peers, "speed at the other end")
+        .grew(&drops)
+        .fix(pause_on(nic), pause_off(nic))
+        .advice("enable 802.3x on every switch port of the path, or pace the sender instead (LNK-03)"))
+}
+
+fn pause_on(nic: &Nic<'_>) -> String {
+    format!("ethtool -A {} autoneg on rx on tx on", nic.name)
+}
+
+fn pause_off(nic: &Nic<'_>) -> String {
+    format!("ethtool -A {} rx off tx off", nic.name)
+}
+
+fn pau_02(nic: &Nic<'_>) -> Ruling {
+    nic.carrier()?;
+    if let Ok(resolved) = nic.text("pause.resolved")
+        && resolved.value != "none"
+    {
+        return clear(format!("{} negotiated", resolved.value));
+    }
+    nic.supports("pause", "the driver has no pause operation")?;
+    let rx = nic.flag("pause.rx")?;
+    let tx = nic.flag("pause.tx")?;
+    require(rx.value || tx.value, || "pause is not configured".to_owned())?;
+    if nic.text("pause.resolved").is_err() && nic.text("pause.advertised").is_ok() {
+        return unknown(nic.key("pause.partner"), nic.host.reason(&nic.key("pause.partner")))
+            .suspect(|| "the driver does not show what the partner advertised: look at the switch port".to_owned());
+    }
+    let resolved = nic.text("pause.resolved")?;
+    Ok(fire()
+        .because(rx.key, Value::Bool(rx.value), "configured")
+        .because(tx.key, Value::Bool(tx.value), "configured")
+        .read_text(&resolved, "must match the configuration")
+        .fix(pause_on(nic), pause_off(nic))
+        .fix(format!("ethtool -r {}", nic.name), "")
+        .need("link flap of about 2 s")
+        .advice("enable 802.3x on the switch port as well"))
+}
+
+fn pau_03(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let paused = nic.growth(Class::PauseRx);
+    let paused = if nic.host.value("fanout.step_mbps").is_some() {
+        paused
+            .suspect(|| "the sum of the flows moves in steps of one flow: pause frames would couple them".to_owned())?
+    } else {
+        paused?
+    };
+    if paused.total {
+        return unknown(
+            "counters over a window",
+            "pause frames since boot say nothing about now",
+        )
+        .suspect(|| format!("{} pause frames received since boot", paused.value));
+    }
+    let rate = paused.rate("pause frames")?;
+    require(rate > PAUSES_PER_SECOND, || {
+        format!("{rate:.1} pause frames per second")
+    })?;
+    let firing = fire()
+        .grew(&paused)
+        .because("rate of pause frames", format!("{rate:.0}/s"), "at most 10/s");
+    if let (Some(run), Ok(speed)) = (nic.host.runs().next(), nic.speed_mbps())
+        && let Ok(goodput) = run.goodput_bps()
+    {
+        let ceiling = tcp_ceiling(speed.value * 1e6, nic.mtu());
+        require(goodput.value < 0.9 * ceiling, || {
+            "paused, and still near line rate".to_owned()
+        })?;
+    }
+    Ok(firing.advice("find the slow port downstream; separate traffic classes, or pace per destination"))
+}
+
+fn pau_04(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let hosts = world.hosts.iter().filter(|host| host.value("clients.count").is_some());
+    hosts
+        .map(|host| (format!("clients of {}", host.name()), slow_receiver(host)))
+        .collect()
+}
+
+fn slow_receiver(host: &Host<'_>) -> Ruling {
+    let slowest = host.number("clients.link_mbps_min")?;
+    let observed = host.number("clients.observed_mbps")?;
+    require(observed.value <= 1.05 * slowest.value, || {
+        format!("stations reach {} Mbit/s, more than the slowest link", observed.value)
+    })?;
+    let paused = host.nics().find_map(|nic| pau_03(&nic).ok());
+    let Some(paused) = paused else {
+        return unknown("nic.*.drv.* (pause_rx)", host.reason("nic")).suspect(|| {
+            format!(
+                "all stations converge to {} Mbit/s, the speed of the slowest link",
+                slowest.value
+            )
+        });
+    };
+    Ok(fire()
+        .because_all(paused.evidence)
+        .read(&slowest, "the slowest link")
+        .read(&observed, "must not converge to the slowest link")
+        .advice("repair the slow link; toward switches of mixed speeds use pacing per destination instead of pause"))
+}
+
+fn pau_05(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let storms = nic.growth(Class::PauseStorm);
+    if let Ok(storms) = &storms
+        && storms.value > 0
+        && !storms.total
+    {
+        return Ok(fire()
+            .grew(storms)
+            .severity(Severity::Blocker)
+            .advice("the adapter gave up pausing: look for a stuck receiver"));
+    }
+    let pausing = nic.growth(Class::PauseTx)?;
+    if pausing.total {
+        return unknown(
+            "counters over a window",
+            "pause frames since boot say nothing about now",
+        )
+        .suspect(|| format!("{} pause frames sent since boot", pausing.value));
+    }
+    let rate = pausing.rate("pause frames sent")?;
+    require(rate > PAUSES_PER_SECOND, || {
+        format!("{rate:.1} pause frames per second")
+    })?;
+    Ok(fire()
+        .grew(&pausing)
+        .because("rate of pause frames sent", format!("{rate:.0}/s"), "at most 10/s")
+        .advice("see CHN-01, IRQ-01 and NIC-01 for what keeps this host from draining its ring"))
+}

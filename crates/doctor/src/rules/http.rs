@@ -1,0 +1,108 @@
+//! Tables of HTTP loads.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::arithmetic::tcp_ceiling;
+use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require};
+use crate::scope::{Host, World};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "HTTP-01",
+        title: "More concurrency only adds waiting",
+        phase: Phase::Application,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "Throughput does not grow with concurrency any more. In a closed loop latency then grows in \
+                      proportion (Little's law).",
+        reference: "Little, 1961",
+        judge: Judge::World(http_01),
+    },
+    Rule {
+        id: "HTTP-02",
+        title: "The client is the limit",
+        phase: Phase::Application,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The client ran out of descriptors, ports or processor. The result says nothing about the server.",
+        reference: "getrlimit(2), ip(7)",
+        judge: Judge::Host(http_02),
+    },
+    Rule {
+        id: "HTTP-03",
+        title: "The server's processor limits small payloads",
+        phase: Phase::Application,
+        severity: Severity::Info,
+        confidence: Confidence::High,
+        explanation: "The link has room and the server has none. More workers or larger payloads help.",
+        reference: "proc(5)",
+        judge: Judge::Host(http_03),
+    },
+];
+
+fn http_01(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let mut rulings = Vec::new();
+    for host in &world.hosts {
+        let rows = host.snapshot.facts_under("http.row.");
+        let rows = rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second"));
+        for row in rows {
+            rulings.push((format!("{} {row}", host.name()), flat(host, row)));
+        }
+    }
+    rulings
+}
+
+fn flat(host: &Host<'_>, row: &str) -> Ruling {
+    let point = host.number(&format!("http.row.{row}.best_concurrency"))?;
+    let beyond = host.number(&format!("http.row.{row}.flat_concurrency"))?;
+    require(beyond.value >= 2.0 * point.value, || {
+        "throughput still grows".to_owned()
+    })?;
+    let firing = fire()
+        .read(&point, "the lowest concurrency within 2 % of the peak")
+        .read(&beyond, "still within 2 % of the peak");
+    let firing = match host.number(&format!("http.row.{row}.p99_growth")) {
+        Ok(growth) => {
+            require(growth.value >= 1.8, || format!("p99 grows {:.1} times", growth.value))?;
+            firing.read(&growth, "below 1.8")
+        }
+        Err(_) => firing.cap(Confidence::Medium),
+    };
+    Ok(firing.advice(format!("use a concurrency of {}", point.value)))
+}
+
+fn http_02(host: &Host<'_>) -> Ruling {
+    if let Ok(errors) = host.text("load.client_limit") {
+        return Ok(fire()
+            .read_text(&errors, "no limit of the client may be hit")
+            .advice("raise the limits (SYS-01 to SYS-03) or add a client, and measure again"));
+    }
+    let client = host.number("load.client_cpu")?;
+    let server = host.number("load.server_cpu")?;
+    require(client.value >= 0.9 && server.value < 0.7, || {
+        "the client has time to spare".to_owned()
+    })?;
+    Ok(fire()
+        .read(&client, "below 0.9")
+        .read(&server, "below 0.7")
+        .advice("add a client"))
+}
+
+fn http_03(host: &Host<'_>) -> Ruling {
+    let server = host.number("load.server_cpu")?;
+    let rate = host.number("load.bytes_per_second")?;
+    let speed = host
+        .number("path.line_rate_mbps")
+        .suspect(|| "the speed of the link is not known".to_owned())?;
+    let ceiling = tcp_ceiling(speed.value * 1e6, 1500.0) / 8.0;
+    if rate.value >= 0.9 * ceiling {
+        return clear("the link is nearly full");
+    }
+    require(server.value >= 0.95, || {
+        format!("the server is {:.0} % busy", server.value * 100.0)
+    })?;
+    Ok(fire()
+        .read(&server, "below 0.95")
+        .read(&rate, format!("{ceiling:.0} bytes/s fit the link"))
+        .advice("more workers, or larger payloads"))
+}

@@ -1,0 +1,327 @@
+//! Speed, duplex and damage of the wire.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::classes::Class;
+use crate::rule::{Firing, Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::scope::{Host, Nic, Reading, World, to_f64};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "LNK-01",
+        title: "Link negotiated below common capability",
+        phase: Phase::Link,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on gigabit \
+                      hardware is nearly always a damaged pair or a loose plug.",
+        reference: "ethtool(8); IEEE 802.3 annex 28B",
+        judge: Judge::World(lnk_01_everywhere),
+    },
+    Rule {
+        id: "LNK-02",
+        title: "Half duplex or duplex mismatch",
+        phase: Phase::Link,
+        severity: Severity::Blocker,
+        confidence: Confidence::High,
+        explanation: "When one side is forced and the other negotiates, the negotiating side ends in half duplex. \
+                      Throughput collapses as soon as both directions are active.",
+        reference: "IEEE 802.3 clause 28.2.3.1 (parallel detection)",
+        judge: Judge::Nic(lnk_02),
+    },
+    Rule {
+        id: "LNK-03",
+        title: "Speed step on the path",
+        phase: Phase::Link,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "The faster sender emits trains of packets that the slower port or host must buffer. The reverse \
+                      direction is fine, which is the signature.",
+        reference: "tc-fq(8), tc-tbf(8); ESnet host tuning, packet pacing",
+        judge: Judge::Nic(lnk_03),
+    },
+    Rule {
+        id: "LNK-04",
+        title: "Damaged frames",
+        phase: Phase::Link,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they look like \
+                      congestion.",
+        reference: "ethtool(8), --statistics",
+        judge: Judge::Nic(lnk_04),
+    },
+    Rule {
+        id: "LNK-05",
+        title: "The link flaps",
+        phase: Phase::Link,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The carrier went away and came back. Each time, queues and timers start anew.",
+        reference: "kernel ABI sysfs-class-net, carrier_changes",
+        judge: Judge::Nic(lnk_05),
+    },
+    Rule {
+        id: "LNK-06",
+        title: "Forward error correction is struggling",
+        phase: Phase::Link,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "The link is marginal: the correction works hard or fails. A block that cannot be corrected is a \
+                      lost packet.",
+        reference: "ethtool(8), --show-fec",
+        judge: Judge::Nic(lnk_06),
+    },
+    Rule {
+        id: "LNK-07",
+        title: "Energy saving adds wake-up latency",
+        phase: Phase::Link,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
+        reference: "ethtool(8), --show-eee; IEEE 802.3az",
+        judge: Judge::Nic(lnk_07),
+    },
+];
+
+fn lnk_01_everywhere(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let nics = world.nics().map(|nic| (nic.subject(), lnk_01(&nic)));
+    let clients = world.hosts.iter().filter(|host| host.value("clients.count").is_some());
+    nics.chain(clients.map(|host| (format!("clients of {}", host.name()), slow_client(host))))
+        .collect()
+}
+
+fn lnk_01(nic: &Nic<'_>) -> Ruling {
+    let speed = nic.speed_mbps()?;
+    if let Some(firing) = set_by_hand(nic, &speed) {
+        return Ok(firing);
+    }
+    let best = match nic.number("link.modes.common_max_mbps") {
+        Ok(common) => common,
+        Err(_) if nic.number("link.modes.peer_max_mbps").is_ok() => {
+            return unknown(
+                nic.key("link.modes.common_max_mbps"),
+                "no mode is common to both advertisements",
+            );
+        }
+        Err(_) => {
+            let ours = nic.number("link.modes.ours_max_mbps")?;
+            if speed.value < ours.value {
+                let negotiated = nic.flag("link.autoneg")?;
+                require(negotiated.value, || {
+                    "the speed is set by hand or by the driver".to_owned()
+                })?;
+            }
+            ours
+        }
+    };
+    require(speed.value < best.value, || {
+        format!("{} of {} Mbit/s", speed.value, best.value)
+    })?;
+    Ok(fire()
+        .read(&speed, format!("at least {} Mbit/s", best.value))
+        .read(&best, "the fastest advertised mode")
+        .fix(format!("ethtool -r {}", nic.name), "")
+        .need("link flap of about 2 s")
+        .advice("reseat or replace the cable first; then check what the partner's port allows"))
+}
+
+/// A port that could negotiate was told not to, and got a lower speed than it has.
+fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Firing> {
+    let could = nic.flag("link.autoneg_supported").ok().filter(|could| could.value)?;
+    let does = nic.flag("link.autoneg").ok().filter(|does| !does.value)?;
+    let best = nic.number("link.modes.supported_max_mbps").ok()?;
+    (speed.value < best.value).then(|| {
+        fire()
+            .read(
+                speed,
+                format!("at least {} Mbit/s, which the port supports", best.value),
+            )
+            .because(does.key, "off", format!("on, as {} says it could be", could.key))
+            .fix(
+                format!("ethtool -s {} autoneg on", nic.name),
+                format!("ethtool -s {} speed {} duplex full autoneg off", nic.name, speed.value),
+            )
+            .need("link flap of about 2 s")
+            .cap(Confidence::Medium)
+    })
+}
+
+/// One of several stations has a slower link than the others.
+fn slow_client(host: &Host<'_>) -> Ruling {
+    let slowest = host.number("clients.link_mbps_min")?;
+    let fastest = host.number("clients.link_mbps_max")?;
+    require(slowest.value < fastest.value, || {
+        "all stations have the same speed".to_owned()
+    })?;
+    Ok(fire()
+        .read(&slowest, format!("{} Mbit/s, as the other stations", fastest.value))
+        .cap(Confidence::Medium)
+        .advice("reseat or replace the cable of the slow station"))
+}
+
+fn lnk_02(nic: &Nic<'_>) -> Ruling {
+    nic.carrier()?;
+    let duplex = nic.text("link.duplex")?;
+    if duplex.value == "half" {
+        return Ok(full_duplex(nic, fire().read_text(&duplex, "full")));
+    }
+    if duplex.value != "full" {
+        return unknown(duplex.key, "the driver does not know");
+    }
+    let autoneg = nic.flag("link.autoneg").suspect(|| "full duplex here".to_owned())?;
+    if autoneg.value {
+        // A negotiating port falls back to half duplex when its partner does not negotiate, so full means both do.
+        return clear("negotiated full duplex");
+    }
+    match nic.peer().map(|peer| peer.flag("link.autoneg")) {
+        Some(Ok(peer)) if peer.value => {
+            let firing = fire().because(autoneg.key, "off", "on, as at the other end");
+            Ok(full_duplex(
+                nic,
+                firing.because(peer.key, "on", "the other end negotiates and falls back to half duplex"),
+            ))
+        }
+        Some(Ok(_)) => clear("both ends are set by hand"),
+        _ => clear("full duplex, not negotiated"),
+    }
+}
+
+fn full_duplex(nic: &Nic<'_>, firing: Firing) -> Firing {
+    firing
+        .fix(
+            format!("ethtool -s {} autoneg on", nic.name),
+            format!("ethtool -s {} autoneg off", nic.name),
+        )
+        .need("link flap of about 2 s")
+        .advice("let both ends negotiate")
+}
+
+fn lnk_03(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let drops = nic.growth(Class::RxRingFull);
+    let lossy = drops.as_ref().is_ok_and(|drops| drops.value > 0);
+    // Seen from the receiver: its own ring overflows while the sender's link is faster.
+    let step = step_to_peer(nic).suspect(|| {
+        if lossy {
+            "the receive ring overflows although the link carries no more than its own speed: a faster sender would explain it".to_owned()
+        } else {
+            "only one end of the wire is known".to_owned()
+        }
+    })?;
+    let (ours, peers) = step;
+    require(peers.value > ours.value, || {
+        format!("no step: {} Mbit/s here, {} Mbit/s there", ours.value, peers.value)
+    })?;
+    let drops = drops?;
+    drops.or_clear("drops behind the step")?;
+    Ok(fire()
+        .read(&ours, "the slower end")
+        .read(&peers, "the faster end")
+        .grew(&drops)
+        .fix(
+            pace_command("SENDER_DEVICE", ours.value),
+            "tc qdisc del dev SENDER_DEVICE root",
+        )
+        .advice("run the command on the sender; keep the rate below what the slower wire carries")
+        .persist("repeat the command from the network configuration of the sender"))
+}
+
+type Step<'a> = (crate::scope::Reading<f64>, crate::scope::Reading<f64>);
+
+fn step_to_peer<'a>(nic: &Nic<'_>) -> Result<Step<'a>, Stop> {
+    let peers = nic.peer_number("link.speed_mbps")?;
+    let ours = match nic.speed_mbps() {
+        Ok(speed) => speed,
+        Err(_) => nic.number("link.max_speed_mbps")?,
+    };
+    Ok((ours, peers))
+}
+
+/// Shapes a sender to what a slower link carries. A tbf counts 14 bytes per packet and the wire 38, so the rate stays
+/// at 0.95 of the link's.
+pub(super) fn pace_command(device: &str, slow_mbps: f64) -> String {
+    format!(
+        "tc qdisc replace dev {device} root tbf rate {:.0}mbit burst 64kb latency 50ms",
+        slow_mbps * 0.95
+    )
+}
+
+fn lnk_04(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let errors = nic.growth(Class::RxPhyError)?;
+    errors.or_clear("damaged frames")?;
+    let packets = nic
+        .host
+        .growth_of(&[&nic.key("stats64.rx_packets"), &nic.key("drv.rx_packets")])?;
+    let share = to_f64(errors.value) / to_f64(packets.value.max(1));
+    require(share >= 1e-6, || {
+        format!("{share:.1e} of the frames: what the standard allows")
+    })?;
+    Ok(fire()
+        .grew(&errors)
+        .because(
+            nic.key("stats64.rx_packets"),
+            packets.value,
+            "fewer than one damaged frame per million",
+        )
+        .advice("clean or replace cable and optic; errors that persist at a tenth of the load are no overrun"))
+}
+
+/// A link that came up ten times within its first day is not stable.
+const FLAPS_MAX: f64 = 20.0;
+const DAY_SECONDS: f64 = 86_400.0;
+
+fn lnk_05(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let changes = nic.host.growth(&nic.key("link.carrier_changes"))?;
+    if changes.total {
+        let uptime = nic.host.number("uptime_seconds")?;
+        let flaps = to_f64(changes.value);
+        require(flaps > FLAPS_MAX && uptime.value < DAY_SECONDS, || {
+            format!("{flaps:.0} changes of the carrier in {:.0} h", uptime.value / 3600.0)
+        })?;
+    } else {
+        changes.or_clear("changes of the carrier")?;
+    }
+    Ok(fire()
+        .grew(&changes)
+        .fix(
+            format!("ethtool --set-eee {} eee off", nic.name),
+            format!("ethtool --set-eee {} eee on", nic.name),
+        )
+        .advice("check cable, plug and firmware first"))
+}
+
+fn lnk_06(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    nic.supports("link.fec", "the link has no forward error correction")?;
+    let lost = nic.host.growth(&nic.key("link.fec.uncorrectable"))?;
+    lost.or_clear("uncorrectable blocks")?;
+    Ok(fire()
+        .grew(&lost)
+        .fix(
+            format!("ethtool --set-fec {} encoding rs", nic.name),
+            format!("ethtool --set-fec {} encoding auto", nic.name),
+        )
+        .advice("check the module and the cable"))
+}
+
+fn lnk_07(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    nic.supports("link.eee", "the driver has no energy saving")?;
+    let active = nic.flag("link.eee.active")?;
+    require(active.value, || "not active".to_owned())?;
+    let latency = nic
+        .host
+        .flag("complaint.latency")
+        .suspect(|| "energy saving is active; it matters when latency is the complaint".to_owned())?;
+    require(latency.value, || "latency is not the question".to_owned())?;
+    Ok(fire()
+        .because(active.key, "on", "off where latency matters")
+        .fix(
+            format!("ethtool --set-eee {} eee off", nic.name),
+            format!("ethtool --set-eee {} eee on", nic.name),
+        )
+        .need("link flap of about 2 s"))
+}

@@ -1,0 +1,391 @@
+//! Is the measurement valid?
+
+use linerate_model::finding::{Confidence, Severity};
+use linerate_model::snapshot::Value;
+
+use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require, unknown};
+use crate::scope::{Host, Nic, Reading, Run, to_f64};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "TOOL-01",
+        title: "A single-threaded iperf3 serves all streams",
+        phase: Phase::Measurement,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot use \
+                      more than one core. A total that stays near the rate of one core while other tools scale is \
+                      explained by that.",
+        reference: "iperf3 release notes, 3.16",
+        judge: Judge::Run(tool_01),
+    },
+    Rule {
+        id: "TOOL-02",
+        title: "More streams than useful",
+        phase: Phase::Measurement,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "Beyond the number of usable cores every further stream costs context switches, cache and locks. \
+                      The measured optimum is better than any rule of thumb.",
+        reference: "iperf3(1), --parallel",
+        judge: Judge::Host(tool_02),
+    },
+    Rule {
+        id: "TOOL-03",
+        title: "Client and server share a core",
+        phase: Phase::Measurement,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The pinned side is the limit and the streams of the other side only wait for it. More streams \
+                      then gain less than proportionally.",
+        reference: "taskset(1)",
+        judge: Judge::Run(tool_03),
+    },
+    Rule {
+        id: "TOOL-04",
+        title: "Too short, or start-up included",
+        phase: Phase::Measurement,
+        severity: Severity::Low,
+        confidence: Confidence::High,
+        explanation: "Slow start and the growth of the buffers pull the average of a short test down. Leaving out the \
+                      first seconds removes that.",
+        reference: "iperf3(1), --omit",
+        judge: Judge::Run(tool_04),
+    },
+    Rule {
+        id: "TOOL-05",
+        title: "Interrupted run: the totals of one side are missing",
+        phase: Phase::Measurement,
+        severity: Severity::Info,
+        confidence: Confidence::High,
+        explanation: "The exchange of results did not happen, so a zero means unknown. Only the intervals of the side \
+                      that has them count.",
+        reference: "iperf3(1)",
+        judge: Judge::Run(tool_05),
+    },
+    Rule {
+        id: "TOOL-06",
+        title: "UDP left at its default rate",
+        phase: Phase::Measurement,
+        severity: Severity::Info,
+        confidence: Confidence::High,
+        explanation: "Without a target rate UDP offers 1 Mbit/s. The result says nothing about the link.",
+        reference: "iperf3(1), --bitrate",
+        judge: Judge::Run(tool_06),
+    },
+    Rule {
+        id: "TOOL-07",
+        title: "Small application writes",
+        phase: Phase::Measurement,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "With small writes a test measures the rate of system calls, not the bandwidth. Numbers of \
+                      different write sizes must not be compared.",
+        reference: "iperf3(1), --length",
+        judge: Judge::Run(tool_07),
+    },
+    Rule {
+        id: "META-01",
+        title: "A counter was reset or may have wrapped",
+        phase: Phase::Measurement,
+        severity: Severity::Info,
+        confidence: Confidence::High,
+        explanation: "The hardware keeps this tally in few bits, or it went backwards. The reading is a lower bound.",
+        reference: "ethtool(8), --statistics",
+        judge: Judge::Nic(meta_01),
+    },
+    Rule {
+        id: "META-02",
+        title: "Statistics per packet were taken without load",
+        phase: Phase::Measurement,
+        severity: Severity::Blocker,
+        confidence: Confidence::High,
+        explanation: "Averages per packet from a handful of stray packets are noise. They must not be compared between \
+                      hosts.",
+        reference: "ovs-vswitchd(8), dpif-netdev commands",
+        judge: Judge::Host(meta_02),
+    },
+];
+
+/// Version from which on iperf3 uses a thread per stream.
+const FIRST_THREADED: (u32, u32) = (3, 16);
+
+fn tool_01(run: &Run<'_>) -> Ruling {
+    let tool = run.text("tool")?;
+    require(tool.value == "iperf3", || format!("{} is not iperf3", tool.value))?;
+    let streams = run.number("streams")?;
+    require(streams.value > 1.0, || "one stream".to_owned())?;
+    let version = run.text("version")?;
+    let Some(number) = version_number(version.value) else {
+        return unknown(version.key, "no version number");
+    };
+    require(number < FIRST_THREADED, || {
+        format!("iperf3 {} has a thread per stream", version.value)
+    })?;
+    let firing = fire()
+        .read_text(&version, "before 3.16: one thread for all streams")
+        .read(&streams, "more than one stream")
+        .advice("use linerate on both ends, or one iperf3 process per stream on different ports");
+    if let Ok(cpu) = run.number("thread_cpu") {
+        require(cpu.value >= 0.9, || {
+            format!("its thread uses {:.0} % of a core", cpu.value * 100.0)
+        })?;
+        return Ok(firing.read(&cpu, "at least 0.9 of one core"));
+    }
+    match faster_tool(run)? {
+        Some((key, rate)) => Ok(firing.because(
+            key,
+            format!("{:.1} Gbit/s", rate / 1e9),
+            "another tool on the same path is more than 1.3 times as fast",
+        )),
+        None => unknown(run.key("thread_cpu"), run.host.reason(&run.key("thread_cpu"))),
+    }
+}
+
+fn version_number(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+/// A run of another tool over the same two addresses that was much faster.
+fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::rule::Stop> {
+    let ours = run.goodput_bps()?;
+    let path = run.text("path")?;
+    let others = run.host.runs().filter(|other| {
+        other.text("tool").is_ok_and(|tool| tool.value != "iperf3")
+            && other.text("path").is_ok_and(|other| other.value == path.value)
+    });
+    let faster = others
+        .filter_map(|other| other.goodput_bps().ok())
+        .find(|rate| rate.value > 1.3 * ours.value);
+    Ok(faster.map(|rate| (rate.key, rate.value)))
+}
+
+fn tool_02(host: &Host<'_>) -> Ruling {
+    let sweep = sweep(host);
+    let Some((best_streams, best_rate)) = sweep.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return unknown("sweep.streams", host.reason("sweep.streams"));
+    };
+    let after = sweep.iter().filter(|(streams, _)| *streams > best_streams);
+    let Some((streams, rate)) = after.copied().min_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return clear(format!(
+            "the best of the sweep, {best_streams:.0} streams, is also its largest"
+        ));
+    };
+    require(rate < 0.9 * best_rate, || {
+        "throughput does not fall with more streams".to_owned()
+    })?;
+    Ok(fire()
+        .because(
+            format!("sweep.{best_streams:.0}.rate_bps"),
+            gbits(best_rate),
+            "the maximum of the sweep",
+        )
+        .because(
+            format!("sweep.{streams:.0}.rate_bps"),
+            gbits(rate),
+            "more than 10 % below the maximum",
+        )
+        .advice(format!("test with -P {best_streams:.0}")))
+}
+
+/// Streams and throughput of a sweep, in the order of the streams.
+fn sweep(host: &Host<'_>) -> Vec<(f64, f64)> {
+    let facts = host.snapshot.facts_under("sweep.");
+    let mut points: Vec<_> = facts
+        .filter_map(|(key, _)| {
+            let streams: u32 = key.strip_suffix(".rate_bps")?.parse().ok()?;
+            let rate = host.number(&format!("sweep.{key}")).ok()?;
+            Some((f64::from(streams), rate.value))
+        })
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
+}
+
+fn gbits(rate_bps: f64) -> String {
+    format!("{:.1} Gbit/s", rate_bps / 1e9)
+}
+
+fn tool_03(run: &Run<'_>) -> Ruling {
+    let same_host = run.flag("same_host")?;
+    require(same_host.value, || {
+        "client and server run on different hosts".to_owned()
+    })?;
+    let server = run
+        .text("server_cpus")
+        .or_else(|stop| unpinned(run).map_or(Err(stop), clear))?;
+    let confined = cpu_list(server.value);
+    // A client that was not pinned may run everywhere, also where the server is.
+    let client = run.text("client_cpus");
+    let elsewhere = client.as_ref().is_ok_and(|client| !shares(client.value, &confined));
+    require(!elsewhere, || {
+        format!("server on CPUs {}, the client on others", server.value)
+    })?;
+    let client = match client {
+        Ok(client) => client,
+        Err(stop) => return unpinned(run).map_or(Err(stop), |_| crowded(run, &server, &confined)),
+    };
+    Ok(fire()
+        .read_text(&client, format!("shares a CPU with the server, on {}", server.value))
+        .read_text(&server, "must not share a CPU with the client")
+        .advice("give both disjoint lists with `taskset -c`, or drop the pinning"))
+}
+
+/// Why no CPUs are known: both ends told about themselves, and what is not pinned has no list.
+fn unpinned(run: &Run<'_>) -> Option<&'static str> {
+    run.part().and(run.host.other).map(|_| "not pinned")
+}
+
+fn shares(list: &str, others: &[u32]) -> bool {
+    cpu_list(list).iter().any(|cpu| others.contains(cpu))
+}
+
+/// A server alone is pinned: too narrow when its only CPUs have no time left, or when it has fewer than streams.
+fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
+    let streams = run.number("streams")?;
+    let busy = run.number("receiver_thread_cpu")?;
+    let few = to_f64(confined.len() as u64) < streams.value;
+    require(few || busy.value >= 0.9, || {
+        format!("CPUs {} are enough for {} streams", server.value, streams.value)
+    })?;
+    Ok(fire()
+        .read_text(server, "enough CPUs for every stream")
+        .read(&streams, "streams")
+        .read(&busy, "of one core, used by the receiving thread")
+        .advice("give the server more CPUs, or drop the pinning"))
+}
+
+/// `0-3,8` as numbers. A list that is longer than any machine is cut.
+pub(super) fn cpu_list(text: &str) -> Vec<u32> {
+    const CPUS_MAX: usize = 8192;
+    let ranges = text.split(',').filter_map(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        Some(from.trim().parse::<u32>().ok()?..=to.trim().parse::<u32>().ok()?)
+    });
+    ranges.flatten().take(CPUS_MAX).collect()
+}
+
+fn tool_04(run: &Run<'_>) -> Ruling {
+    let seconds = run.number("seconds")?;
+    if seconds.value < 5.0 {
+        return Ok(fire()
+            .read(&seconds, "at least 5 s")
+            .advice("test for at least 10 s and leave out the first two: -t 10 -O 2"));
+    }
+    if run.number("omit_seconds").is_ok_and(|omit| omit.value > 0.0) {
+        return clear("the first seconds are left out");
+    }
+    let first = run.number("first_second_bps")?;
+    let rest = run.number("later_median_bps")?;
+    require(first.value < 0.8 * rest.value, || {
+        "the first second is as fast as the others".to_owned()
+    })?;
+    Ok(fire()
+        .read(&first, "at least 0.8 of the median of the other seconds")
+        .read(&rest, "median of the other seconds")
+        .advice("leave out the first two seconds: -O 2"))
+}
+
+fn tool_05(run: &Run<'_>) -> Ruling {
+    if run.flag("interrupted").is_ok_and(|interrupted| !interrupted.value) && run.part().is_some() {
+        return clear("the run came to its end, and both sides have totals");
+    }
+    let received = run.number("received_bytes")?;
+    require(received.value == 0.0, || "both sides have totals".to_owned())?;
+    let sent = run.number("sent_bytes")?;
+    require(sent.value > 0.0, || "nothing was sent".to_owned())?;
+    Ok(fire()
+        .read(&received, "0 although data was sent")
+        .read(&sent, "more than 0")
+        .advice("let the test run to its end, or use the intervals of the other side"))
+}
+
+fn tool_06(run: &Run<'_>) -> Ruling {
+    run.over_udp()?;
+    if run.number("target_bps").is_ok_and(|target| target.value > 0.0) {
+        return clear("a target rate was given");
+    }
+    let rate = run.goodput_bps()?;
+    let default = 1.05e6;
+    require((rate.value - default).abs() <= 0.05 * default, || {
+        "not at the default rate".to_owned()
+    })?;
+    Ok(fire()
+        .read(&rate, "within 5 % of 1.05 Mbit/s, the default")
+        .advice("give a target rate: -b 1G, or -b 0 for as fast as possible"))
+}
+
+fn tool_07(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "UDP: datagrams have the size they have".to_owned())?;
+    let size = run.number("block_len_bytes")?;
+    require(size.value < 1448.0, || format!("writes of {} bytes", size.value))?;
+    let cpu = run.number("sender_thread_cpu").suspect(|| {
+        format!(
+            "writes of {} bytes: the rate of system calls may be the limit",
+            size.value
+        )
+    })?;
+    require(cpu.value >= 0.9, || "the sender has time to spare".to_owned())?;
+    Ok(fire()
+        .read(&size, "less than one segment of 1448 bytes")
+        .read(&cpu, "at least 0.9 of a core")
+        .advice("use larger writes: -l 128K"))
+}
+
+fn meta_01(nic: &Nic<'_>) -> Ruling {
+    let prefix = nic.key("drv.");
+    if let Some(window) = nic.host.window {
+        let odd = window
+            .deltas()
+            .find(|(key, delta)| key.starts_with(&prefix) && (delta.reset || delta.at_least));
+        return match odd {
+            Some((key, delta)) => Ok(fire().because(key, delta.value, "went backwards: reset, or wrapped")),
+            None => clear("no counter went backwards"),
+        };
+    }
+    nic.text("drv.name")?;
+    let counters = nic.host.snapshot.counters_under(&prefix);
+    let narrow = counters.filter(|(_, counter)| counter.width.is_some() && counter.v > 0);
+    let Some((name, counter)) = narrow.min_by_key(|(_, counter)| counter.width) else {
+        return match nic.host.snapshot.counters_under(&prefix).next() {
+            Some(_) => clear("no narrow tally has counted anything"),
+            None => unknown(format!("{prefix}*"), nic.host.reason(&nic.key("drv.counters"))),
+        };
+    };
+    let bits = counter.width.unwrap_or(64);
+    Ok(fire()
+        .because(
+            format!("{prefix}{name}"),
+            counter.v,
+            format!("kept in {bits} bits, so it may have wrapped"),
+        )
+        .advice("sample it more often: linerate doctor --window 10s"))
+}
+
+fn meta_02(host: &Host<'_>) -> Ruling {
+    let kpps = host.number("ovs.pmd.kpps_max")?;
+    require(kpps.value <= 0.0, || {
+        format!("taken under load: up to {} kpps", kpps.value)
+    })?;
+    let idle = host.number("ovs.pmd.idle_min")?;
+    require(idle.value >= 99.9, || "the cores were not idle".to_owned())?;
+    Ok(fire()
+        .read(&kpps, "above 0 on at least one core")
+        .read(&idle, "below 99.9 % on at least one core")
+        .because(
+            "ovs.pmd.rows_with_cycles",
+            host.value("ovs.pmd.rows_with_cycles").map_or_else(String::new, Value::to_string),
+            "rows that hold a number at all",
+        )
+        .advice("clear, load, then read: ovs-appctl dpif-netdev/pmd-stats-clear; (load for 10 s); ovs-appctl dpif-netdev/pmd-perf-show"))
+}
+
+/// Whether per-packet statistics of a virtual switch may be judged at all.
+pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::rule::Stop> {
+    match meta_02(host) {
+        Ok(_) => unknown("ovs.pmd.* under load", "META-02: the sample was taken without load"),
+        Err(crate::rule::Stop::Clear(_)) => Ok(()),
+        Err(missing) => Err(missing),
+    }
+}

@@ -1,0 +1,43 @@
+//! The catalogue, in the order of its phases. One file per subject; a rule is a row of text and a function.
+
+mod adapter;
+mod application;
+mod bus;
+mod flow_control;
+mod http;
+mod link;
+mod measurement;
+mod network;
+mod offload;
+mod path;
+mod processor;
+mod qdisc;
+mod queues;
+mod virtualisation;
+mod window;
+
+pub(crate) use virtualisation::receive_aggregation_differs;
+
+use crate::rule::Rule;
+
+/// Every rule, in the order in which a reader should think about them.
+pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
+    let files: [&[Rule]; 15] = [
+        measurement::RULES,
+        path::RULES,
+        link::RULES,
+        flow_control::RULES,
+        adapter::RULES,
+        bus::RULES,
+        queues::RULES,
+        processor::RULES,
+        offload::RULES,
+        virtualisation::RULES,
+        qdisc::RULES,
+        window::RULES,
+        network::RULES,
+        application::RULES,
+        http::RULES,
+    ];
+    files.into_iter().flatten()
+}

@@ -1,0 +1,218 @@
+//! What happens between the hosts: policers, queues, hashing, loss.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::arithmetic::mathis_bps;
+use crate::rule::{Judge, Phase, Rule, Ruling, clear, fire, require, unknown};
+use crate::scope::{Host, Run};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "PATH-01",
+        title: "A policer drops above its rate",
+        phase: Phase::Network,
+        severity: Severity::High,
+        confidence: Confidence::Medium,
+        explanation: "Fast at first, then steady at a lower rate with losses and without a growing queue: that is what a \
+                      token bucket that drops does. Pacing at its rate avoids the losses.",
+        reference: "Flach and others, An Internet-Wide Analysis of Traffic Policing, 2016",
+        judge: Judge::Run(path_01),
+    },
+    Rule {
+        id: "PATH-02",
+        title: "A deep queue fills on the path",
+        phase: Phase::Network,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "The round trip grows several times under load. Throughput is fine and everybody else waits.",
+        reference: "RFC 8290, RFC 8033",
+        judge: Judge::Run(path_02),
+    },
+    Rule {
+        id: "PATH-03",
+        title: "One flow cannot fill the aggregate",
+        phase: Phase::Network,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.",
+        reference: "kernel networking/bonding, xmit_hash_policy",
+        judge: Judge::Host(path_03),
+    },
+    Rule {
+        id: "PATH-06",
+        title: "Random loss limits TCP",
+        phase: Phase::Network,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The measured rate is what this loss and this round trip allow. The packets are lost on the way, not \
+                      in the hosts.",
+        reference: "Mathis and others, 1997; RFC 9438",
+        judge: Judge::Run(path_06),
+    },
+    Rule {
+        id: "PATH-07",
+        title: "Packets are reordered",
+        phase: Phase::Network,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "Packets overtake each other and TCP repeats what was not lost. Something balances per packet.",
+        reference: "RFC 8985, RFC 2883",
+        judge: Judge::Run(path_07),
+    },
+    Rule {
+        id: "PATH-08",
+        title: "The directions differ",
+        phase: Phase::Network,
+        severity: Severity::Info,
+        confidence: Confidence::High,
+        explanation: "One direction is more than a tenth slower. That names the sender to look at.",
+        reference: "iperf3(1), --reverse",
+        judge: Judge::Host(path_08),
+    },
+];
+
+fn path_01(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "UDP does not slow down".to_owned())?;
+    let first = run.number("first_second_bps")?;
+    let later = run.number("later_median_bps")?;
+    require(later.value <= 0.7 * first.value, || {
+        "the rate does not step down".to_owned()
+    })?;
+    let spread = run.number("later_spread")?;
+    require(spread.value < 0.03, || "the later rate is not steady".to_owned())?;
+    let loss = run.number("retransmit_share")?;
+    require(loss.value >= 0.005, || "hardly any loss".to_owned())?;
+    let inflation = run.number("rtt_inflation")?;
+    require(inflation.value < 1.3, || "a queue grows before the loss".to_owned())?;
+    Ok(fire()
+        .read(&first, "the first second")
+        .read(&later, "steady and at most 0.7 of the first second")
+        .read(&loss, "below 0.005")
+        .read(&inflation, "a growing queue would show 1.3 or more")
+        .advice(format!(
+            "pace at {:.0} Mbit/s (-b, or --fq-rate), and ask for shaping instead of policing",
+            0.95 * later.value / 1e6
+        )))
+}
+
+fn path_02(run: &Run<'_>) -> Ruling {
+    let inflation = run.number("rtt_inflation")?;
+    require(inflation.value >= 3.0, || {
+        format!("the round trip grows {:.1} times", inflation.value)
+    })?;
+    let rtt = run.number("rtt_us")?;
+    // On a path of microseconds the scheduler alone triples the round trip.
+    require(rtt.value >= 5_000.0, || {
+        format!("a round trip of {:.0} us under load", rtt.value)
+    })?;
+    Ok(fire()
+        .read(&inflation, "below 3")
+        .read(&rtt, "microseconds under load")
+        .advice("manage the queue at the narrowest hop (cake, fq_codel), or use BBR"))
+}
+
+fn path_03(host: &Host<'_>) -> Ruling {
+    let member = host.number("path.member_mbps")?;
+    let rate = |wanted: fn(f64) -> bool| {
+        let run = host
+            .runs()
+            .find(|run| run.number("streams").is_ok_and(|streams| wanted(streams.value)));
+        match run {
+            Some(run) => run.goodput_bps(),
+            None => unknown("run.*.streams", "needs a run with one stream and one with four or more"),
+        }
+    };
+    let one = rate(|streams| streams <= 1.0)?;
+    let many = rate(|streams| streams >= 4.0)?;
+    require(many.value > 1.3 * one.value, || {
+        "several flows are no faster".to_owned()
+    })?;
+    require((one.value / 1e6 - member.value).abs() < 0.1 * member.value, || {
+        "one flow is not at a member's speed".to_owned()
+    })?;
+    Ok(fire()
+        .read(&one, format!("about one member ({} Mbit/s)", member.value))
+        .read(&many, "more than 1.3 times as fast")
+        .advice("use several streams, or hash over ports: xmit_hash_policy layer3+4"))
+}
+
+fn path_06(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "not TCP".to_owned())?;
+    let loss = run.number("retransmit_share")?;
+    require(loss.value > 1e-5, || {
+        format!("{:.1e} of the segments repeated", loss.value)
+    })?;
+    let (rtt, mss) = (run.number("rtt_us")?, run.number("mss_bytes")?);
+    let goodput = run.goodput_bps()?;
+    let streams = run.number("streams")?;
+    let limit = streams.value * mathis_bps(mss.value, rtt.value, loss.value);
+    require(goodput.value > limit / 2.0 && goodput.value < limit * 2.0, || {
+        format!(
+            "{:.0} Mbit/s are far from the {:.0} this loss allows",
+            goodput.value / 1e6,
+            limit / 1e6
+        )
+    })?;
+    for nic in run.host.nics().filter(|nic| nic.wired().is_ok()) {
+        if let Ok(drops) = nic.growth(crate::classes::Class::RxRingFull) {
+            require(drops.value == 0 || drops.total, || format!("{} itself drops", nic.name))?;
+        }
+    }
+    Ok(fire()
+        .read(&loss, "at most 1e-5")
+        .read(&rtt, "round trip, microseconds")
+        .read(&goodput, format!("Mathis allows {:.0} Mbit/s", limit / 1e6))
+        .advice("look for errors hop by hop; BBR suffers less"))
+}
+
+fn path_07(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "not TCP".to_owned())?;
+    let seen = run.number("reordered_segments")?;
+    require(seen.value > 0.0, || "none seen".to_owned())?;
+    let distance = run.number("reordering")?;
+    require(distance.value > 3.0, || {
+        format!("over {} packets at most", distance.value)
+    })?;
+    let undone = run.number("dsack_segments")?;
+    let repeated = run.number("retransmits")?;
+    require(undone.value >= 0.5 * repeated.value, || {
+        "the repeated segments were lost".to_owned()
+    })?;
+    Ok(fire()
+        .read(&seen, "0")
+        .read(&distance, "at most 3")
+        .read(
+            &undone,
+            format!("less than half of {} repeated segments", repeated.value),
+        )
+        .advice("remove balancing per packet (bond mode 0), and check changes of RPS masks"))
+}
+
+fn path_08(host: &Host<'_>) -> Ruling {
+    let of = |reverse: bool| {
+        let run = host
+            .runs()
+            .filter(|run| !run.is("same_host"))
+            .find(|run| run.flag("reverse").is_ok_and(|flag| flag.value == reverse) && run.goodput_bps().is_ok());
+        match run {
+            Some(run) => Ok((run.goodput_bps()?, run)),
+            None => unknown("run.*.reverse", "needs a run in each direction"),
+        }
+    };
+    let ((forward, first), (reverse, second)) = (of(false)?, of(true)?);
+    let comparable = ["path", "streams", "transport"]
+        .iter()
+        .all(|fact| host.value(&first.key(fact)) == host.value(&second.key(fact)));
+    require(comparable, || "the runs are not alike otherwise".to_owned())?;
+    let (low, high) = (forward.value.min(reverse.value), forward.value.max(reverse.value));
+    if low >= 0.9 * high {
+        return clear(format!(
+            "{:.0} and {:.0} Mbit/s",
+            forward.value / 1e6,
+            reverse.value / 1e6
+        ));
+    }
+    Ok(fire()
+        .read(&forward, "within 10 % of the other direction")
+        .read(&reverse, "within 10 % of the other direction"))
+}

@@ -1,0 +1,169 @@
+//! Does the traffic take the right path?
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require, unknown};
+use crate::scope::{Host, Nic, Run};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "PATH-04",
+        title: "Test traffic leaves through another interface",
+        phase: Phase::Path,
+        severity: Severity::Blocker,
+        confidence: Confidence::High,
+        explanation: "The route to the peer uses another interface than the one in question. Test traffic and \
+                      management traffic must be separated to mean anything.",
+        reference: "ip-route(8), `ip route get`",
+        judge: Judge::Host(path_04),
+    },
+    Rule {
+        id: "MTU-01",
+        title: "MTU differs between the ends or along the path",
+        phase: Phase::Path,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "One side sends packets the other drops or must be told to shrink. Lowering the MTU of a few hosts \
+                      treats a symptom and breaks others.",
+        reference: "RFC 1191, RFC 4821",
+        judge: Judge::Nic(mtu_01),
+    },
+    Rule {
+        id: "MTU-02",
+        title: "Path MTU black hole",
+        phase: Phase::Path,
+        severity: Severity::High,
+        confidence: Confidence::Medium,
+        explanation: "Small packets pass and full-size packets vanish without an error message. Somebody on the path \
+                      filters the ICMP messages that path MTU discovery needs.",
+        reference: "kernel networking/ip-sysctl, tcp_mtu_probing; RFC 2923",
+        judge: Judge::Host(mtu_02),
+    },
+    Rule {
+        id: "PATH-05",
+        title: "IPv4 and IPv6 differ on the same wire",
+        phase: Phase::Path,
+        severity: Severity::Info,
+        confidence: Confidence::Low,
+        explanation: "Offloads and firewall rules can differ by address family. The slower family shows which one.",
+        reference: "nft(8), ethtool(8)",
+        judge: Judge::Host(path_05),
+    },
+];
+
+fn path_04(host: &Host<'_>) -> Ruling {
+    let route = host.text("route.peer.dev")?;
+    let wanted = host.text("route.wanted_dev")?;
+    require(route.value != wanted.value, || {
+        format!("the route to the peer uses {}", route.value)
+    })?;
+    Ok(fire()
+        .read_text(&route, format!("the interface in question is {}", wanted.value))
+        .advice(format!(
+            "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
+            wanted.value, wanted.value
+        )))
+}
+
+fn mtu_01(nic: &Nic<'_>) -> Ruling {
+    nic.wired_or_pair()?;
+    let mtu = nic.number("net.mtu")?;
+    if let Ok(route) = nic
+        .host
+        .text("route.peer.dev")
+        .and_then(|_| nic.host.number("route.peer.mtu"))
+        && nic.host.text("route.peer.dev").is_ok_and(|dev| dev.value == nic.name)
+        && route.value > 0.0
+        && route.value < mtu.value
+    {
+        return Ok(common_mtu(
+            nic,
+            fire()
+                .read(&route, "the path to the peer takes less than the interface")
+                .read(&mtu, "MTU of the interface"),
+            mtu.value,
+        ));
+    }
+    if let Some(run) = nic
+        .host
+        .runs()
+        .find(|run| run.nic().is_some_and(|used| used.name == nic.name))
+        && let Ok(pmtu) = run.number("pmtu_bytes")
+        && pmtu.value < mtu.value
+    {
+        return Ok(common_mtu(
+            nic,
+            fire()
+                .read(&pmtu, "the path takes less than the interface")
+                .read(&mtu, "MTU of the interface"),
+            mtu.value,
+        ));
+    }
+    let peer = nic.peer_number("net.mtu").suspect(|| {
+        if mtu.value < 1500.0 {
+            format!(
+                "an MTU of {} on Ethernet looks like a work-around for a smaller MTU elsewhere",
+                mtu.value
+            )
+        } else {
+            "only this end is known".to_owned()
+        }
+    })?;
+    require(peer.value != mtu.value, || format!("both ends use {}", mtu.value))?;
+    Ok(common_mtu(
+        nic,
+        fire()
+            .read(&mtu, "must equal the peer's MTU")
+            .read(&peer, "MTU of the peer"),
+        mtu.value,
+    ))
+}
+
+fn common_mtu(nic: &Nic<'_>, firing: crate::rule::Firing, old: f64) -> crate::rule::Firing {
+    let smaller = firing
+        .evidence
+        .iter()
+        .filter_map(|e| e.value.parse::<f64>().ok())
+        .fold(old, f64::min);
+    firing
+        .fix(
+            format!("ip link set dev {} mtu {smaller}", nic.name),
+            format!("ip link set dev {} mtu {old}", nic.name),
+        )
+        .advice("give both ends and everything between them the same MTU")
+        .persist("set the MTU in the network configuration of both hosts")
+}
+
+fn mtu_02(host: &Host<'_>) -> Ruling {
+    let small = host.flag("path.small_passes")?;
+    let large = host.flag("path.large_passes")?;
+    require(!large.value, || "full-size packets pass".to_owned())?;
+    if !small.value {
+        return clear("nothing passes at all: this is no question of size");
+    }
+    let told = host.flag("path.told_mtu")?;
+    require(!told.value, || "the path says which size it takes".to_owned())?;
+    Ok(fire()
+        .because(small.key, "on", "small packets pass")
+        .because(large.key, "off", "full-size packets must pass or be answered")
+        .because(told.key, "off", "no answer says which size would pass")
+        .sysctl(host, "net.ipv4.tcp_mtu_probing", "1")
+        .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter"))
+}
+
+fn path_05(host: &Host<'_>) -> Ruling {
+    let family = |wanted: &str| {
+        let of_family = |run: &Run<'_>| run.text("family").is_ok_and(|family| family.value == wanted);
+        match host.runs().find(of_family) {
+            Some(run) => run.goodput_bps(),
+            None => unknown(format!("run.*.family = {wanted}"), "needs a run over each family"),
+        }
+    };
+    let (v4, v6) = (family("ipv4")?, family("ipv6")?);
+    let (low, high) = (v4.value.min(v6.value), v4.value.max(v6.value));
+    require(low < 0.8 * high, || "both families are equally fast".to_owned())?;
+    Ok(fire()
+        .read(&v4, "within 20 % of the other family")
+        .read(&v6, "within 20 % of the other family")
+        .advice("compare the firewall's counters with -4 and -6"))
+}

@@ -1,0 +1,236 @@
+//! Processors: saturated, slowed down, stolen, or far away.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use super::measurement::cpu_list;
+use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::scope::{Host, Run};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "CPU-01",
+        title: "The sender's core is saturated",
+        phase: Phase::Processor,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The sending thread has no time left, so the network waits for it. Larger writes, segmentation \
+                      offload, zero copy or more threads help.",
+        reference: "kernel networking/segmentation-offloads, networking/msg_zerocopy",
+        judge: Judge::Run(cpu_01),
+    },
+    Rule {
+        id: "CPU-02",
+        title: "The receiver's core is saturated",
+        phase: Phase::Processor,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "Receiving costs more than sending at the same rate. Whether the application or the kernel's \
+                      receive work is at its limit decides what helps.",
+        reference: "kernel networking/scaling",
+        judge: Judge::Host(cpu_02),
+    },
+    Rule {
+        id: "CPU-03",
+        title: "Power saving holds the clock down",
+        phase: Phase::Processor,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "The governor keeps the clock low although the core is near its limit. The name `powersave` of \
+                      intel_pstate alone is no fault.",
+        reference: "kernel admin-guide/pm/cpufreq; tuned-adm(8)",
+        judge: Judge::Host(cpu_03),
+    },
+    Rule {
+        id: "CPU-04",
+        title: "Stolen or throttled time",
+        phase: Phase::Processor,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The hypervisor or a quota takes the processor away. The network is not the limit.",
+        reference: "kernel admin-guide/cgroup-v2, cpu.stat; proc(5), steal",
+        judge: Judge::Host(cpu_04),
+    },
+    Rule {
+        id: "CPU-05",
+        title: "The application runs far from the adapter",
+        phase: Phase::Processor,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "Data crosses between NUMA nodes on its way to the application. That costs a few per cent and \
+                      seldom decides.",
+        reference: "numactl(8)",
+        judge: Judge::Run(cpu_05),
+    },
+    Rule {
+        id: "CPU-06",
+        title: "The test ran on a slow core",
+        phase: Phase::Processor,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "This processor has cores of different speed and the saturated thread ran on a slow one. Pin the \
+                      test to the fast cores.",
+        reference: "kernel ABI sysfs-devices-system-cpu, cpu_capacity",
+        judge: Judge::Run(cpu_06),
+    },
+];
+
+fn cpu_01(run: &Run<'_>) -> Ruling {
+    let thread = run.number("sender_thread_cpu")?;
+    require(thread.value >= 0.9, || {
+        format!("the sender uses {:.0} % of a core", thread.value * 100.0)
+    })?;
+    let window = run.number("rwnd_limited_share")?;
+    require(window.value < 0.2, || {
+        "the receiver's window limits before the sender does".to_owned()
+    })?;
+    let buffer = run.number("sndbuf_limited_share")?;
+    require(buffer.value < 0.2, || {
+        "the send buffer limits before the sender does".to_owned()
+    })?;
+    Ok(fire()
+        .read(&thread, "below 0.9 of a core")
+        .read(&window, "below 0.2: the receiver is not the limit")
+        .advice("larger writes (-l 1M), zero copy (-Z), more streams (-P)"))
+}
+
+fn cpu_02(host: &Host<'_>) -> Ruling {
+    let received = || host.runs().filter(|run| run.part() != Some("sender"));
+    if let Some(thread) = received()
+        .find_map(|run| run.number("receiver_thread_cpu").ok())
+        .filter(|t| t.value >= 0.9)
+    {
+        return Ok(fire()
+            .read(&thread, "below 0.9 of a core: the application is the limit")
+            .advice(
+                "more receiving threads, larger reads, application and interrupts on different cores of one node",
+            ));
+    }
+    let loads = host.cpu_loads()?;
+    match loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq)) {
+        Some(load) if load.softirq >= 0.85 => Ok(fire()
+            .because(
+                format!("cpu.{}.softirq", load.cpu),
+                format!("{:.0} %", load.softirq * 100.0),
+                "below 85 %: the kernel's receive work is the limit",
+            )
+            .advice("receive offload (OFF-02), more queues (CHN-01), or spread interrupts (IRQ-01, IRQ-02)")),
+        Some(load) => match received().next() {
+            Some(run) => {
+                run.number("receiver_thread_cpu")?;
+                clear(format!(
+                    "busiest CPU {:.0} % in interrupts, the receiver has time",
+                    load.softirq * 100.0
+                ))
+            }
+            None => clear(format!(
+                "busiest CPU spends {:.0} % in interrupts",
+                load.softirq * 100.0
+            )),
+        },
+        None => unknown("cpu.0.user", "no CPU was sampled"),
+    }
+}
+
+fn cpu_03(host: &Host<'_>) -> Ruling {
+    let governor = host
+        .text("cpu.freq.governor")
+        .suspect(|| match host.text("svc.tuned_profile") {
+            Ok(profile) => format!(
+                "tuned runs the profile {}; whether the clock is held down was not read",
+                profile.value
+            ),
+            Err(_) => "the governor is not known".to_owned(),
+        })?;
+    let driver = host.text("cpu.freq.driver")?;
+    let saving = match governor.value {
+        "powersave" => driver.value == "acpi-cpufreq",
+        "ondemand" | "schedutil" | "conservative" => true,
+        _ => false,
+    };
+    require(saving, || format!("{} with {}", governor.value, driver.value))?;
+    let cur = host.number("cpu.freq.cur_khz")?;
+    let max = host.number("cpu.freq.max_khz")?;
+    let busiest = host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max);
+    require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
+    require(cur.value < 0.8 * max.value, || "the clock is up".to_owned())?;
+    Ok(fire()
+        .read_text(&governor, "performance, while the core is near its limit")
+        .read(&cur, format!("at least 0.8 of {} kHz", max.value))
+        .fix(
+            "cpupower frequency-set -g performance",
+            format!("cpupower frequency-set -g {}", governor.value),
+        )
+        .persist("tuned-adm profile throughput-performance"))
+}
+
+fn cpu_04(host: &Host<'_>) -> Ruling {
+    if let Ok(throttled) = host.growth("cgroup.nr_throttled")
+        && throttled.value > 0
+        && !throttled.total
+    {
+        return Ok(fire()
+            .grew(&throttled)
+            .advice("raise the CPU quota of this container (cpu.max)"));
+    }
+    let loads = host.cpu_loads()?;
+    let Some(worst) = loads.into_iter().max_by(|a, b| a.busy.total_cmp(&b.busy)) else {
+        return unknown("cpu.0.steal", "no CPU was sampled");
+    };
+    require(worst.steal > 0.05, || {
+        format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0)
+    })?;
+    Ok(fire()
+        .because(
+            format!("cpu.{}.steal", worst.cpu),
+            format!("{:.0} %", worst.steal * 100.0),
+            "at most 5 % on the busiest CPU",
+        )
+        .advice("ask for a less loaded host, or for reserved CPUs"))
+}
+
+fn cpu_05(run: &Run<'_>) -> Ruling {
+    let nodes = run.host.number("numa.nodes")?;
+    require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
+    let threads = run.text("thread_cpus")?;
+    let Some(nic) = run.nic() else {
+        return unknown("route.peer.dev", "which interface the test used is not known");
+    };
+    let near = cpu_list(nic.text("numa.local_cpulist")?.value);
+    let used = cpu_list(threads.value);
+    let far = used.iter().filter(|cpu| !near.contains(cpu)).count();
+    require(2 * far > used.len(), || {
+        "most threads run on the adapter's node".to_owned()
+    })?;
+    Ok(fire()
+        .read_text(&threads, format!("CPUs of the adapter's node: {near:?}"))
+        .advice("bind the application to the adapter's node: numactl --cpunodebind=N --membind=N"))
+}
+
+fn cpu_06(run: &Run<'_>) -> Ruling {
+    let hybrid = run.host.flag("cpu.hybrid")?;
+    require(hybrid.value, || "all cores are alike".to_owned())?;
+    let saturated = ["sender_thread_cpu", "receiver_thread_cpu"];
+    let saturated = saturated
+        .iter()
+        .map(|fact| run.number(fact))
+        .find(|r| r.as_ref().is_ok_and(|r| r.value >= 0.9));
+    let Some(Ok(thread)) = saturated else {
+        run.number("sender_thread_cpu")?;
+        run.number("receiver_thread_cpu")?;
+        return clear("no thread is saturated");
+    };
+    let capacity = run.number("thread_capacity")?;
+    require(capacity.value < 0.8, || "it ran on a fast core".to_owned())?;
+    Ok(fire()
+        .read(&thread, "saturated")
+        .read(&capacity, "at least 0.8 of the fastest core")
+        .advice("pin the test to the fast cores with `taskset -c`"))
+}
+
+/// Load of a test thread; without one, of the busiest CPU.
+pub(super) fn thread_or_cpu_load(host: &Host<'_>, fact: &str) -> Result<f64, Stop> {
+    if let Some(thread) = host.runs().find_map(|run| run.number(fact).ok()) {
+        return Ok(thread.value);
+    }
+    Ok(host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max))
+}

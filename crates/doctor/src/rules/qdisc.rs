@@ -1,0 +1,269 @@
+//! Queueing disciplines, policers and filters.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::arithmetic::shaper_payload;
+use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::scope::{Nic, Qdisc};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "QD-01",
+        title: "A shaper on this host is the limit",
+        phase: Phase::Offload,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The rate that was measured is the rate this host lets through. The shaper is there on purpose, or \
+                      it was forgotten.",
+        reference: "tc(8), tc-tbf(8), tc-htb(8)",
+        judge: Judge::Nic(qd_01),
+    },
+    Rule {
+        id: "QD-02",
+        title: "A queueing discipline drops packets",
+        phase: Phase::Offload,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "The queue of this host is too short for the bursts it gets. Losses happen before the wire.",
+        reference: "tc(8), tc-fq_codel(8)",
+        judge: Judge::Nic(qd_02),
+    },
+    Rule {
+        id: "QD-03",
+        title: "netem was left behind",
+        phase: Phase::Offload,
+        severity: Severity::Blocker,
+        confidence: Confidence::High,
+        explanation: "Somebody emulates a bad network on this interface. Every result over it is emulated as well.",
+        reference: "tc-netem(8)",
+        judge: Judge::Nic(qd_03),
+    },
+    Rule {
+        id: "QD-04",
+        title: "Static mapping onto queues with links of mixed speed",
+        phase: Phase::Offload,
+        severity: Severity::High,
+        confidence: Confidence::Medium,
+        explanation: "Filters with a common priority send destinations to fixed queues, and one destination has a \
+                      slower link. With pause frames on, the slow one stops all (PAU-04).",
+        reference: "kernel networking/multiqueue; tc-skbedit(8)",
+        judge: Judge::Nic(qd_04),
+    },
+    Rule {
+        id: "QD-05",
+        title: "Pacing without fq",
+        phase: Phase::Offload,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "The sender paces its packets and no fq is there to do it. Since 4.20 TCP paces itself at some cost; \
+                      before, it does not.",
+        reference: "tc-fq(8)",
+        judge: Judge::Nic(qd_05),
+    },
+    Rule {
+        id: "QD-06",
+        title: "Generic XDP, heavy filters or connection tracking",
+        phase: Phase::Offload,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "Every packet passes a slow program or a long list of rules. Both cost more than the stack itself.",
+        reference: "kernel networking/af_xdp; nft(8)",
+        judge: Judge::Nic(qd_06),
+    },
+];
+
+const SHAPERS: [&str; 5] = ["tbf", "htb", "hfsc", "cake", "police"];
+
+fn qd_01(nic: &Nic<'_>) -> Ruling {
+    let qdiscs = nic.qdiscs()?;
+    let Some(shaper) = qdiscs.iter().find(|qdisc| SHAPERS.contains(&qdisc.kind)) else {
+        return clear("no shaper");
+    };
+    let rate = shaper.number("rate_bps")?;
+    if let Ok(speed) = nic.speed_mbps() {
+        require(rate.value < 0.98 * speed.value * 1e6, || {
+            "the shaper is faster than the link".to_owned()
+        })?;
+    }
+    let payload = shaper_payload(rate.value, nic.mtu());
+    let goodput =
+        goodput(nic).suspect(|| format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6))?;
+    require((goodput - payload).abs() <= 0.05 * payload, || {
+        format!(
+            "{:.1} Mbit/s are not the {:.1} of the shaper",
+            goodput / 1e6,
+            payload / 1e6
+        )
+    })?;
+    let undo = nic
+        .text("qdisc.root.command")
+        .map_or_else(|_| String::new(), |command| command.value.to_owned());
+    Ok(fire()
+        .read(
+            &rate,
+            format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6),
+        )
+        .because(
+            "goodput",
+            format!("{:.1} Mbit/s", goodput / 1e6),
+            "within 5 % of what the shaper lets through",
+        )
+        .fix(format!("tc qdisc del dev {} root", nic.name), undo)
+        .advice("keep the output of `tc qdisc show` to be able to put it back"))
+}
+
+/// Payload that a shaper on this interface lets through, bit/s; `None` without a shaper.
+pub(super) fn shaped_payload_bps(nic: &Nic<'_>) -> Option<f64> {
+    let qdiscs = nic.qdiscs().ok()?;
+    let shaper = qdiscs.iter().find(|qdisc| SHAPERS.contains(&qdisc.kind))?;
+    Some(shaper_payload(shaper.number("rate_bps").ok()?.value, nic.mtu()))
+}
+
+/// Goodput of a run over this interface; without one, what left the interface over the window.
+fn goodput(nic: &Nic<'_>) -> Result<f64, Stop> {
+    if let Some(run) = nic
+        .host
+        .runs()
+        .filter(|run| run.part() != Some("receiver"))
+        .find(|run| run.nic().is_none_or(|used| used.name == nic.name))
+    {
+        return Ok(run.goodput_bps()?.value);
+    }
+    let window = nic.host.window()?;
+    let bytes = nic.host.delta(&nic.key("stats64.tx_bytes"))?;
+    let packets = nic.host.delta(&nic.key("stats64.tx_packets"))?;
+    // What the interface counts carries 14 bytes of header per packet, which are no payload; 52 more are IP and TCP.
+    let payload = (bytes - 66.0 * (packets.min(bytes / (nic.mtu() + 14.0)))).max(0.0);
+    require(payload * 8.0 / window.seconds > 1e5, || {
+        "no traffic in the window".to_owned()
+    })?;
+    Ok(payload * 8.0 / window.seconds)
+}
+
+fn qd_02(nic: &Nic<'_>) -> Ruling {
+    let qdiscs = nic.qdiscs()?;
+    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "netem"), || {
+        "netem drops on purpose (QD-03)".to_owned()
+    })?;
+    let keys: Vec<String> = qdiscs.iter().map(Qdisc::drops_key).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let known: Vec<&str> = keys
+        .iter()
+        .copied()
+        .filter(|key| nic.host.snapshot.counters.contains_key(*key))
+        .collect();
+    let drops = nic.host.growth_of(if known.is_empty() { &keys } else { &known })?;
+    drops.or_clear("drops of the qdiscs")?;
+    let root = qdiscs.first().map_or("pfifo_fast", |qdisc| qdisc.kind);
+    Ok(fire()
+        .grew(&drops)
+        .fix(
+            format!("tc qdisc replace dev {} root fq_codel", nic.name),
+            format!("tc qdisc replace dev {} root {root}", nic.name),
+        )
+        .advice("for pfifo_fast a longer queue helps as well: ip link set dev DEVICE txqueuelen 10000"))
+}
+
+fn qd_03(nic: &Nic<'_>) -> Ruling {
+    let qdiscs = nic.qdiscs()?;
+    let Some(netem) = qdiscs.iter().find(|qdisc| qdisc.kind == "netem") else {
+        return clear("no netem");
+    };
+    Ok(fire()
+        .because(format!("{}.kind", netem.key), "netem", "no netem outside a lab")
+        .fix(format!("tc qdisc del dev {} root", nic.name), "")
+        .advice("keep the output of `tc qdisc show` to be able to put it back"))
+}
+
+fn qd_04(nic: &Nic<'_>) -> Ruling {
+    let qdiscs = nic.qdiscs()?;
+    require(qdiscs.iter().any(|qdisc| qdisc.kind == "multiq"), || {
+        "no multiq".to_owned()
+    })?;
+    let filters = nic.number("qdisc.filter.skbedit_count")?;
+    require(filters.value > 0.0, || "no filter maps onto queues".to_owned())?;
+    let priorities = nic.number("qdisc.filter.priorities")?;
+    let clients = nic
+        .host
+        .number("clients.count")
+        .suspect(|| "multiq with fixed mapping".to_owned())?;
+    require(priorities.value < clients.value, || {
+        "every filter has its own priority".to_owned()
+    })?;
+    let slowest = nic.host.number("clients.link_mbps_min")?;
+    let fastest = nic.host.number("clients.link_mbps_max")?;
+    require(slowest.value < fastest.value, || "all links have one speed".to_owned())?;
+    let observed = nic.host.number("clients.observed_mbps")?;
+    require(observed.value <= 1.05 * slowest.value, || {
+        "the others are faster than the slow one".to_owned()
+    })?;
+    Ok(fire()
+        .because(nic.key("qdisc"), "multiq", "mq, or one priority per filter")
+        .read(&priorities, format!("one per destination ({})", clients.value))
+        .read(&slowest, format!("{} Mbit/s as the others", fastest.value))
+        .read(&observed, "more than the slowest link")
+        .fix(
+            format!("tc qdisc replace dev {} root mq", nic.name),
+            format!("tc qdisc replace dev {} root handle 1: multiq", nic.name),
+        )
+        .advice("give every filter its own priority (prio N), and repair the slow link"))
+}
+
+fn qd_05(nic: &Nic<'_>) -> Ruling {
+    let sent = || nic.host.runs().filter(|run| run.part() != Some("receiver"));
+    let asked = sent().find_map(|run| {
+        run.number("fq_rate_bps")
+            .ok()
+            .map(|rate| (rate.key, rate.value.to_string()))
+    });
+    let by_algorithm = || sent().find_map(|run| run.text("congestion").ok().filter(|cc| cc.value == "bbr"));
+    let Some((key, value)) = asked.or_else(|| by_algorithm().map(|cc| (cc.key, cc.value.to_owned()))) else {
+        return match sent().next() {
+            Some(run) => clear(format!("{} does not pace", run.text("congestion")?.value)),
+            None => unknown("run.0.fq_rate_bps", "needs a test"),
+        };
+    };
+    let qdiscs = nic.qdiscs()?;
+    require(!qdiscs.iter().any(|qdisc| qdisc.kind == "fq"), || {
+        "fq is there".to_owned()
+    })?;
+    let old = nic
+        .host
+        .snapshot
+        .kernel
+        .as_deref()
+        .and_then(kernel_version)
+        .is_some_and(|version| version < (4, 20));
+    let firing = fire()
+        .because(key, value, "paced packets, which fq on the interface would spread")
+        .fix(
+            format!("tc qdisc replace dev {} root fq", nic.name),
+            format!("tc qdisc del dev {} root", nic.name),
+        )
+        .sysctl(&nic.host, "net.core.default_qdisc", "fq");
+    Ok(if old { firing.severity(Severity::High) } else { firing })
+}
+
+fn kernel_version(release: &str) -> Option<(u32, u32)> {
+    let mut parts = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    Some((parts.next()?.ok()?, parts.next()?.ok()?))
+}
+
+/// Rules of a firewall that cost nothing worth talking about.
+const FILTER_RULES_MAX: f64 = 1000.0;
+
+fn qd_06(nic: &Nic<'_>) -> Ruling {
+    let xdp = nic.text("net.xdp")?;
+    if xdp.value == "generic" {
+        return Ok(fire()
+            .read_text(&xdp, "native")
+            .advice("load the program in native mode, or unload it"));
+    }
+    let rules = nic.host.number("svc.firewall_rules")?;
+    require(rules.value > FILTER_RULES_MAX, || {
+        format!("{} firewall rules, XDP {}", rules.value, xdp.value)
+    })?;
+    Ok(fire()
+        .read(&rules, "at most 1000")
+        .advice("exempt the test port from tracking (notrack) and accept it first"))
+}

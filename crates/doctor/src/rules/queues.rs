@@ -1,0 +1,492 @@
+//! Queues of the adapter and who serves them.
+
+use linerate_model::finding::{Confidence, Severity};
+use linerate_model::snapshot::{Absence, Source};
+
+use super::measurement::cpu_list;
+use crate::arithmetic::expected_queues;
+use crate::classes::Class;
+use crate::rule::{Firing, Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::scope::{Growth, Host, Nic, Reading, World, to_f64};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "CHN-01",
+        title: "Fewer queues than hardware and processors allow",
+        phase: Phase::Processor,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "Work and flows crowd on few queues. More queues than cores, on the other hand, cost interrupts \
+                      without gain.",
+        reference: "ethtool(8), --set-channels; kernel networking/scaling",
+        judge: Judge::Nic(chn_01),
+    },
+    Rule {
+        id: "CHN-02",
+        title: "Flows collide on transmit queues",
+        phase: Phase::Processor,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "Hashing a few flows onto queues leaves some queues empty and others shared. A queue has no rate \
+                      limit of its own, so look at pause frames (PAU-03) for what couples the flows.",
+        reference: "kernel networking/multiqueue; tc-fq(8)",
+        judge: Judge::World(chn_02),
+    },
+    Rule {
+        id: "CHN-03",
+        title: "Single-queue device",
+        phase: Phase::Processor,
+        severity: Severity::Info,
+        confidence: Confidence::High,
+        explanation: "All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.",
+        reference: "kernel networking/scaling",
+        judge: Judge::Nic(chn_03),
+    },
+    Rule {
+        id: "IRQ-01",
+        title: "Interrupts of several queues pile on one CPU",
+        phase: Phase::Processor,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "Affinity, or a missing irqbalance, binds all queues to one core. The other cores cannot help.",
+        reference: "kernel core-api/irq/irq-affinity, networking/scaling",
+        judge: Judge::Nic(irq_01),
+    },
+    Rule {
+        id: "IRQ-02",
+        title: "One queue saturates its CPU",
+        phase: Phase::Processor,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "Software steering (RPS) moves protocol work to other cores. It cannot help when the adapter drops \
+                      before the interrupt (NIC-02).",
+        reference: "kernel networking/scaling, RPS",
+        judge: Judge::Nic(irq_02),
+    },
+    Rule {
+        id: "IRQ-03",
+        title: "Interrupts on a remote NUMA node",
+        phase: Phase::Processor,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "Packets cross the link between processors before anybody looks at them. Bind the interrupts to the \
+                      adapter's own node.",
+        reference: "kernel core-api/irq/irq-affinity",
+        judge: Judge::Nic(irq_03),
+    },
+    Rule {
+        id: "IRQ-04",
+        title: "Software steering is redundant",
+        phase: Phase::Processor,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "The hardware already spreads packets over all CPUs. Steering them again costs inter-processor \
+                      interrupts.",
+        reference: "kernel networking/scaling, RPS",
+        judge: Judge::Nic(irq_04),
+    },
+    Rule {
+        id: "IRQ-05",
+        title: "Interrupt moderation does not suit the load",
+        phase: Phase::Processor,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "Without moderation every packet interrupts; with much of it every packet waits. Adaptive \
+                      moderation follows the load.",
+        reference: "ethtool(8), --coalesce",
+        judge: Judge::Nic(irq_05),
+    },
+    Rule {
+        id: "SOFT-01",
+        title: "The backlog of a CPU drops packets",
+        phase: Phase::Processor,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets were \
+                      received and thrown away.",
+        reference: "kernel admin-guide/sysctl/net, netdev_max_backlog",
+        judge: Judge::Host(soft_01),
+    },
+    Rule {
+        id: "SOFT-02",
+        title: "The budget of the receive interrupt runs out",
+        phase: Phase::Processor,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "The kernel stopped receiving with work left to do. Without drops that is normal.",
+        reference: "kernel admin-guide/sysctl/net, netdev_budget",
+        judge: Judge::Host(soft_02),
+    },
+];
+
+/// Share of a CPU in interrupts from which on it is the limit.
+const SATURATED: f64 = 0.85;
+
+fn chn_01(nic: &Nic<'_>) -> Ruling {
+    let cur = nic.number_if_any("chan.combined.cur", "the driver offers no channel setting")?;
+    let max = nic.number_if_any("chan.combined.max", "the driver offers no channel setting")?;
+    let cores = local_cores(nic);
+    let useful = cores.as_ref().map_or(max.value, |cores| max.value.min(cores.value));
+    require(cur.value < useful, || {
+        format!("{} of {} useful queues", cur.value, useful)
+    })?;
+    let firing = crowded(nic, &cur)?;
+    let mut firing = firing
+        .read(&cur, format!("up to {useful}"))
+        .read(&max, "the maximum of the device");
+    firing = match cores {
+        Some(cores) => firing.read(&cores, "cores that can serve queues"),
+        None => firing.cap(Confidence::Medium),
+    };
+    Ok(firing
+        .fix(
+            format!("ethtool -L {} combined {useful}", nic.name),
+            format!("ethtool -L {} combined {}", nic.name, cur.value),
+        )
+        .need("link flap of about 2 s")
+        .advice("not more queues than cores on the adapter's node")
+        .persist("add the command to the interface's configuration (post-up), or a udev or systemd .link rule"))
+}
+
+fn local_cores(nic: &Nic<'_>) -> Option<Reading<f64>> {
+    nic.number("numa.local_cpus")
+        .or_else(|_| nic.host.number("cpu.count"))
+        .ok()
+}
+
+/// What says that the few queues are a problem: a saturated CPU, or more flows than queues. Text that somebody pasted
+/// because of a problem counts when it says nothing about load.
+fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Firing, Stop> {
+    if let Ok(flows) = nic.host.number("fanout.destinations")
+        && flows.value > queues.value
+    {
+        return Ok(fire().read(&flows, format!("at most as many flows as the {} queues", queues.value)));
+    }
+    let loads = match nic.host.cpu_loads() {
+        Ok(loads) => loads,
+        Err(_) if nic.host.snapshot.source == Source::Import && nic.host.window.is_none() => {
+            return Ok(fire().cap(Confidence::Low));
+        }
+        Err(stop) => return Err(stop).suspect(|| format!("{} queues in use; matters under load", queues.value)),
+    };
+    let busiest = loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq));
+    match busiest.filter(|load| load.softirq >= SATURATED) {
+        Some(load) => Ok(fire().because(
+            format!("cpu.{}.softirq", load.cpu),
+            format!("{:.0} %", load.softirq * 100.0),
+            "below 85 % of the CPU in interrupts",
+        )),
+        None => clear("no CPU is busy with interrupts"),
+    }
+}
+
+/// A sum near a whole multiple of one flow's rate means that whole flows share.
+fn chn_02(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let noted = world
+        .hosts
+        .iter()
+        .filter(|host| host.value("fanout.destinations").is_some());
+    let mut rulings = Vec::new();
+    for host in noted {
+        rulings.push((format!("{} to its clients", host.name()), collision(host)));
+        if let Ok(back) = host.number("fanout.reverse_sum_mbps") {
+            let reason = format!("receive direction: the sum of {} Mbit/s is the line rate", back.value);
+            rulings.push((format!("clients to {}", host.name()), clear(reason)));
+        }
+    }
+    if rulings.is_empty() {
+        let nics = world.nics().map(|nic| {
+            (
+                nic.subject(),
+                unknown(
+                    "fanout.destinations",
+                    "needs rates per flow and bytes per transmit queue",
+                ),
+            )
+        });
+        rulings.extend(nics);
+    }
+    rulings
+}
+
+fn collision(host: &Host<'_>) -> Ruling {
+    let flows = host.number("fanout.destinations")?;
+    require(flows.value >= 4.0, || "fewer than four destinations".to_owned())?;
+    let step = host.number("fanout.step_mbps")?;
+    let low = host.number("fanout.sum_mbps_min")?;
+    let queues = host.number("fanout.queues")?;
+    let full = flows.value * step.value;
+    require(low.value < 0.9 * full, || {
+        "the sum is what all flows together can reach".to_owned()
+    })?;
+    let used = expected_queues(flows.value, queues.value);
+    Ok(fire()
+        .read(
+            &low,
+            format!("near {full} Mbit/s; it moves in steps of {} Mbit/s", step.value),
+        )
+        .read(
+            &flows,
+            format!("a hash uses {used:.1} of {} queues for so many flows", queues.value),
+        )
+        .advice("more queues, `fq` leaf qdiscs, or a fixed mapping of destinations to queues; check PAU-03 first"))
+}
+
+fn chn_03(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let queues = match nic.number("queue.rx_count") {
+        Ok(queues) => queues,
+        Err(missing) => match nic.number("chan.combined.cur") {
+            Ok(combined) => combined,
+            Err(_) if nic.host.absence(&nic.key("chan.combined.cur")) == Absence::UnsupportedByDriver => Reading {
+                key: nic.key("chan"),
+                value: 1.0,
+                inferred: false,
+            },
+            Err(_) => return Err(missing),
+        },
+    };
+    require(queues.value <= 1.0, || format!("{} receive queues", queues.value))?;
+    let firing = fire().read(&queues, "several receive queues");
+    let saturated = irq_cpu(nic)
+        .and_then(|cpu| nic.host.cpu_load(cpu))
+        .is_ok_and(|load| load.softirq >= SATURATED);
+    let firing = if saturated {
+        firing.severity(Severity::High)
+    } else {
+        firing
+    };
+    Ok(firing.advice("spread the work in software if its CPU saturates (IRQ-02)"))
+}
+
+/// The CPU that took most interrupts of this interface: over the window, or since boot.
+fn irq_cpu(nic: &Nic<'_>) -> Result<u32, Stop> {
+    let shares = irq_shares(nic)?;
+    match shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
+        Some((cpu, _)) => Ok(*cpu),
+        None => unknown(nic.key("irq.total"), "no interrupt was counted"),
+    }
+}
+
+/// Share of the interrupts of this interface each CPU took.
+fn irq_shares(nic: &Nic<'_>) -> Result<Vec<(u32, f64)>, Stop> {
+    let prefix = nic.key("irq.");
+    let mut per_cpu = std::collections::BTreeMap::<u32, f64>::new();
+    for (key, counter) in nic.host.snapshot.counters_under(&prefix) {
+        let Some(cpu) = key.rsplit_once(".cpu").and_then(|(_, cpu)| cpu.parse().ok()) else {
+            continue;
+        };
+        let grown = match nic.host.window {
+            Some(window) => window.delta(&format!("{prefix}{key}")).map_or(0, |delta| delta.value),
+            None => counter.v,
+        };
+        *per_cpu.entry(cpu).or_default() += to_f64(grown);
+    }
+    let total: f64 = per_cpu.values().sum();
+    if total <= 0.0 {
+        return unknown(nic.key("irq.total"), nic.host.reason(&nic.key("irq")));
+    }
+    Ok(per_cpu.into_iter().map(|(cpu, grown)| (cpu, grown / total)).collect())
+}
+
+fn irq_01(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let vectors = nic.number("irq.vectors")?;
+    require(vectors.value >= 2.0, || "a single vector".to_owned())?;
+    let shares = irq_shares(nic)?;
+    let Some((cpu, share)) = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)) else {
+        return unknown(nic.key("irq.total"), "no interrupt was counted");
+    };
+    require(share >= 0.8, || {
+        format!("CPU {cpu} takes {:.0} % of them", share * 100.0)
+    })?;
+    let load = nic.host.cpu_load(cpu).suspect(|| {
+        format!(
+            "CPU {cpu} takes {:.0} % of the interrupts of {} vectors",
+            share * 100.0,
+            vectors.value
+        )
+    })?;
+    require(load.softirq >= SATURATED, || format!("CPU {cpu} has time to spare"))?;
+    Ok(fire()
+        .read(&vectors, "spread over several CPUs")
+        .because(
+            nic.key("irq.busiest_cpu"),
+            cpu,
+            format!("takes {:.0} %, at most 80 %", share * 100.0),
+        )
+        .because(
+            format!("cpu.{cpu}.softirq"),
+            format!("{:.0} %", load.softirq * 100.0),
+            "below 85 %",
+        )
+        .advice("start irqbalance, or write one CPU of the adapter's node into each /proc/irq/N/smp_affinity_list"))
+}
+
+fn irq_02(nic: &Nic<'_>) -> Ruling {
+    chn_03(nic)?;
+    let cpu = irq_cpu(nic)?;
+    let load = nic.host.cpu_load(cpu).suspect(|| {
+        let total = nic.number("irq.total").map_or(0.0, |total| total.value);
+        format!("one CPU takes all {total:.0} interrupts of the only queue; its load was not sampled")
+    })?;
+    require(load.softirq >= SATURATED, || {
+        format!("CPU {cpu} spends {:.0} % in interrupts", load.softirq * 100.0)
+    })?;
+    let others = nic
+        .host
+        .number("cpu.count")
+        .map_or_else(|_| "MASK".to_owned(), |count| rps_mask(count.value, cpu));
+    let old = nic.text("queue.rx-0.rps_cpus").map_or("0", |mask| mask.value);
+    let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", nic.name);
+    Ok(fire()
+        .because(
+            format!("cpu.{cpu}.softirq"),
+            format!("{:.0} %", load.softirq * 100.0),
+            "below 85 %",
+        )
+        .fix(format!("echo {others} > {file}"), format!("echo {old} > {file}"))
+        .persist("repeat the command at boot, for example from a udev rule"))
+}
+
+/// Every CPU but one, as a mask in hexadecimal; at most the first 32 CPUs, which is enough for one queue.
+fn rps_mask(cpus: f64, except: u32) -> String {
+    let count = if cpus >= 32.0 { 32 } else { cpus.max(1.0) as u32 };
+    let all = (1_u64 << count) - 1;
+    format!("{:x}", all & !(1_u64 << except.min(63)))
+}
+
+fn irq_03(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let node = nic.number("numa.node")?;
+    require(node.value >= 0.0, || "one NUMA node".to_owned())?;
+    let nodes = nic.host.number("numa.nodes")?;
+    require(nodes.value > 1.0, || "one NUMA node".to_owned())?;
+    let local = nic.text("numa.local_cpulist")?;
+    let near = cpu_list(local.value);
+    let remote: f64 = irq_shares(nic)?
+        .iter()
+        .filter(|(cpu, _)| !near.contains(cpu))
+        .map(|(_, share)| share)
+        .sum();
+    require(remote > 0.5, || {
+        format!("{:.0} % of the interrupts are local", (1.0 - remote) * 100.0)
+    })?;
+    Ok(fire()
+        .read(&node, "the adapter's node")
+        .because(
+            nic.key("irq.remote_share"),
+            format!("{:.0} %", remote * 100.0),
+            "at most 50 % on other nodes",
+        )
+        .advice(format!(
+            "write {} into the smp_affinity_list of its interrupts",
+            local.value
+        )))
+}
+
+fn irq_04(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let mask = nic.text("queue.rx-0.rps_cpus")?;
+    let steers = mask.value.chars().any(|c| c.is_ascii_hexdigit() && c != '0');
+    require(steers, || "no software steering".to_owned())?;
+    let queues = nic.number("queue.rx_count")?;
+    let cpus = nic.host.number("cpu.count")?;
+    require(queues.value >= cpus.value, || {
+        format!("{} queues for {} CPUs", queues.value, cpus.value)
+    })?;
+    Ok(fire()
+        .read_text(&mask, "0, because the hardware spreads already")
+        .read(&queues, format!("as many as CPUs ({})", cpus.value))
+        .fix(
+            format!(
+                "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo 0 > $f; done",
+                nic.name
+            ),
+            format!(
+                "for f in /sys/class/net/{}/queues/rx-*/rps_cpus; do echo {} > $f; done",
+                nic.name, mask.value
+            ),
+        ))
+}
+
+fn irq_05(nic: &Nic<'_>) -> Ruling {
+    nic.wired()?;
+    let usecs = nic.number_if_any("coal.rx_usecs", "the driver has no interrupt moderation")?;
+    if nic.flag("coal.adaptive_rx").is_ok_and(|adaptive| adaptive.value) {
+        return clear("adaptive moderation is on");
+    }
+    if nic.text("drv.name").is_ok_and(|driver| driver.value == "virtio_net") {
+        return clear("virtio asks the host for its interrupts");
+    }
+    let fix = |firing: Firing| {
+        firing.fix(
+            format!("ethtool -C {} adaptive-rx on", nic.name),
+            format!("ethtool -C {} adaptive-rx off rx-usecs {}", nic.name, usecs.value),
+        )
+    };
+    if usecs.value >= 100.0 {
+        let latency = nic
+            .host
+            .flag("complaint.latency")
+            .suspect(|| format!("every packet may wait {} us", usecs.value))?;
+        require(latency.value, || "latency is not the question".to_owned())?;
+        return Ok(fix(fire().read(&usecs, "below 100 where latency matters")));
+    }
+    require(usecs.value == 0.0, || format!("{} us", usecs.value))?;
+    let queues = nic.number("irq.vectors")?;
+    let window = nic.host.window()?;
+    let prefix = nic.key("irq.");
+    let grown: f64 = window
+        .deltas()
+        .filter(|(key, _)| key.starts_with(&prefix))
+        .map(|(_, delta)| to_f64(delta.value))
+        .sum();
+    let rate = grown / window.seconds / queues.value.max(1.0);
+    require(rate > 100_000.0, || {
+        format!("{rate:.0} interrupts per second and queue")
+    })?;
+    Ok(fix(fire().read(&usecs, "moderation on").because(
+        "interrupts per second and queue",
+        format!("{rate:.0}"),
+        "at most 100000",
+    )))
+}
+
+fn soft_01(host: &Host<'_>) -> Ruling {
+    let dropped = host.growth("softnet.dropped")?;
+    dropped.or_clear("drops of the backlog")?;
+    Ok(fire()
+        .grew(&dropped)
+        .sysctl(host, "net.core.netdev_max_backlog", "10000"))
+}
+
+fn soft_02(host: &Host<'_>) -> Ruling {
+    let squeezed = host.growth("softnet.time_squeeze")?;
+    squeezed.or_clear("exhausted budgets")?;
+    let received = host.growth("softnet.processed")?;
+    let share = to_f64(squeezed.value) / to_f64(received.value.max(1));
+    require(share > 0.01, || format!("{:.2} % of the rounds", share * 100.0))?;
+    let dropped = drops_behind(host)?;
+    Ok(fire()
+        .grew(&squeezed)
+        .grew(&dropped)
+        .severity(Severity::Medium)
+        .sysctl(host, "net.core.netdev_budget", "600")
+        .sysctl(host, "net.core.netdev_budget_usecs", "8000"))
+}
+
+/// Drops that an exhausted budget leads to: of the backlog, or of a receive ring.
+fn drops_behind(host: &Host<'_>) -> Result<Growth, Stop> {
+    let backlog = host.growth("softnet.dropped")?;
+    if backlog.value > 0 {
+        return Ok(backlog);
+    }
+    for nic in host.nics().filter(|nic| nic.wired().is_ok()) {
+        let ring = nic.growth(Class::RxRingFull)?;
+        if ring.value > 0 {
+            return Ok(ring);
+        }
+    }
+    clear("nothing was dropped meanwhile")
+}

@@ -1,0 +1,142 @@
+//! Virtual adapters and virtual switches.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use super::measurement::under_load;
+use crate::rule::{Firing, Judge, Phase, Rule, Ruling, clear, fire, require, unknown};
+use crate::scope::{Host, Nic, World};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "VIRT-01",
+        title: "The guest's adapter has no offloads at all",
+        phase: Phase::Offload,
+        severity: Severity::High,
+        confidence: Confidence::Medium,
+        explanation: "The back end on the host did not offer checksum, scatter-gather or segmentation, so each packet \
+                      is summed, copied and handed over on its own. This cannot be switched on inside the guest.",
+        reference: "virtio specification 5.1.3; Open vSwitch documentation, userspace TSO",
+        judge: Judge::Nic(virt_01),
+    },
+    Rule {
+        id: "VIRT-02",
+        title: "Receive aggregation differs between the compared guests",
+        phase: Phase::Offload,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "One guest may merge received packets in its adapter and the other cannot. Kernel or back end \
+                      negotiated different features.",
+        reference: "kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw",
+        judge: Judge::World(virt_02),
+    },
+    Rule {
+        id: "VIRT-03",
+        title: "Threads of the virtual switch are unbalanced or on another node",
+        phase: Phase::Offload,
+        severity: Severity::Medium,
+        confidence: Confidence::Medium,
+        explanation: "Polling threads on another NUMA node, or one thread with most of the load, hold the switch back. \
+                      Receive queues can be moved between threads.",
+        reference: "Open vSwitch documentation, PMD threads",
+        judge: Judge::Host(virt_03),
+    },
+    Rule {
+        id: "VIRT-04",
+        title: "Few hits in the exact-match cache under load",
+        phase: Phase::Offload,
+        severity: Severity::Low,
+        confidence: Confidence::Low,
+        explanation: "Many flows miss the first cache of the virtual switch and take the slower lookups. Another cache \
+                      suits many flows better.",
+        reference: "Open vSwitch documentation, EMC and SMC",
+        judge: Judge::Host(virt_04),
+    },
+];
+
+/// What a back end without offloads leaves of a virtio adapter. The receive checksum that is fixed on is virtio's mark.
+const MARKS: [(&str, &str); 5] = [
+    ("tx-checksum-ip-generic", "off [fixed]"),
+    ("tx-scatter-gather", "off [fixed]"),
+    ("tx-tcp-segmentation", "off [fixed]"),
+    ("generic-segmentation-offload", "off [requested on]"),
+    ("rx-checksumming", "on [fixed]"),
+];
+
+fn virt_01(nic: &Nic<'_>) -> Ruling {
+    let mut firing = fire();
+    for (name, expected) in MARKS {
+        let found = nic.text(&format!("feat.{name}"))?;
+        require(found.value == expected, || format!("{name} is {}", found.value))?;
+        firing = firing.read_text(&found, "offered by the host");
+    }
+    Ok(firing.advice(
+        "on the host: enable csum and host_tso4/host_tso6 of the virtio device (vhost), or userspace TSO of Open vSwitch: \
+         ovs-vsctl set Open_vSwitch . other_config:userspace-tso-enable=true, then restart it",
+    ))
+}
+
+/// One host has no partner to differ from; a comparison asks [`receive_aggregation_differs`].
+fn virt_02(world: &World<'_>) -> Vec<(String, Ruling)> {
+    let nics = world.nics().filter(|nic| nic.text("feat.rx-gro-hw").is_ok());
+    nics.map(|nic| (nic.subject(), unknown("a second host", "compare two hosts with --diff")))
+        .collect()
+}
+
+/// VIRT-02 on two interfaces that were mapped onto each other.
+pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
+    let (left, right) = (a.text("feat.rx-gro-hw")?, b.text("feat.rx-gro-hw")?);
+    let on = |words: &str| words.starts_with("on");
+    require(on(left.value) != on(right.value), || format!("{} on both", left.value))?;
+    let active = if on(left.value) { a } else { b };
+    let firing: Firing = fire()
+        .because(format!("{}: {}", a.host.name(), left.key), left.value, "equal on both")
+        .because(
+            format!("{}: {}", b.host.name(), right.key),
+            right.value,
+            "equal on both",
+        )
+        .advice("align kernel and back end, or switch it off where it is on and compare again");
+    Ok(firing.fix(
+        format!("ethtool -K {} rx-gro-hw off", active.name),
+        format!("ethtool -K {} rx-gro-hw on", active.name),
+    ))
+}
+
+fn virt_03(host: &Host<'_>) -> Ruling {
+    under_load(host)?;
+    let max = host.number("ovs.pmd.kpps_max")?;
+    let median = host.number("ovs.pmd.kpps_median")?;
+    if max.value > 2.0 * median.value {
+        return Ok(fire()
+            .read(&max, format!("at most twice the median of {} kpps", median.value))
+            .fix("ovs-appctl dpif-netdev/pmd-rxq-rebalance", ""));
+    }
+    let node = host.number("ovs.vm_node")?;
+    let nodes = host.text("ovs.pmd.numa_nodes")?;
+    require(
+        !nodes.value.split(", ").any(|pmd| pmd == node.value.to_string()),
+        || "a thread polls on the guest's node".to_owned(),
+    )?;
+    Ok(fire()
+        .read_text(&nodes, format!("node {} of the guest among them", node.value))
+        .advice("give threads of that node a place in pmd-cpu-mask"))
+}
+
+fn virt_04(host: &Host<'_>) -> Ruling {
+    under_load(host)?;
+    let rate = host.number("ovs.pmd.kpps_max")?;
+    require(rate.value > 10.0, || "hardly any load".to_owned())?;
+    let hits = host.number("ovs.pmd.emc_mean")?;
+    require(hits.value < 50.0, || format!("{:.0} % hits", hits.value))?;
+    let cycles = host.number("ovs.pmd.cyclepp_median")?;
+    if cycles.value <= 3000.0 {
+        return clear(format!("{} cycles per packet", cycles.value));
+    }
+    Ok(fire()
+        .read(&hits, "at least 50 %")
+        .read(&cycles, "at most 3000 cycles per packet")
+        .fix(
+            "ovs-vsctl set Open_vSwitch . other_config:smc-enable=true",
+            "ovs-vsctl remove Open_vSwitch . other_config smc-enable",
+        ))
+}

@@ -1,0 +1,351 @@
+//! Windows and buffers of TCP and UDP.
+
+use linerate_model::finding::{Confidence, Severity};
+
+use crate::arithmetic::{bdp_bytes, receive_buffer_for_bytes, tcp_ceiling, window_ceiling_bps};
+use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::scope::{Host, Reading, Run, to_f64};
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: "WIN-01",
+        title: "The receive window limits",
+        phase: Phase::Window,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The sender waited for the receiver's permission. No flow is faster than one window per round trip.",
+        reference: "RFC 7323; kernel networking/ip-sysctl, tcp_rmem",
+        judge: Judge::Run(win_01),
+    },
+    Rule {
+        id: "WIN-02",
+        title: "The send buffer limits",
+        phase: Phase::Window,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products \
+                      to survive a loss.",
+        reference: "kernel networking/ip-sysctl, tcp_wmem",
+        judge: Judge::Run(win_02),
+    },
+    Rule {
+        id: "WIN-03",
+        title: "A fixed window switches autotuning off",
+        phase: Phase::Window,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "A buffer that was asked for by size never grows. The kernel doubles the request and cuts it at \
+                      rmem_max.",
+        reference: "socket(7), SO_RCVBUF; tcp(7)",
+        judge: Judge::Run(win_03),
+    },
+    Rule {
+        id: "WIN-04",
+        title: "Features of TCP are disabled",
+        phase: Phase::Window,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss \
+                      costs a round trip. Both have been safe for decades.",
+        reference: "RFC 7323, RFC 2018; kernel networking/ip-sysctl",
+        judge: Judge::Host(win_04),
+    },
+    Rule {
+        id: "WIN-05",
+        title: "TCP memory pressure or pruned receive queues",
+        phase: Phase::Window,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The kernel threw away or compressed data that had arrived. Memory for TCP is short, or the reader \
+                      is late.",
+        reference: "kernel networking/snmp_counter, networking/ip-sysctl, tcp_mem",
+        judge: Judge::Host(win_05),
+    },
+    Rule {
+        id: "WIN-06",
+        title: "Slow start after idle, or cached metrics",
+        phase: Phase::Window,
+        severity: Severity::Low,
+        confidence: Confidence::Medium,
+        explanation: "A sender that pauses starts slowly again, and a threshold remembered from an earlier connection \
+                      ends slow start early. Both hurt bursts.",
+        reference: "kernel networking/ip-sysctl, tcp_slow_start_after_idle; ip-tcp_metrics(8)",
+        judge: Judge::Host(win_06),
+    },
+    Rule {
+        id: "UDP-01",
+        title: "The receiver's socket buffer overflows",
+        phase: Phase::Window,
+        severity: Severity::High,
+        confidence: Confidence::High,
+        explanation: "The datagrams reached this host and the application was late. This is no loss of the network.",
+        reference: "kernel networking/snmp_counter, UdpRcvbufErrors",
+        judge: Judge::Host(udp_01),
+    },
+    Rule {
+        id: "UDP-02",
+        title: "Datagrams are fragmented",
+        phase: Phase::Window,
+        severity: Severity::Medium,
+        confidence: Confidence::High,
+        explanation: "One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.",
+        reference: "RFC 8900",
+        judge: Judge::Run(udp_02),
+    },
+];
+
+/// Share of the busy time from which on a limit counts.
+const LIMITED: f64 = 0.2;
+
+/// Best rate the path of this run could have, bit/s; `None` where nobody knows it.
+fn attainable_bps(run: &Run<'_>) -> Option<f64> {
+    if let Ok(declared) = run.host.number("path.line_rate_mbps") {
+        return Some(tcp_ceiling(declared.value * 1e6, 1500.0));
+    }
+    let nic = run.nic()?;
+    let wire = || Some(tcp_ceiling(nic.speed_mbps().ok()?.value * 1e6, nic.mtu()));
+    super::qdisc::shaped_payload_bps(&nic).or_else(wire)
+}
+
+/// A window that is the limit.
+struct TooSmall {
+    /// What it was compared with.
+    threshold: String,
+    /// The rate it should allow, where that is known.
+    ceiling_bps: Option<f64>,
+}
+
+/// Goes on when a window limits: it holds less than so many `products` of rate and round trip of the path; where nobody
+/// knows what the path could carry, when the rate is what this window permits.
+fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -> Result<TooSmall, Stop> {
+    let goodput = run.goodput_bps()?.value;
+    if let Some(ceiling) = attainable_bps(run) {
+        require(goodput < 0.985 * ceiling, || "line rate reached".to_owned())?;
+        let needed = products * bdp_bytes(ceiling, rtt_us);
+        require(window.value < needed, || "it holds the path's content".to_owned())?;
+        return Ok(TooSmall {
+            threshold: format!("at least {needed:.0} bytes for this path"),
+            ceiling_bps: Some(ceiling),
+        });
+    }
+    let permitted = window_ceiling_bps(window.value, rtt_us);
+    let steady = run.number("later_median_bps").map_or(goodput, |rate| rate.value);
+    if (steady - permitted).abs() > 0.2 * permitted {
+        return unknown(
+            "path.line_rate_mbps",
+            format!(
+                "{:.0} Mbit/s are not what the window permits; use --line-rate",
+                steady / 1e6
+            ),
+        );
+    }
+    Ok(TooSmall {
+        threshold: format!(
+            "permits {:.0} Mbit/s, and {:.0} are reached",
+            permitted / 1e6,
+            steady / 1e6
+        ),
+        ceiling_bps: None,
+    })
+}
+
+fn win_01(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "UDP has no window".to_owned())?;
+    let share = run.number("rwnd_limited_share")?;
+    require(share.value >= LIMITED, || {
+        format!("{:.0} % of the time", share.value * 100.0)
+    })?;
+    let (window, rtt) = (run.number("snd_wnd_bytes")?, run.number("rtt_us")?);
+    let small = too_small(run, &window, rtt.value, 1.2)?;
+    let firing = fire()
+        .read(&share, "below 0.2 of the busy time")
+        .read(&window, small.threshold)
+        .read(&rtt, "round trip, microseconds")
+        .advice("give no -w, so that the receiver's window can grow");
+    Ok(match small.ceiling_bps {
+        Some(ceiling) => {
+            let wanted = buffer_triple(
+                &run.receiver(),
+                "tcp_rmem",
+                receive_buffer_for_bytes(ceiling, rtt.value),
+            );
+            firing
+                .sysctl(&run.receiver(), "net.ipv4.tcp_rmem", &wanted)
+                .advice("on the receiver; and give no -w, so that the window can grow")
+        }
+        None => firing,
+    })
+}
+
+/// The kernel's triple with a larger maximum.
+fn buffer_triple(host: &Host<'_>, name: &str, maximum: f64) -> String {
+    let old = host
+        .text(&format!("sysctl.net.ipv4.{name}"))
+        .map_or("4096 131072 0", |old| old.value);
+    let mut parts = old.split_whitespace();
+    let (low, default) = (parts.next().unwrap_or("4096"), parts.next().unwrap_or("131072"));
+    format!("{low} {default} {:.0}", maximum.max(default.parse().unwrap_or(0.0)))
+}
+
+fn win_02(run: &Run<'_>) -> Ruling {
+    require(!run.is_udp(), || "UDP has no window".to_owned())?;
+    let share = run.number("sndbuf_limited_share")?;
+    require(share.value >= LIMITED, || {
+        format!("{:.0} % of the time", share.value * 100.0)
+    })?;
+    let (buffer, rtt) = (run.number("sndbuf_bytes")?, run.number("rtt_us")?);
+    let small = too_small(run, &buffer, rtt.value, 2.0)?;
+    let firing = fire()
+        .read(&share, "below 0.2 of the busy time")
+        .read(&buffer, small.threshold)
+        .read(&rtt, "round trip, microseconds")
+        .advice("give no -w, so that the sender's buffer can grow");
+    Ok(match small.ceiling_bps {
+        Some(ceiling) => {
+            let wanted = buffer_triple(&run.host, "tcp_wmem", 2.0 * bdp_bytes(ceiling, rtt.value));
+            firing
+                .sysctl(&run.host, "net.ipv4.tcp_wmem", &wanted)
+                .advice("on the sender; and give no -w, so that the buffer can grow")
+        }
+        None => firing,
+    })
+}
+
+fn win_03(run: &Run<'_>) -> Ruling {
+    let tool = run.text("tool")?;
+    let window = match run.number("window_bytes") {
+        Ok(window) => window,
+        Err(_) if run.is("options_known") => return clear("no -w: the window can grow"),
+        Err(stop) => return Err(stop),
+    };
+    let firing = fire()
+        .read(&window, "no -w, so that the window can grow")
+        .read_text(&tool, "was called with -w");
+    if let Ok(limit) = run.host.number("sysctl.net.core.rmem_max")
+        && window.value > limit.value
+    {
+        let wanted = format!("{:.0}", window.value);
+        return Ok(firing
+            .read(&limit, "smaller than what was asked for, so it was cut")
+            .sysctl(&run.host, "net.core.rmem_max", &wanted)
+            .sysctl(&run.host, "net.core.wmem_max", &wanted));
+    }
+    let rtt = run
+        .number("rtt_us")
+        .suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
+    let small = too_small(run, &window, rtt.value, 2.0)?;
+    Ok(firing.read(&rtt, small.threshold).advice("leave -w out"))
+}
+
+fn win_04(host: &Host<'_>) -> Ruling {
+    let scaling = host.flag("sysctl.net.ipv4.tcp_window_scaling");
+    let sack = host.flag("sysctl.net.ipv4.tcp_sack");
+    let off = |reading: &Result<Reading<bool>, Stop>| reading.as_ref().is_ok_and(|reading| !reading.value);
+    if !off(&scaling) && !off(&sack) {
+        scaling?;
+        sack?;
+        return clear("window scaling and selective acknowledgements are on");
+    }
+    let mut firing = fire();
+    for (is_off, key) in [
+        (off(&scaling), "net.ipv4.tcp_window_scaling"),
+        (off(&sack), "net.ipv4.tcp_sack"),
+    ] {
+        if is_off {
+            firing = firing.because(format!("sysctl.{key}"), 0, "1").sysctl(host, key, "1");
+        }
+    }
+    Ok(firing)
+}
+
+const PRESSURE: [&str; 5] = [
+    "net.netstat.TcpExt.TCPMemoryPressures",
+    "net.netstat.TcpExt.PruneCalled",
+    "net.netstat.TcpExt.RcvPruned",
+    "net.netstat.TcpExt.TCPRcvCollapsed",
+    "net.netstat.TcpExt.TCPBacklogDrop",
+];
+
+fn win_05(host: &Host<'_>) -> Ruling {
+    let pressure = host.growth_of(&PRESSURE)?;
+    pressure.or_clear("memory pressure")?;
+    if pressure.total {
+        // Every host that has run for weeks has pruned a queue once.
+        return unknown("counters over a window", "totals since boot say nothing about now")
+            .suspect(|| format!("{} events since boot", pressure.value));
+    }
+    Ok(fire()
+        .grew(&pressure)
+        .advice("raise net.ipv4.tcp_mem, or let the application read faster"))
+}
+
+fn win_06(host: &Host<'_>) -> Ruling {
+    let restart = host.flag("sysctl.net.ipv4.tcp_slow_start_after_idle")?;
+    require(restart.value, || "no slow start after idle".to_owned())?;
+    require(!host.has_full_cpu(), || {
+        "a processor is full: the sender may have waited for it".to_owned()
+    })?;
+    // A target rate leaves pauses on purpose.
+    let sent = host
+        .runs()
+        .filter(|run| run.part() != Some("receiver") && run.number("target_bps").is_err());
+    let bursty = { sent }.find_map(|run| run.number("idle_share").ok());
+    let Some(idle) = bursty else {
+        return unknown("run.0.idle_share", host.reason("run.0.idle_share"));
+    };
+    require(idle.value > 0.2, || "the sender does not pause".to_owned())?;
+    Ok(fire()
+        .because(restart.key, 1, "0 for senders that pause")
+        .read(&idle, "below 0.2")
+        .sysctl(host, "net.ipv4.tcp_slow_start_after_idle", "0")
+        .advice("and forget what was remembered: ip tcp_metrics flush PEER"))
+}
+
+fn udp_01(host: &Host<'_>) -> Ruling {
+    let keys = ["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"];
+    let overflows = host.growth_of(&keys)?;
+    overflows.or_clear("overflows of UDP socket buffers")?;
+    if overflows.total {
+        return unknown("counters over a window", "totals since boot say nothing about now")
+            .suspect(|| format!("{} datagrams since boot", overflows.value));
+    }
+    let mut firing = fire().grew(&overflows);
+    if let Some(lost) = host
+        .runs()
+        .find_map(|run| run.number("lost_packets").ok())
+        .filter(|lost| lost.value > 0.0)
+    {
+        let share = to_f64(overflows.value) / lost.value;
+        firing = firing.read(
+            &lost,
+            format!(
+                "{:.0} % of the reported loss happened in this buffer",
+                share.min(1.0) * 100.0
+            ),
+        );
+    }
+    Ok(firing
+        .sysctl(host, "net.core.rmem_max", "8388608")
+        .advice("and ask for the buffer: -w 4M; if that does not help the receiver's CPU is the limit (CPU-02)"))
+}
+
+fn udp_02(run: &Run<'_>) -> Ruling {
+    run.over_udp()?;
+    let length = run.number("block_len_bytes")?;
+    let headers = if run.text("family").is_ok_and(|family| family.value == "ipv6") {
+        48.0
+    } else {
+        28.0
+    };
+    let Some(nic) = run.nic() else {
+        return unknown("route.peer.dev", "which interface the test used is not known");
+    };
+    let mtu = nic.number("net.mtu")?;
+    require(length.value + headers > mtu.value, || {
+        format!("{} bytes fit an MTU of {}", length.value, mtu.value)
+    })?;
+    Ok(fire()
+        .read(&length, format!("at most {} bytes", mtu.value - headers))
+        .read(&mtu, "MTU of the interface")
+        .advice(format!("use -l {}", mtu.value - headers)))
+}

@@ -1,0 +1,37 @@
+//! Test runs as facts. A run is a group `run.N.` of a snapshot; whoever ran or read a test writes what it knows.
+//!
+//! | fact | meaning |
+//! |---|---|
+//! | `tool`, `version` | `linerate`, `iperf3`, `iperf2`; required: a run without a tool does not exist |
+//! | `label` | how reports name the run |
+//! | `transport`, `family`, `path` | `tcp` or `udp`; `ipv4` or `ipv6`; both addresses, in order of the names |
+//! | `same_host`, `reverse`, `interrupted`, `options_known` | switches |
+//! | `streams`, `seconds`, `omit_seconds` | as asked for; `seconds` as measured where nobody asked |
+//! | `sent_bps`, `received_bps`, `sent_bytes`, `received_bytes` | totals; goodput is what was received |
+//! | `first_second_bps`, `later_median_bps`, `later_spread` | the course: first second, median and spread of the rest |
+//! | `target_bps`, `block_len_bytes`, `window_bytes`, `congestion`, `fq_rate_bps` | options |
+//! | `retransmits`, `retransmit_share`, `lost_packets` | losses; the share is of the segments sent |
+//! | `rtt_us`, `rtt_inflation`, `mss_bytes`, `pmtu_bytes`, `snd_wnd_bytes`, `sndbuf_bytes` | path as TCP sees it |
+//! | `rwnd_limited_share`, `sndbuf_limited_share`, `busy_share`, `idle_share`, `app_limited_share` | of the time |
+//! | `reordered_segments`, `reordering`, `dsack_segments` | reordering |
+//! | `client_cpus`, `server_cpus`, `thread_cpus` | lists of CPUs |
+//! | `thread_cpu`, `sender_thread_cpu`, `receiver_thread_cpu`, `thread_capacity` | of one core |
+
+use linerate_model::snapshot::{Snapshot, Value};
+
+/// Runs a snapshot contains.
+#[must_use]
+pub fn count(snapshot: &Snapshot) -> usize {
+    (0..)
+        .take_while(|index| snapshot.value(&format!("run.{index}.tool")).is_some())
+        .count()
+}
+
+/// Adds a run; returns its number.
+pub fn add(snapshot: &mut Snapshot, src: &str, facts: impl IntoIterator<Item = (String, Value)>) -> usize {
+    let index = count(snapshot);
+    for (fact, value) in facts {
+        snapshot.set(format!("run.{index}.{fact}"), value, src);
+    }
+    index
+}

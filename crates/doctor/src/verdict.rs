@@ -1,0 +1,188 @@
+//! The one sentence at the top: what limits, how sure that is, and what would limit next.
+
+use linerate_model::finding::{Confidence, Finding, Severity, Verdict};
+
+use crate::rule::Phase;
+use crate::scope::{Host, Run, World};
+
+/// Names of the limits, in the order in which they explain: the first that was found wins, the next is runner-up.
+const LIMITS: [(&str, &[&str], &str); 19] = [
+    (
+        "invalid",
+        &["META-02", "PATH-04", "QD-03", "TOOL-05", "TOOL-06"],
+        "the measurement does not say what it seems to",
+    ),
+    ("configured-rate", &["QD-01"], "this host's own shaper sets the rate"),
+    ("line-rate", &["TOP-01"], "the link is full"),
+    (
+        "link",
+        &["LNK-02", "LNK-01", "LNK-04", "LNK-05"],
+        "the link itself is impaired",
+    ),
+    (
+        "tool-limit",
+        &["TOOL-01", "TOOL-03", "TOOL-07"],
+        "the test tool is the limit",
+    ),
+    (
+        "application-limited",
+        &["APP-01"],
+        "the application has nothing to send",
+    ),
+    ("sender-cpu", &["CPU-01"], "the sender's processor is the limit"),
+    (
+        "receiver-cpu-app",
+        &["UDP-01", "CPU-02"],
+        "the receiving application is late",
+    ),
+    (
+        "receiver-cpu-softirq",
+        &["SOFT-01", "IRQ-01", "IRQ-02"],
+        "the receiver's interrupt work is the limit",
+    ),
+    ("pcie", &["PCI-02", "PCI-03"], "the bus behind the adapter is full"),
+    (
+        "nic-queue-rx",
+        &["NIC-02", "NIC-01", "NIC-03"],
+        "the receiver's adapter drops packets",
+    ),
+    (
+        "flow-control",
+        &["PAU-03", "PAU-04"],
+        "pause frames from downstream hold the sender",
+    ),
+    (
+        "nic-queue-tx",
+        &["NIC-04", "QD-02"],
+        "the sender's own queue drops or stalls",
+    ),
+    ("receiver-window", &["WIN-01"], "the receiver's window is too small"),
+    ("sender-window", &["WIN-02"], "the sender's buffer is too small"),
+    ("policer", &["PATH-01"], "something on the path drops above a rate"),
+    ("reordering", &["PATH-07"], "packets overtake each other"),
+    (
+        "loss-or-congestion",
+        &["PATH-06", "MTU-02"],
+        "packets are lost on the way",
+    ),
+    (
+        "virtual-backend",
+        &["VIRT-01", "NIC-06"],
+        "the virtual adapter's host is the limit",
+    ),
+];
+
+/// Bytes per second below which a window says nothing about limits.
+const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
+
+pub(crate) fn verdict(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdict {
+    if let Some(refusal) = refusal(world) {
+        return Verdict {
+            verdict: "no-load".to_owned(),
+            sentence: summary(findings, &refusal),
+            confidence: Confidence::Low,
+            runner_up: None,
+            what_if: None,
+        };
+    }
+    let invalid = findings
+        .iter()
+        .any(|(_, finding)| finding.severity == Severity::Blocker);
+    if let Some(run) = world.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
+        return limit(
+            "configured-rate",
+            "the rate that was asked for is reached",
+            Confidence::High,
+            &run.label(),
+        );
+    }
+    let mut found = LIMITS.iter().filter_map(|(name, ids, sentence)| {
+        let finding = ids.iter().find_map(|id| strongest(findings, id))?;
+        Some((*name, *sentence, finding))
+    });
+    let Some((name, sentence, finding)) = found.next() else {
+        return Verdict {
+            verdict: "unknown".to_owned(),
+            sentence: "there was load, and nothing that could be checked limits it".to_owned(),
+            confidence: Confidence::Low,
+            runner_up: None,
+            what_if: None,
+        };
+    };
+    let runner_up = found.next();
+    Verdict {
+        verdict: name.to_owned(),
+        sentence: format!("{sentence} ({} on {})", finding.id, finding.subject),
+        confidence: confidence(world, finding),
+        runner_up: runner_up.map(|(name, _, finding)| format!("{name} ({})", finding.id)),
+        what_if: runner_up.map(|(_, sentence, _)| format!("without it: {sentence}")),
+    }
+}
+
+fn limit(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
+    Verdict {
+        verdict: name.to_owned(),
+        sentence: format!("{sentence} ({subject})"),
+        confidence,
+        runner_up: None,
+        what_if: None,
+    }
+}
+
+fn strongest<'a>(findings: &'a [(Phase, Finding)], id: &str) -> Option<&'a Finding> {
+    findings
+        .iter()
+        .map(|(_, finding)| finding)
+        .find(|finding| finding.id == id && finding.confidence > Confidence::Low)
+}
+
+/// One end alone cannot be more than half sure about what happens at the other.
+fn confidence(world: &World<'_>, finding: &Finding) -> Confidence {
+    let both = world.hosts.len() > 1 && world.hosts.iter().all(|host| host.window.is_some());
+    if both || finding.id == "TOP-01" {
+        finding.confidence
+    } else {
+        finding.confidence.min(Confidence::Medium)
+    }
+}
+
+/// Why there can be no verdict: idle counters, totals alone, or a window without spread.
+fn refusal(world: &World<'_>) -> Option<String> {
+    if world.runs().any(|run| run.goodput_bps().is_ok()) {
+        return None;
+    }
+    let windows: Vec<_> = world
+        .hosts
+        .iter()
+        .filter_map(|host| host.window.map(|window| (host, window)))
+        .collect();
+    if windows.is_empty() {
+        return Some("no load was measured: this is about settings and totals only".to_owned());
+    }
+    if windows.iter().all(|(_, window)| window.intervals < 2) {
+        return Some("two readings have no spread: take more with --window".to_owned());
+    }
+    let idle = windows
+        .iter()
+        .all(|(host, window)| bytes(host) < IDLE_BYTES_PER_SECOND * window.seconds);
+    idle.then(|| "the interfaces were idle during the window".to_owned())
+}
+
+fn bytes(host: &Host<'_>) -> f64 {
+    let of_nic = |fact: &str| {
+        let deltas = host.nics().filter_map(|nic| host.delta(&nic.key(fact)).ok());
+        deltas.sum::<f64>()
+    };
+    of_nic("stats64.rx_bytes") + of_nic("stats64.tx_bytes")
+}
+
+fn summary(findings: &[(Phase, Finding)], refusal: &str) -> String {
+    let mut serious = findings
+        .iter()
+        .filter(|(_, finding)| finding.severity >= Severity::Medium);
+    match (serious.next(), serious.count()) {
+        (None, _) => format!("nothing stands out; {refusal}"),
+        (Some((_, first)), 0) => format!("{} on {}; {refusal}", first.title, first.subject),
+        (Some((_, first)), more) => format!("{} on {}, and {more} more; {refusal}", first.title, first.subject),
+    }
+}

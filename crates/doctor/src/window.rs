@@ -1,0 +1,180 @@
+//! Counters over a window: differences of snapshots of one host, interval by interval.
+
+use std::collections::BTreeMap;
+
+use linerate_model::snapshot::{Counter, Snapshot};
+use serde::{Deserialize, Serialize};
+
+/// Counters of one host over a window.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Length of the window.
+    pub seconds: f64,
+    /// Intervals the window consists of. One interval has no spread, so no verdict rests on it.
+    pub intervals: usize,
+    deltas: BTreeMap<String, Delta>,
+}
+
+/// How much one counter grew.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delta {
+    /// Growth over the whole window.
+    #[serde(rename = "v")]
+    pub value: u64,
+    /// The counter may have wrapped meanwhile, so it grew by at least this much.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub at_least: bool,
+    /// It went backwards: it was reset, and the growth is unknown.
+    #[serde(default, skip_serializing_if = "is_off")]
+    pub reset: bool,
+}
+
+/// Most counters of a healthy host did not grow, and a host has hundreds.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+const fn is_off(flag: &bool) -> bool {
+    !*flag
+}
+
+/// Why two snapshots have no difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoWindow {
+    /// Fewer than two snapshots, or no time between them.
+    TooFew,
+    /// They come from different hosts or from different boots.
+    OtherBoot,
+    /// One of them does not tell its time.
+    NoTime,
+}
+
+impl Window {
+    /// The window between the first and the last of several snapshots of one host, in the order they were taken.
+    ///
+    /// # Errors
+    ///
+    /// [`NoWindow`] when the snapshots cannot be subtracted.
+    pub fn over(snapshots: &[Snapshot]) -> Result<Self, NoWindow> {
+        let mut window = Self::default();
+        for pair in snapshots.windows(2) {
+            if let [before, after] = pair {
+                window.extend(before, after)?;
+            }
+        }
+        if window.intervals == 0 {
+            return Err(NoWindow::TooFew);
+        }
+        Ok(window)
+    }
+
+    /// Adds the time between two snapshots; the first is the second of the time before, if there was any.
+    ///
+    /// # Errors
+    ///
+    /// [`NoWindow`] when the snapshots cannot be subtracted.
+    pub fn extend(&mut self, before: &Snapshot, after: &Snapshot) -> Result<(), NoWindow> {
+        if before.boot_id != after.boot_id || before.host != after.host {
+            return Err(NoWindow::OtherBoot);
+        }
+        let (Some(from), Some(to)) = (before.monotonic_ns, after.monotonic_ns) else {
+            return Err(NoWindow::NoTime);
+        };
+        if to <= from {
+            return Err(NoWindow::TooFew);
+        }
+        #[expect(clippy::cast_precision_loss, reason = "a window lasts seconds")]
+        let seconds = (to - from) as f64 / 1e9;
+        self.seconds += seconds;
+        self.intervals += 1;
+        for (key, to) in &after.counters {
+            if let Some(from) = before.counters.get(key) {
+                self.deltas.entry(key.clone()).or_default().add(*from, *to);
+            }
+        }
+        Ok(())
+    }
+
+    /// Growth of one counter; `None` when it was not read at both ends.
+    #[must_use]
+    pub fn delta(&self, key: &str) -> Option<&Delta> {
+        self.deltas.get(key)
+    }
+
+    /// All counters that were read, in the order of their keys.
+    pub fn deltas(&self) -> impl Iterator<Item = (&str, &Delta)> {
+        self.deltas.iter().map(|(key, delta)| (key.as_str(), delta))
+    }
+
+    /// Sets a growth that was measured elsewhere, for example by the other end.
+    pub fn set(&mut self, key: impl Into<String>, delta: Delta) {
+        self.deltas.insert(key.into(), delta);
+    }
+}
+
+impl Delta {
+    /// Growth that was read once.
+    #[must_use]
+    pub fn of(value: u64) -> Self {
+        Self {
+            value,
+            ..Self::default()
+        }
+    }
+
+    fn add(&mut self, from: Counter, to: Counter) {
+        let grown = match to.v.checked_sub(from.v) {
+            Some(grown) => grown,
+            // A narrow tally that went backwards has wrapped; more often than once cannot be excluded.
+            None => match to.width {
+                Some(width @ 1..=32) => {
+                    self.at_least = true;
+                    (1_u64 << width).saturating_add(to.v).saturating_sub(from.v)
+                }
+                _ => {
+                    self.reset = true;
+                    0
+                }
+            },
+        };
+        self.value = self.value.saturating_add(grown);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_model::snapshot::Source;
+
+    fn at(seconds: u64, value: u64, width: Option<u8>) -> Snapshot {
+        let mut snapshot = Snapshot::new("a", Source::Live);
+        snapshot.monotonic_ns = Some(seconds * 1_000_000_000);
+        snapshot.count("x", value, width);
+        snapshot
+    }
+
+    #[test]
+    fn growth_adds_up_over_the_intervals() {
+        let window = Window::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
+        assert_eq!((window.seconds, window.intervals), (3.0, 2));
+        let delta = window.delta("x").expect("read at both ends");
+        assert_eq!((delta.value, delta.at_least), (4, false));
+    }
+
+    #[test]
+    fn a_narrow_tally_wraps_and_a_wide_one_was_reset() {
+        let narrow = Window::over(&[at(0, 65_530, Some(16)), at(1, 4, Some(16))]).expect("two readings");
+        let delta = narrow.delta("x").expect("read");
+        assert_eq!((delta.value, delta.at_least, delta.reset), (10, true, false));
+        let wide = Window::over(&[at(0, 65_530, None), at(1, 4, None)]).expect("two readings");
+        assert!(wide.delta("x").expect("read").reset);
+    }
+
+    #[test]
+    fn different_boots_and_missing_clocks_have_no_window() {
+        let mut other = at(1, 9, None);
+        other.boot_id = Some("other".into());
+        assert_eq!(Window::over(&[at(0, 5, None), other]), Err(NoWindow::OtherBoot));
+        assert_eq!(Window::over(&[at(0, 5, None)]), Err(NoWindow::TooFew));
+        let mut timeless = at(1, 9, None);
+        timeless.monotonic_ns = None;
+        assert_eq!(Window::over(&[at(0, 5, None), timeless]), Err(NoWindow::NoTime));
+    }
+}
