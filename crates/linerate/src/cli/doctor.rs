@@ -1,0 +1,137 @@
+//! The command line of `linerate doctor`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_model::finding::Severity;
+
+/// What to look at, and how to report it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    /// Interfaces to look at [default: the one to PEER, or all that are up]
+    #[arg(value_name = "IFACE")]
+    pub(crate) interfaces: Vec<String>,
+    /// Look at the interface through which this host is reached
+    #[arg(long, value_name = "PEER")]
+    pub(crate) to: Option<String>,
+    /// Watch the counters for so long, for example 5s or 500ms
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub(crate) window: Option<Duration>,
+    /// Speed of the path where it is not the interface's, for example 1G
+    #[arg(long, value_name = "RATE", value_parser = rate_mbps)]
+    pub(crate) line_rate: Option<f64>,
+    /// Write one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keep the facts in a file, to be judged elsewhere with --from
+    #[arg(long, value_name = "FILE")]
+    pub(crate) save: Option<PathBuf>,
+    /// Judge saved facts, or pasted output of commands: a file, a directory or - (may be repeated)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff"])]
+    pub(crate) from: Vec<PathBuf>,
+    /// Compare two hosts, or two moments of one
+    #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["interfaces", "to", "window"])]
+    pub(crate) diff: Vec<PathBuf>,
+    /// Check these rules only, for example NIC-01,PAU-02
+    #[arg(long, value_name = "ID", value_delimiter = ',')]
+    pub(crate) only: Vec<String>,
+    /// Explain a rule and leave
+    #[arg(long, value_name = "ID", exclusive = true)]
+    pub(crate) explain: Option<String>,
+    /// Write the suggested commands with their undo as a script, all commented out
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) fix_script: bool,
+    /// Exit with 3 when something at least this severe was found
+    #[arg(long, value_name = "SEVERITY")]
+    pub(crate) fail_on: Option<FailOn>,
+    /// Print what a link, the bus and windows can carry at best, and leave
+    #[arg(long, exclusive = true)]
+    pub(crate) ceiling: bool,
+    /// Show all findings and why each rule was ruled out or not checkable
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate doctor eth0 --window 5s         while a test runs: what holds it back
+  linerate doctor --from pasted.txt        judge the output of ethtool, lspci, ip, tc, sysctl, iperf3
+  linerate doctor --diff a.txt b.txt       what differs between two hosts, and can matter
+
+Nothing is ever changed. Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
+
+/// Severities that can fail a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FailOn {
+    /// Anything but information
+    Low,
+    /// A visible effect
+    Medium,
+    /// Probably the answer
+    High,
+}
+
+impl From<FailOn> for Severity {
+    fn from(level: FailOn) -> Self {
+        match level {
+            FailOn::Low => Self::Low,
+            FailOn::Medium => Self::Medium,
+            FailOn::High => Self::High,
+        }
+    }
+}
+
+/// A day is longer than anybody watches counters.
+const WINDOW_SECONDS_MAX: f64 = 86_400.0;
+
+fn duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = text.split_at(text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len()));
+    let factor = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        _ => return Err("expected a number with s, ms or m".to_owned()),
+    };
+    let seconds = number.parse::<f64>().map_err(|error| error.to_string())? * factor;
+    if !(0.1..=WINDOW_SECONDS_MAX).contains(&seconds) {
+        return Err("expected between 100ms and one day".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+fn rate_mbps(text: &str) -> Result<f64, String> {
+    let (number, factor) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 1e-3),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 1.0),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 1e3),
+        _ => (text, 1e-6),
+    };
+    let rate = number.parse::<f64>().map_err(|error| error.to_string())? * factor;
+    if rate.is_finite() && rate > 0.0 {
+        Ok(rate)
+    } else {
+        Err("expected a positive rate, for example 1G".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_rates() {
+        assert_eq!(duration("5s"), Ok(Duration::from_secs(5)));
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("2"), Ok(Duration::from_secs(2)));
+        for bad in ["", "x", "-1s", "1h", "0", "1e99", "NaN"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+        assert_eq!(rate_mbps("1G"), Ok(1000.0));
+        assert_eq!(rate_mbps("100M"), Ok(100.0));
+        for bad in ["", "G", "-1G", "0", "inf"] {
+            assert!(rate_mbps(bad).is_err(), "{bad}");
+        }
+    }
+}

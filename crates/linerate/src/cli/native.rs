@@ -1,0 +1,187 @@
+//! The command line of linerate itself.
+
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
+use clap_complete::{Shell, generate};
+
+use super::doctor::DoctorArgs;
+use super::iperf3::{completion, man};
+use super::links;
+use super::serve::ServeArgs;
+use crate::exit_code::ExitCode;
+use crate::run;
+
+/// How fast is this path really, and what is holding it back?
+#[derive(Debug, Parser)]
+#[command(name = "linerate", version, arg_required_else_help = true, after_help = EXAMPLES, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  linerate try                             see it work, on this machine alone
+  linerate serve                           wait for clients on port 5201, any number at once
+  linerate iperf3 -s                       the same with the reports of iperf3
+  linerate iperf3 -c 192.0.2.7             test the path to that server, 10 seconds of TCP
+  linerate iperf3 -c 192.0.2.7 -u -b 1G -R the other direction, UDP at 1 Gbit/s
+  linerate doctor eth0 --window 5s         why is it not faster?
+  linerate links ~/bin                     call it as iperf3 from now on
+
+The other end may be linerate or any iperf3 from version 3.12 on.
+Exit codes: 0 done, 1 test not completed, 2 wrong command line, 3 doctor --fail-on, 130 interrupted.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Test a path, or serve tests, with the options of iperf3
+    ///
+    /// Takes exactly the options of iperf3, speaks its protocol and writes its reports; `linerate iperf3 --help`
+    /// lists them all.
+    #[command(disable_help_flag = true)]
+    Iperf3 {
+        /// Options of iperf3
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<OsString>,
+    },
+    /// Test a path, or serve tests, with the options of iperf 2
+    ///
+    /// Takes the options of iperf 2.1.8 and 2.2.1; `linerate iperf2 --help` lists them all.
+    #[command(disable_help_flag = true)]
+    Iperf2 {
+        /// Options of iperf 2
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        options: Vec<OsString>,
+    },
+    /// Serve tests to any number of clients at the same time
+    ///
+    /// Speaks iperf3's protocol, with iperf3 from version 3.12 on and with linerate as clients. Writes a log line when a
+    /// test begins, ends or is refused.
+    Serve(Box<ServeArgs>),
+    /// Run a short test on this machine alone: TCP and UDP, both directions
+    ///
+    /// Starts a server on a free port of the loopback interface and tests against it. Nothing leaves this machine and
+    /// nothing is changed.
+    #[command(visible_alias = "selftest")]
+    Try,
+    /// Say what holds the network back, prove it, and give the fix and the undo
+    ///
+    /// Reads this host, or text that somebody pasted. Says what was found with its evidence, what was ruled out and why,
+    /// and what could not be checked.
+    Doctor(Box<DoctorArgs>),
+    /// Create links in a directory, so that calling iperf3 starts linerate
+    ///
+    /// Nothing that is already there is overwritten, unless it is such a link.
+    Links {
+        /// An existing directory, for example one on your PATH
+        directory: PathBuf,
+    },
+    /// Write a manual page or shell completions to the standard output
+    Generate {
+        /// What to write
+        what: Artefact,
+    },
+}
+
+/// What `generate` can write.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Artefact {
+    /// Manual page of linerate
+    Man,
+    /// Completions of linerate for bash
+    Bash,
+    /// Completions of linerate for zsh
+    Zsh,
+    /// Completions of linerate for fish
+    Fish,
+    /// Manual page of linerate called as iperf3
+    ManIperf3,
+    /// Completions of iperf3 for bash
+    BashIperf3,
+    /// Completions of iperf3 for zsh
+    ZshIperf3,
+    /// Completions of iperf3 for fish
+    FishIperf3,
+}
+
+/// Carries out a native command line; `words` is what followed the program name.
+pub(crate) fn main(words: &[OsString]) -> ExitCode {
+    let argv = std::iter::once(OsString::from("linerate")).chain(words.iter().cloned());
+    let cli = match Cli::try_parse_from(argv) {
+        Ok(cli) => cli,
+        Err(answer) => {
+            // Help and version arrive here as well; a reader that has gone away is no error of ours.
+            let _ = answer.print();
+            return if answer.use_stderr() {
+                ExitCode::Usage
+            } else {
+                ExitCode::Done
+            };
+        }
+    };
+    match cli.command {
+        Command::Iperf3 { options } => super::iperf3::main("iperf3".as_ref(), &options),
+        Command::Iperf2 { options } => super::iperf2::main("iperf2".as_ref(), &options),
+        Command::Serve(options) => match options.resolve() {
+            Ok(service) => run::run_service(&service),
+            Err(text) => {
+                let _ = writeln!(io::stderr(), "linerate: {text}");
+                ExitCode::Usage
+            }
+        },
+        Command::Try => run::run_try(),
+        Command::Doctor(args) => run::run_doctor(&args),
+        Command::Links { directory } => links::main(&directory),
+        Command::Generate { what } => write_out(&artefact(what)),
+    }
+}
+
+fn write_out(text: &[u8]) -> ExitCode {
+    match io::stdout().write_all(text) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "linerate: cannot write to the standard output: {error}");
+            ExitCode::NotCompleted
+        }
+        _ => ExitCode::Done,
+    }
+}
+
+fn artefact(what: Artefact) -> Vec<u8> {
+    match what {
+        Artefact::Man => native_man_page(),
+        Artefact::Bash => native_completions(Shell::Bash),
+        Artefact::Zsh => native_completions(Shell::Zsh),
+        Artefact::Fish => native_completions(Shell::Fish),
+        Artefact::ManIperf3 => man::man_page().into_bytes(),
+        Artefact::BashIperf3 => completion::bash().into_bytes(),
+        Artefact::ZshIperf3 => completion::zsh().into_bytes(),
+        Artefact::FishIperf3 => completion::fish().into_bytes(),
+    }
+}
+
+fn native_man_page() -> Vec<u8> {
+    let mut page = Vec::new();
+    clap_mangen::Man::new(Cli::command())
+        .render(&mut page)
+        .expect("writing to memory cannot fail");
+    page
+}
+
+fn native_completions(shell: Shell) -> Vec<u8> {
+    let mut script = Vec::new();
+    generate(shell, &mut Cli::command(), "linerate", &mut script);
+    script
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

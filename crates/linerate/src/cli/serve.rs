@@ -1,0 +1,210 @@
+//! `linerate serve`: the options of the native server.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_model::sharing::{AccessRules, AccessSource, Admission, ServerLimits, Sharing, Uncontrolled};
+use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
+use linerate_report::service::{Format, Level, LogOptions};
+
+use super::sharing::{self, LimitArg};
+
+/// Options of the native server.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct ServeArgs {
+    /// Port for clients that speak iperf3's protocol, control and data
+    #[arg(short, long, value_name = "PORT", default_value_t = IPERF3_PORT)]
+    port: u16,
+    /// Local address to listen on [default: all]
+    #[arg(short, long, value_name = "ADDRESS")]
+    bind: Option<IpAddr>,
+    /// Port for clients that speak iperf 2's protocol, TCP and UDP; 0 for none [default: 5001 beside port 5201, else none]
+    ///
+    /// These clients cannot log in, so that there is no default with --private-key.
+    #[arg(long, value_name = "PORT", conflicts_with = "private_key")]
+    iperf2_port: Option<u16>,
+    /// Listen here only, for clients of iperf3 and of iperf 2 (TCP); the first bytes of a connection tell them apart
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["port", "bind", "iperf2_port", "private_key"])]
+    one_port: Option<SocketAddr>,
+    /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`
+    #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = sharing::admission)]
+    admit: Admission,
+    /// End a test whose client shows no sign of life for this long
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = sharing::seconds)]
+    liveness: Duration,
+    /// Serve these addresses only; @FILE for a file with one range per line; may be repeated
+    #[arg(long, value_name = "CIDR|@FILE", value_parser = sharing::access)]
+    allow: Vec<AccessSource>,
+    /// Do not serve these addresses, even if allowed; may be repeated
+    #[arg(long, value_name = "CIDR|@FILE", value_parser = sharing::access)]
+    deny: Vec<AccessSource>,
+    /// Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be repeated
+    ///
+    /// `tests` counts tests at once; `streams`, `duration` (seconds) and `bytes` are those of one test; `rate` (bit/s) is
+    /// that of all tests of the scope together. An address is a single IPv4 address or a /64 of IPv6.
+    #[arg(long, value_name = "SCOPE:KEY=N[,...]", value_parser = sharing::limit)]
+    limit: Vec<LimitArg>,
+    /// Let UDP streams come from another address than their control connection
+    #[arg(long)]
+    allow_split_address: bool,
+    /// Offer figures for Prometheus at http://ADDRESS:PORT/metrics
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    metrics: Option<SocketAddr>,
+    /// Form of the log
+    #[arg(long, value_name = "FORM", default_value = "text")]
+    log_format: FormatArg,
+    /// Least important messages that are logged
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: LevelArg,
+    /// Time between two log lines about running tests
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = sharing::seconds)]
+    interval: Duration,
+    /// Ask clients to log in; RSA private key in PEM form
+    #[arg(long, value_name = "FILE", requires = "users")]
+    private_key: Option<PathBuf>,
+    /// Users that may log in, one line user,hash each; read at every login
+    #[arg(long, value_name = "FILE", requires = "private_key")]
+    users: Option<PathBuf>,
+    /// Largest difference between the clocks of client and server during a login
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = sharing::seconds)]
+    max_skew: Duration,
+    /// Accept logins of clients before 3.17 as well, whose padding is less safe
+    #[arg(long, requires = "private_key")]
+    accept_both_paddings: bool,
+}
+
+const NOTES: &str = "\
+Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
+Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads the files of --allow and --deny again.";
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    /// Sentences
+    Text,
+    /// One JSON object per line
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LevelArg {
+    /// Nothing but failures of the server itself
+    Error,
+    /// Refusals and tests that ended early
+    Warn,
+    /// Every test
+    Info,
+    /// Every test, and its rate while it runs
+    Debug,
+}
+
+/// What is to be served, and how it is watched.
+#[derive(Debug)]
+pub(crate) struct Service {
+    /// The server.
+    pub(crate) spec: ServerSpec,
+    /// Its log.
+    pub(crate) log: LogOptions,
+    /// Address of its figures.
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+const IPERF3_PORT: u16 = 5201;
+const IPERF2_PORT: u16 = 5001;
+/// Time between two looks at the running tests, for the figures.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl ServeArgs {
+    /// Decides what is to be served.
+    ///
+    /// # Errors
+    /// When the key cannot be read, in words.
+    pub(crate) fn resolve(self) -> Result<Service, String> {
+        let auth = self.auth()?;
+        let mut limits = ServerLimits::default();
+        self.limit.iter().for_each(|limit| limit.apply(&mut limits));
+        let uncontrolled = self.uncontrolled();
+        let local = LocalOptions {
+            port: self.one_port.map_or(self.port, |address| address.port()),
+            bind: BindSpec {
+                host: self
+                    .one_port
+                    .map(|address| address.ip())
+                    .or(self.bind)
+                    .map(|address| address.to_string()),
+                ..BindSpec::default()
+            },
+            interval: Some(LOOK),
+            ..LocalOptions::default()
+        };
+        let spec = ServerSpec {
+            local,
+            one_off: false,
+            idle_timeout: None,
+            bitrate_limit: None,
+            max_duration: None,
+            auth,
+            mptcp: false,
+            sharing: Sharing {
+                admission: self.admit,
+                liveness: self.liveness,
+                access: AccessRules {
+                    allow: self.allow,
+                    deny: self.deny,
+                },
+                limits,
+                allow_split_address: self.allow_split_address,
+                uncontrolled,
+            },
+        };
+        let log = LogOptions {
+            level: match self.log_level {
+                LevelArg::Error => Level::Error,
+                LevelArg::Warn => Level::Warn,
+                LevelArg::Info => Level::Info,
+                LevelArg::Debug => Level::Debug,
+            },
+            format: match self.log_format {
+                FormatArg::Text => Format::Text,
+                FormatArg::Json => Format::Json,
+            },
+            progress_interval: self.interval,
+        };
+        Ok(Service {
+            spec,
+            log,
+            metrics: self.metrics,
+        })
+    }
+
+    fn uncontrolled(&self) -> Uncontrolled {
+        let default = (self.port == IPERF3_PORT && self.private_key.is_none()).then_some(IPERF2_PORT);
+        match (self.one_port, self.iperf2_port.or(default)) {
+            (Some(_), _) => Uncontrolled::SamePort,
+            (None, None | Some(0)) => Uncontrolled::Refused,
+            (None, Some(port)) => Uncontrolled::Port(port),
+        }
+    }
+
+    fn auth(&self) -> Result<Option<ServerAuth>, String> {
+        let (Some(key), Some(users_file)) = (&self.private_key, &self.users) else {
+            return Ok(None);
+        };
+        let named = |path: &PathBuf, error: std::io::Error| format!("{}: {error}", path.display());
+        let private_key_pem = fs::read_to_string(key).map_err(|e| named(key, e))?;
+        fs::File::open(users_file).map_err(|e| named(users_file, e))?;
+        Ok(Some(ServerAuth {
+            private_key_pem,
+            users_file: users_file.clone(),
+            max_skew: self.max_skew,
+            padding: if self.accept_both_paddings {
+                AcceptedPadding::Both
+            } else {
+                AcceptedPadding::Oaep
+            },
+        }))
+    }
+}

@@ -1,0 +1,36 @@
+//! How fast is this path really, and what is holding it back?
+//!
+//! One binary with several command lines: its own, and those of programs it can stand in for.
+
+#![forbid(unsafe_code)]
+
+mod argv0;
+mod cli;
+mod exit_code;
+mod run;
+
+use std::ffi::{OsStr, OsString};
+
+use argv0::Dialect;
+use exit_code::ExitCode;
+
+fn main() -> std::process::ExitCode {
+    linerate_sys::process::return_large_blocks();
+    let argv: Vec<OsString> = std::env::args_os().collect();
+    dispatch(&argv).into()
+}
+
+fn dispatch(argv: &[OsString]) -> ExitCode {
+    let (program, words) = match argv {
+        [program, words @ ..] => (program.as_os_str(), words),
+        [] => (OsStr::new("linerate"), argv),
+    };
+    match (argv0::dialect(program), words) {
+        (Dialect::Iperf3, words) => cli::iperf3::main(program, words),
+        (Dialect::Iperf2, words) => cli::iperf2::main(program, words),
+        // Everything behind the word belongs to the dialect, so the native parser must not look at it.
+        (Dialect::Native, [first, words @ ..]) if first == "iperf3" => cli::iperf3::main(first, words),
+        (Dialect::Native, [first, words @ ..]) if first == "iperf2" => cli::iperf2::main(first, words),
+        (Dialect::Native, words) => cli::native::main(words),
+    }
+}

@@ -1,0 +1,123 @@
+//! Where an iperf 2 command line meets the engine and the writers.
+
+use std::io::{self, Write};
+
+use linerate_engine::iperf2::{client, server};
+use linerate_model::FailureKind;
+use linerate_model::event::Endpoint;
+use linerate_model::spec::{ClientSpec, LocalOptions, ServerSpec, TestSpec};
+use linerate_model::workload::Shape;
+use linerate_report::Output;
+use linerate_report::iperf2::{self, Excluded, Options, Style, Units};
+use linerate_sys::process;
+use linerate_sys::signal::{Signal, Signals};
+
+use crate::cli::iperf2::args::{Layout, OutputOptions};
+use crate::exit_code::ExitCode;
+
+/// Runs one test as its client. As with the original, a test that fails is told in words and not by the exit code.
+pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
+    if let Some(text) = unsupported(&spec.test, &spec.local, output) {
+        return refuse(text);
+    }
+    let (stream, signals) = match start(output) {
+        Ok(started) => started,
+        Err(text) => return refuse(&text),
+    };
+    let mut sink = iperf2::client_sink(options(Endpoint::Client, output, &spec.local), stream);
+    // It has been reported.
+    let _ = client::run(spec, &mut *sink, &signals);
+    ExitCode::Done
+}
+
+/// Serves clients.
+pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCode {
+    let test = spec.local.end.serving.as_ref().map(|serving| serving.test.clone());
+    let test = test.unwrap_or_default();
+    if let Some(text) = unsupported(&test, &spec.local, output) {
+        return refuse(text);
+    }
+    if output.sum_by_destination {
+        return refuse("sums by destination (--sum-dstip) are not supported");
+    }
+    if test.pacing.rate_bps.is_some() {
+        return refuse("a limit on what a server reads (-b) is not supported");
+    }
+    if daemon && let Err(error) = process::daemonize(true) {
+        return refuse(&error.text());
+    }
+    let (stream, signals) = match start(output) {
+        Ok(started) => started,
+        Err(text) => return refuse(&text),
+    };
+    let mut reporter = iperf2::server_reporter(options(Endpoint::Server, output, &spec.local), stream.clone());
+    if let Err(failure) = server::run(spec, &mut *reporter, &signals)
+        && failure.kind != FailureKind::Interrupted
+    {
+        stream.error(&format!("{failure}\n"));
+    }
+    ExitCode::Done
+}
+
+/// Options that are understood and that nothing stands behind.
+fn unsupported(test: &TestSpec, local: &LocalOptions, output: &OutputOptions) -> Option<&'static str> {
+    let bounce_load = matches!(&test.workload.shape, Shape::BounceBack(bounce) if bounce.load.is_some());
+    let rows = [
+        (
+            bounce_load,
+            "traffic beside a bounce-back test (--bounceback-congest, --working-load) is not supported",
+        ),
+        (output.per_frame, "a report per frame or burst (-i f) is not supported"),
+        (
+            test.workload.rate_deviation_bps.is_some(),
+            "a rate that varies around its target (-b mean,deviation) is not supported",
+        ),
+        (local.end.realtime, "the real-time scheduler (-z) is not supported"),
+        (local.end.send_delay.is_some(), "--tcp-tx-delay is not supported"),
+    ];
+    rows.into_iter().find(|(is_wanted, _)| *is_wanted).map(|(_, text)| text)
+}
+
+fn refuse(text: &str) -> ExitCode {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "ERROR: {text}");
+    ExitCode::NotCompleted
+}
+
+fn start(output: &OutputOptions) -> Result<(Output, Signals), String> {
+    let stream = match &output.file {
+        Some(path) => Output::log_file(path).map_err(|e| format!("{}: {e}", path.display()))?,
+        None => Output::standard(),
+    };
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    let _ = process::raise_fd_limit();
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| e.text())?;
+    Ok((stream, signals))
+}
+
+fn options(endpoint: Endpoint, output: &OutputOptions, local: &LocalOptions) -> Options {
+    let excluded = output.excluded;
+    Options {
+        layout: match output.layout {
+            Layout::V2_1 => iperf2::Layout::V2_1,
+            Layout::V2_2 => iperf2::Layout::V2_2,
+        },
+        style: if output.csv { Style::Csv } else { Style::Text },
+        units: output.format.and_then(Units::from_letter).unwrap_or_default(),
+        enhanced: output.enhanced,
+        sum_only: output.sum_only,
+        hide_addresses: output.hide_addresses,
+        print_mss: output.print_mss,
+        utc: output.utc,
+        excluded: Excluded {
+            connection: excluded.connection,
+            data: excluded.data,
+            multicast: excluded.multicast,
+            settings: excluded.settings,
+            server: excluded.server,
+        },
+        process_id: std::process::id(),
+        serving: local.end.serving.clone(),
+        ..Options::new(endpoint)
+    }
+}

@@ -1,0 +1,52 @@
+//! The file that holds the process id while the process lives.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use linerate_iperf3::ErrorCode;
+use linerate_model::{Failure, FailureKind};
+use linerate_sys::error::io_text;
+use linerate_sys::process;
+
+/// Removes its file when it is dropped.
+#[derive(Debug)]
+pub(super) struct Pidfile {
+    path: PathBuf,
+}
+
+/// More is no process id.
+const CONTENT_MAX_BYTES: usize = 32;
+
+impl Pidfile {
+    /// Writes the id of this process, unless the file names another one that lives.
+    pub(super) fn create(path: &Path) -> Result<Self, Failure> {
+        if let Some(pid) = read(path)
+            && process::pid_is_alive(pid)
+        {
+            let message = "Another instance of iperf3 appears to be running".to_owned();
+            return Err(Failure {
+                kind: FailureKind::Error,
+                message,
+                code: None,
+            });
+        }
+        fs::write(path, std::process::id().to_string()).map_err(|e| ErrorCode::PidFile.failure(Some(&io_text(&e))))?;
+        Ok(Self {
+            path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        })
+    }
+}
+
+impl Drop for Pidfile {
+    fn drop(&mut self) {
+        // A file that is gone already is what this is about.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// The id in the file; releases up to 3.9 wrote a NUL behind it.
+fn read(path: &Path) -> Option<i32> {
+    let content = fs::read(path).ok().filter(|c| c.len() <= CONTENT_MAX_BYTES)?;
+    let text = std::str::from_utf8(&content).ok()?;
+    text.trim_matches(|c: char| c == '\0' || c.is_whitespace()).parse().ok()
+}

@@ -1,0 +1,97 @@
+//! `linerate serve`: a server that runs as a service.
+
+use std::cell::Cell;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use linerate_engine::{Interrupts, server};
+use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
+use linerate_report::{Output, service};
+use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::{manager, process};
+
+use super::{examination, metrics};
+use crate::cli::serve::Service;
+use crate::exit_code::ExitCode;
+
+/// Serves until a signal comes.
+pub(crate) fn run(what: &Service) -> ExitCode {
+    match serve(what) {
+        Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Done,
+        Err(failure) => {
+            // There is nowhere left to complain if stderr is gone.
+            let _ = writeln!(io::stderr(), "linerate: error - {failure}");
+            ExitCode::NotCompleted
+        }
+        Ok(()) => ExitCode::Done,
+    }
+}
+
+fn serve(what: &Service) -> Result<(), Failure> {
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    let _ = process::raise_fd_limit();
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+    let signals = signals.map_err(|e| system(&e))?;
+    let mut reporter = service::log_reporter(what.log, Output::standard());
+    if let Some(address) = what.metrics {
+        reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
+    }
+    let mut reporter = examination::answering(managed(reporter));
+    server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals))
+}
+
+/// Lets the service manager know when the server can be reached and when it ends.
+pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> Box<dyn ServerReporter> {
+    service::observed(reporter, |event| {
+        let state = match event {
+            ServerEvent::Listening { .. } => "READY=1",
+            ServerEvent::Stopping { .. } => "STOPPING=1",
+            _ => return,
+        };
+        // Without its manager a service serves all the same.
+        let _ = manager::notify(state);
+    })
+}
+
+/// Signals of a service: the end of a terminal is none, it asks for the lists to be read again.
+struct ServiceSignals {
+    signals: Signals,
+    reload: Cell<bool>,
+}
+
+impl ServiceSignals {
+    fn new(signals: Signals) -> Self {
+        Self {
+            signals,
+            reload: Cell::new(false),
+        }
+    }
+}
+
+impl Interrupts for ServiceSignals {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+
+    fn take(&self) -> Option<String> {
+        while let Some(signal) = self.signals.take().ok().flatten() {
+            if signal != Signal::Hangup {
+                return Some(format!("{}({})", signal.description(), signal.number()));
+            }
+            self.reload.set(true);
+        }
+        None
+    }
+
+    fn take_reload(&self) -> bool {
+        self.reload.take()
+    }
+}
+
+fn system(error: &dyn std::fmt::Display) -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message: error.to_string(),
+        code: None,
+    }
+}

@@ -1,0 +1,106 @@
+//! Reads this host over and over for as long as something goes on.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use linerate_doctor::{Observed, Window};
+use linerate_host::{Request, collect};
+use linerate_model::snapshot::Snapshot;
+
+/// A host that is being read by a thread of its own.
+pub(super) struct Watch {
+    /// Nothing is ever sent; the end of the channel is the end of the watch.
+    end: Sender<()>,
+    thread: JoinHandle<Observed>,
+    _place: Place,
+}
+
+/// Most watches at once: a server must not spend its processors on reading itself because many clients ask.
+const PLACES: usize = 8;
+
+/// One of the watches that may go on at the same time.
+struct Place;
+
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
+impl Place {
+    fn take() -> Option<Self> {
+        let one_more = |taken| (taken < PLACES).then_some(taken + 1);
+        TAKEN.fetch_update(Relaxed, Relaxed, one_more).ok().map(|_| Self)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        TAKEN.fetch_sub(1, Relaxed);
+    }
+}
+
+/// What keys about the threads of this process begin with.
+pub(super) const OWN_THREADS: &str = "self.thread.";
+
+/// Time between two readings, unless the watch is shorter.
+pub(super) const STEP: Duration = Duration::from_secs(1);
+
+impl Watch {
+    /// Takes the first reading at once and one more every `step`. `None` when there are too many watches already, or the
+    /// system has no thread to spare.
+    pub(super) fn start(request: Request, step: Duration) -> Option<Self> {
+        let place = Place::take()?;
+        let (end, ended) = mpsc::channel::<()>();
+        let body = move || {
+            let mut last = collect(&request);
+            let mut window = Window::default();
+            let mut due = Instant::now();
+            loop {
+                due += step;
+                let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
+                let mut next = collect(&request);
+                // Readings of one host by one process can only fail to subtract when the clock stands still.
+                let _ = window.extend(&last, &next);
+                keep_threads(&mut next, last);
+                last = next;
+                if over != Err(RecvTimeoutError::Timeout) {
+                    let window = (window.intervals > 0).then_some(window);
+                    return Observed { snapshot: last, window };
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("linerate-watch".into()).spawn(body).ok()?;
+        Some(Self {
+            end,
+            thread,
+            _place: place,
+        })
+    }
+
+    /// Takes the last reading.
+    pub(super) fn finish(self) -> Option<Observed> {
+        drop(self.end);
+        self.thread.join().ok()
+    }
+}
+
+/// Threads that are gone leave their facts behind.
+fn keep_threads(next: &mut Snapshot, last: Snapshot) {
+    let threads = last.facts.into_iter().filter(|(key, _)| key.starts_with(OWN_THREADS));
+    for (key, fact) in threads {
+        next.facts.entry(key).or_insert(fact);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PLACES, Place};
+
+    #[test]
+    fn watches_are_limited_and_make_room_again() {
+        let places: Vec<_> = std::iter::from_fn(Place::take).take(PLACES + 1).collect();
+        assert_eq!(places.len(), PLACES);
+        assert!(Place::take().is_none());
+        drop(places);
+        assert!(Place::take().is_some());
+    }
+}

@@ -1,0 +1,6 @@
+_iperf3() {
+    if [[ ${COMP_WORDS[COMP_CWORD]} == -* ]]; then
+        COMPREPLY=($(compgen -W "-p --port -f --format -i --interval -D --daemon -1 --one-off -V --verbose -J --json --json-stream --json-stream-full-output -v --version -s --server -c --client -u --udp -b --bitrate --server-bitrate-limit --server-max-duration -t --time -n --bytes -k --blockcount -l --length -P --parallel -R --reverse --bidir -w --window -B --bind --bind-dev --cport -M --set-mss -N --no-delay -4 --version4 -6 --version6 -S --tos --dscp --extra-data -L --flowlabel -Z --zerocopy --skip-rx-copy -O --omit -F --file --repeating-payload --timestamps -A --affinity -T --title -C --congestion --sctp --nstreams -X --xbind -m --mptcp -I --pidfile --logfile --forceflush --get-server-output --udp-counters-64bit --gsro --no-fq-socket-pacing --dont-fragment --username --rsa-public-key-path --rsa-private-key-path --authorized-users-path --time-skew-threshold --use-pkcs1-padding --fq-rate --pacing-timer --connect-timeout --idle-timeout --rcv-timeout --snd-timeout --cntl-ka -d --debug -h --help --lr-many-streams --lr-path --lr-coalesce --lr-udp-check --lr-doctor --lr-admit --lr-liveness --lr-allow --lr-deny --lr-limit --lr-allow-split-address --lr-accept-both-paddings --lr-metrics" -- "${COMP_WORDS[COMP_CWORD]}"))
+    fi
+}
+complete -o default -F _iperf3 iperf3
