@@ -1,0 +1,166 @@
+//! The original iperf 2 and ours in its dialect, and what their reports say.
+
+use std::env;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::deadline::{PATIENCE, wait_for};
+use crate::net::{free_port_run, is_bound_udp, listens};
+use crate::process::{Finished, Process, Signal};
+use crate::program::ours;
+
+/// One of the two programs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Iperf2 {
+    /// Debian's iperf 2.1.8, or the program `IPERF2_BIN` names.
+    Original,
+    /// Ours, called as `iperf`.
+    Ours,
+}
+
+impl Iperf2 {
+    /// A command of this program with these words.
+    #[must_use]
+    pub fn command(self, words: &str) -> Command {
+        let path = match self {
+            Self::Original => env::var_os("IPERF2_BIN").map_or_else(|| PathBuf::from("/usr/bin/iperf"), PathBuf::from),
+            Self::Ours => ours().path().to_path_buf(),
+        };
+        let mut command = Command::new(path);
+        command.arg0("iperf").args(words.split_whitespace());
+        command.env("LC_ALL", "C").env("TZ", "UTC");
+        command
+    }
+}
+
+/// A client and the server it tested against, client first.
+pub const PAIRINGS: [(Iperf2, Iperf2); 3] = [
+    (Iperf2::Original, Iperf2::Ours),
+    (Iperf2::Ours, Iperf2::Original),
+    (Iperf2::Ours, Iperf2::Ours),
+];
+
+/// A running server.
+#[derive(Debug)]
+pub struct Iperf2Server {
+    /// Its port; the next one is free.
+    pub port: u16,
+    /// Its process.
+    pub process: Process,
+}
+
+impl Iperf2Server {
+    /// Starts a server and waits until it can be reached. Nobody connects to find out: the original would take the
+    /// connection for a test.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[track_caller]
+    #[must_use]
+    pub fn start(program: Iperf2, words: &str) -> Self {
+        let port = free_port_run(2);
+        let mut process = Process::start(program.command(&format!("-s -p {port} {words}")));
+        let is_udp = words.split_whitespace().any(|word| word == "-u");
+        let is_up = || if is_udp { is_bound_udp(port) } else { listens(port) };
+        let up = wait_for(PATIENCE, || (is_up() || process.has_ended()).then_some(()));
+        assert!(up.is_some() && is_up(), "no server on port {port}: {process:?}");
+        Self { port, process }
+    }
+
+    /// Ends the server and returns what it said.
+    ///
+    /// # Panics
+    /// When it does not end.
+    #[track_caller]
+    #[must_use]
+    pub fn stop(self) -> Finished {
+        self.process.signal(Signal::Interrupt);
+        self.process.finish_within(Duration::from_secs(10))
+    }
+}
+
+/// Runs one client against one server and returns what both said.
+///
+/// # Panics
+/// When one of them does not end, or not with exit code 0.
+#[track_caller]
+#[must_use]
+pub fn run_iperf2(pairing: (Iperf2, Iperf2), client: &str, server: &str) -> (Finished, Finished) {
+    let server = Iperf2Server::start(pairing.1, server);
+    let words = client.replace("BACK", &(server.port + 1).to_string());
+    let client = Process::start(pairing.0.command(&format!("-c 127.0.0.1 -p {} {words}", server.port))).finish();
+    client.expect_code(0);
+    let server = server.stop();
+    server.expect_code(0);
+    (client, server)
+}
+
+/// One line of numbers.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// What stands in brackets, without spaces.
+    pub label: String,
+    /// Start in s.
+    pub start_s: f64,
+    /// End in s.
+    pub end_s: f64,
+    /// Amount in the unit of the line.
+    pub amount: f64,
+    /// Bits or bytes per second, in the unit of the line.
+    pub rate: f64,
+    /// What follows the rate's unit.
+    pub rest: String,
+}
+
+/// The lines of numbers of a report. With `-f B` amounts are exact.
+#[must_use]
+pub fn lines(report: &str) -> Vec<Line> {
+    report.lines().filter_map(line).collect()
+}
+
+fn line(text: &str) -> Option<Line> {
+    let (label, rest) = text.strip_prefix('[')?.split_once(']')?;
+    let mut words = rest.split_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let (start_s, end_s) = (start.parse().ok()?, end.parse().ok()?);
+    if words.next()? != "sec" {
+        return None;
+    }
+    let amount = words.next()?.parse().ok()?;
+    words.next()?;
+    let rate = words.next()?.parse().ok()?;
+    words.next()?;
+    Some(Line {
+        label: label.trim().to_owned(),
+        start_s,
+        end_s,
+        amount,
+        rate,
+        rest: words.collect::<Vec<_>>().join(" "),
+    })
+}
+
+/// The lines about the whole test: the last of each label.
+#[must_use]
+pub fn totals(report: &str) -> Vec<Line> {
+    let mut last: Vec<Line> = Vec::new();
+    for line in lines(report) {
+        last.retain(|known| known.label != line.label);
+        last.push(line);
+    }
+    last
+}
+
+/// The amounts of the streams over the whole test, sums left out, in ascending order.
+#[must_use]
+pub fn amounts(report: &str) -> Vec<f64> {
+    let mut amounts: Vec<f64> = totals(report)
+        .iter()
+        .filter(|line| line.label.trim_start_matches('*').parse::<u32>().is_ok())
+        .map(|line| line.amount)
+        .collect();
+    amounts.sort_by(f64::total_cmp);
+    amounts
+}

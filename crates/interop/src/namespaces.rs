@@ -1,0 +1,125 @@
+//! Two hosts on one machine: network namespaces joined by a veth pair.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+use crate::{Process, ours, skip};
+
+/// Two namespaces joined by a veth pair; they go when this goes.
+pub struct Net {
+    /// The client's.
+    pub a: String,
+    /// The server's.
+    pub b: String,
+    /// Rates and loads are judged, so tests of one binary have the machine for themselves one after the other.
+    _alone: MutexGuard<'static, ()>,
+}
+
+/// Name of the pair's interface in both.
+pub const DEVICE: &str = "lr0";
+
+impl Net {
+    /// The pair; `None`, with the reason said, where namespaces cannot be made.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        static ALONE: Mutex<()> = Mutex::new(());
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // A test that failed has left nothing behind that matters here.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = |side: &str| format!("lrdoc-{}-{number}-{side}", std::process::id());
+        let net = Self {
+            a: name("a"),
+            b: name("b"),
+            _alone: alone,
+        };
+        for namespace in [&net.a, &net.b] {
+            if !try_run("ip", &["netns", "add", namespace]) {
+                skip("network namespaces need root");
+                return None;
+            }
+        }
+        let (a, b) = (net.a.as_str(), net.b.as_str());
+        run(
+            "ip",
+            &[
+                "-n", a, "link", "add", DEVICE, "type", "veth", "peer", "name", DEVICE, "netns", b,
+            ],
+        );
+        for (namespace, address) in [(a, "10.99.0.1/24"), (b, "10.99.0.2/24")] {
+            run("ip", &["-n", namespace, "addr", "add", address, "dev", DEVICE]);
+            run("ip", &["-n", namespace, "link", "set", DEVICE, "up"]);
+            run("ip", &["-n", namespace, "link", "set", "lo", "up"]);
+        }
+        Some(net)
+    }
+
+    /// What `linerate doctor` says in one of them.
+    pub fn doctor(&self, namespace: &str, words: &[&str]) -> Value {
+        let finished = Process::start(inside(
+            namespace,
+            ours().path(),
+            &[&["doctor", "--json"], words].concat(),
+        ))
+        .finish();
+        serde_json::from_str(&finished.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}{}", finished.stdout, finished.stderr))
+    }
+
+    /// A server of ours, ready for clients.
+    #[must_use]
+    pub fn server(&self) -> Process {
+        let server = Process::start(inside(&self.b, ours().path(), &["iperf3", "-s", "--forceflush"]));
+        server.wait_for_stdout("Server listening", 1);
+        server
+    }
+
+    /// A client of ours that tests the way to the server.
+    #[must_use]
+    pub fn client(&self, words: &[&str]) -> Process {
+        Process::start(inside(
+            &self.a,
+            ours().path(),
+            &[&["iperf3", "-c", "10.99.0.2", "--forceflush"], words].concat(),
+        ))
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for namespace in [&self.a, &self.b] {
+            // What cannot be removed was never made.
+            let _ = try_run("ip", &["netns", "del", namespace]);
+        }
+    }
+}
+
+/// A program in a namespace.
+#[must_use]
+pub fn inside(namespace: &str, program: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new("ip");
+    command
+        .args(["netns", "exec", namespace])
+        .arg(program)
+        .args(words)
+        .env("LC_ALL", "C");
+    command
+}
+
+/// Whether a command ends well.
+#[must_use]
+pub fn try_run(program: &str, words: &[&str]) -> bool {
+    Command::new(program)
+        .args(words)
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+/// Runs a command that has to end well.
+pub fn run(program: &str, words: &[&str]) {
+    assert!(try_run(program, words), "{program} {words:?}");
+}

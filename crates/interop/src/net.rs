@@ -1,0 +1,110 @@
+//! Ports and listeners on this host.
+
+use std::fs;
+use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::process;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+
+/// Ports are handed out below the kernel's ephemeral range (32768 and up), so that no client can be given one of them
+/// between the moment it is found free and the moment the server binds it.
+const FIRST_PORT: u16 = 10_000;
+const PORTS: u16 = 22_000;
+
+/// A port nobody uses, TCP and UDP.
+///
+/// # Panics
+/// When there is none.
+#[must_use]
+pub fn free_port() -> u16 {
+    free_port_run(1)
+}
+
+/// The first of `count` consecutive ports nobody uses, TCP and UDP.
+///
+/// # Panics
+/// When there is no such run.
+#[must_use]
+pub fn free_port_run(count: u16) -> u16 {
+    static NEXT: Mutex<Option<u16>> = Mutex::new(None);
+    let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
+    // Test programs that run side by side begin at different places.
+    let mut offset = next.unwrap_or_else(|| u16::try_from(process::id() * 97 % u32::from(PORTS)).unwrap_or(0));
+    for _ in 0..PORTS {
+        let first = FIRST_PORT + offset % (PORTS - count);
+        offset = (offset + count) % PORTS;
+        if (first..first + count).all(is_free) {
+            *next = Some(offset);
+            return first;
+        }
+    }
+    panic!("no run of {count} free ports");
+}
+
+fn is_free(port: u16) -> bool {
+    let v4 = SocketAddr::from(([0, 0, 0, 0], port));
+    let v6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, port));
+    let address = if has_ipv6() { v6 } else { v4 };
+    TcpListener::bind(address).is_ok() && UdpSocket::bind(address).is_ok()
+}
+
+/// Whether this host has an IPv6 loopback address.
+#[must_use]
+pub fn has_ipv6() -> bool {
+    UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
+}
+
+/// Whether some TCP socket of this network namespace listens on the port.
+#[must_use]
+pub fn listens(port: u16) -> bool {
+    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
+        let table = fs::read_to_string(table).unwrap_or_default();
+        table.lines().any(|line| is_listener(line, port))
+    })
+}
+
+/// Whether some UDP socket of this network namespace is bound to the port.
+#[must_use]
+pub fn is_bound_udp(port: u16) -> bool {
+    ["/proc/net/udp", "/proc/net/udp6"].iter().any(|table| {
+        let table = fs::read_to_string(table).unwrap_or_default();
+        let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
+        let ports = table.lines().filter_map(local);
+        ports
+            .filter_map(|address| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok())
+            .any(|bound| bound == port)
+    })
+}
+
+/// Reads one line of `/proc/net/tcp` (proc_net_tcp of the kernel documentation): `sl local remote state …`.
+fn is_listener(line: &str, port: u16) -> bool {
+    let mut words = line.split_whitespace();
+    let local = words.nth(1).and_then(|address| address.rsplit_once(':'));
+    let local_port = local.and_then(|(_, port)| u16::from_str_radix(port, 16).ok());
+    local_port == Some(port) && words.nth(1) == Some("0A")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{free_port, is_listener, listens};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_listener_is_seen_and_its_absence_too() {
+        let port = free_port();
+        assert!(!listens(port));
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
+        assert!(listens(port));
+        drop(listener);
+        assert!(!listens(port));
+    }
+
+    #[test]
+    fn a_connection_is_not_a_listener() {
+        let listener = "   0: 00000000:1451 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0";
+        let connection = "   1: 0100007F:1451 0100007F:9C40 01 00000000:00000000 00:00000000 00000000     0";
+        assert!(is_listener(listener, 5201));
+        assert!(!is_listener(listener, 5202));
+        assert!(!is_listener(connection, 5201));
+    }
+}

@@ -1,0 +1,287 @@
+//! A process that cannot outlive its test.
+
+use std::fmt;
+use std::io::Read;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crate::deadline::{PATIENCE, wait_for};
+use crate::status::Status;
+
+/// A running program with captured output. Dropping it kills it.
+pub struct Process {
+    child: Child,
+    started: Instant,
+    stdout: Capture,
+    stderr: Capture,
+    command_line: String,
+}
+
+/// Signals tests send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Signal {
+    /// What Ctrl-C sends.
+    Interrupt,
+    /// What `kill` sends.
+    Terminate,
+    /// What the end of a terminal sends.
+    HangUp,
+    /// Freezes the process.
+    Stop,
+    /// Lets it go on.
+    Continue,
+    /// Ends the process without giving it a chance to say so.
+    Kill,
+}
+
+impl Process {
+    /// Starts the command without input.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start(mut command: Command) -> Self {
+        let command_line = format!("{command:?}");
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command_line}: {error}"));
+        let stdout = Capture::of(child.stdout.take().expect("stdout is piped"));
+        let stderr = Capture::of(child.stderr.take().expect("stderr is piped"));
+        Self {
+            child,
+            started: Instant::now(),
+            stdout,
+            stderr,
+            command_line,
+        }
+    }
+
+    /// Process id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Standard output so far.
+    #[must_use]
+    pub fn stdout(&self) -> String {
+        self.stdout.text()
+    }
+
+    /// Standard error so far.
+    #[must_use]
+    pub fn stderr(&self) -> String {
+        self.stderr.text()
+    }
+
+    /// Whether the process has ended.
+    pub fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Waits until standard output contains `text` at least `times` times.
+    ///
+    /// # Panics
+    /// When it does not in time.
+    pub fn wait_for_stdout(&self, text: &str, times: usize) {
+        let seen = wait_for(PATIENCE, || {
+            (self.stdout().matches(text).count() >= times).then_some(())
+        });
+        assert!(seen.is_some(), "no {times}x {text:?} on stdout of {self:?}");
+    }
+
+    /// Waits until the process holds no more descriptors and threads than in `idle`, and returns what it holds then.
+    /// Farewells of a connection take a moment, so this is not asked once.
+    ///
+    /// # Panics
+    /// When it keeps more.
+    pub fn wait_for_idle(&self, idle: Status) -> Status {
+        let is_idle = |now: &Status| now.descriptors <= idle.descriptors && now.threads <= idle.threads;
+        let status = wait_for(PATIENCE, || Some(Status::of(self.id())).filter(is_idle));
+        status.unwrap_or_else(|| panic!("{idle:?} became {:?}: {self:?}", Status::of(self.id())))
+    }
+
+    /// Sends a signal. The shell does it, because the call itself needs code this crate must not contain.
+    ///
+    /// # Panics
+    /// When the process is gone.
+    pub fn signal(&self, signal: Signal) {
+        let name = match signal {
+            Signal::Interrupt => "INT",
+            Signal::Terminate => "TERM",
+            Signal::HangUp => "HUP",
+            Signal::Stop => "STOP",
+            Signal::Continue => "CONT",
+            Signal::Kill => "KILL",
+        };
+        let sent = Command::new("sh")
+            .args(["-c", &format!("kill -{name} {}", self.id())])
+            .status();
+        assert!(sent.is_ok_and(|status| status.success()), "SIG{name} to {self:?}");
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    /// When the process does not end in `PATIENCE`.
+    pub fn finish(self) -> Finished {
+        self.finish_within(PATIENCE)
+    }
+
+    /// Waits for the end.
+    ///
+    /// # Panics
+    /// When the process does not end within `limit`.
+    pub fn finish_within(mut self, limit: Duration) -> Finished {
+        let status = wait_for(limit, || self.child.try_wait().ok().flatten());
+        let Some(status) = status else {
+            panic!("still running after {limit:?}: {self:?}")
+        };
+        let elapsed = self.started.elapsed();
+        self.stdout.close();
+        self.stderr.close();
+        Finished {
+            status,
+            elapsed,
+            stdout: self.stdout(),
+            stderr: self.stderr(),
+            command_line: std::mem::take(&mut self.command_line),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        if !self.has_ended() {
+            // Both only fail when the process has just ended by itself.
+            self.child.kill().ok();
+            self.child.wait().ok();
+        }
+    }
+}
+
+impl fmt::Debug for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}\n--- stdout\n{}\n--- stderr\n{}",
+            self.command_line,
+            self.stdout(),
+            self.stderr()
+        )
+    }
+}
+
+/// A process that has ended.
+pub struct Finished {
+    status: ExitStatus,
+    /// Time from start to end.
+    pub elapsed: Duration,
+    /// Everything on standard output.
+    pub stdout: String,
+    /// Everything on standard error.
+    pub stderr: String,
+    command_line: String,
+}
+
+impl Finished {
+    /// Exit code; `None` when a signal killed it.
+    #[must_use]
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Checks the exit code.
+    ///
+    /// # Panics
+    /// When it is another one.
+    #[track_caller]
+    pub fn expect_code(&self, code: i32) -> &Self {
+        assert_eq!(self.code(), Some(code), "exit code of {self:?}");
+        self
+    }
+
+    /// Checks for a clean end: code 0 and nothing on standard error.
+    ///
+    /// # Panics
+    /// When it was not clean.
+    #[track_caller]
+    pub fn expect_clean(&self) -> &Self {
+        self.expect_code(0);
+        assert!(self.stderr.is_empty(), "stderr of {self:?}");
+        self
+    }
+
+    /// Checks that standard output contains `text`.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn expect_stdout(&self, text: &str) -> &Self {
+        assert!(self.stdout.contains(text), "no {text:?} on stdout of {self:?}");
+        self
+    }
+
+    /// Checks that standard error contains `text`.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[track_caller]
+    pub fn expect_stderr(&self, text: &str) -> &Self {
+        assert!(self.stderr.contains(text), "no {text:?} on stderr of {self:?}");
+        self
+    }
+}
+
+impl fmt::Debug for Finished {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} ({}, {:?})\n--- stdout\n{}\n--- stderr\n{}",
+            self.command_line, self.status, self.elapsed, self.stdout, self.stderr
+        )
+    }
+}
+
+/// What came out of one pipe so far.
+struct Capture {
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Capture {
+    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+        let bytes = Arc::new(Mutex::new(Vec::new()));
+        let store = Arc::clone(&bytes);
+        let reader = thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+                let read = chunk.get(..count).unwrap_or_default();
+                store
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .extend_from_slice(read);
+            }
+        });
+        Self {
+            bytes,
+            reader: Some(reader),
+        }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// Waits for the end of the pipe. A daemon that kept the pipe must not hang the test, hence the limit.
+    fn close(&mut self) {
+        if let Some(reader) = self.reader.take() {
+            wait_for(Duration::from_secs(2), || reader.is_finished().then_some(()));
+        }
+    }
+}

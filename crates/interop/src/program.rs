@@ -1,0 +1,77 @@
+//! The two programs under comparison.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// A program with iperf3's command line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    path: PathBuf,
+}
+
+impl Program {
+    /// A command that calls the program under the name `iperf3`, as a drop-in replacement is called.
+    pub fn command<A: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = A>) -> Command {
+        let mut command = Command::new(&self.path);
+        command.arg0("iperf3").args(arguments);
+        // Messages of the C library and dates follow the locale; comparisons need one.
+        command.env("LC_ALL", "C").env("TZ", "UTC");
+        command
+    }
+
+    /// Where the program is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether this is the original, so that options it does not have cannot be asked of it.
+    #[must_use]
+    pub fn is_original(&self) -> bool {
+        self == original()
+    }
+}
+
+/// The program under test.
+///
+/// # Panics
+/// When it was not built.
+pub fn ours() -> &'static Program {
+    static OURS: OnceLock<Program> = OnceLock::new();
+    OURS.get_or_init(|| locate("LINERATE_BIN", &beside_this_test(), "build it: cargo build -p linerate"))
+}
+
+/// The original iperf3.
+///
+/// # Panics
+/// When it is not installed.
+pub fn original() -> &'static Program {
+    static ORIGINAL: OnceLock<Program> = OnceLock::new();
+    ORIGINAL.get_or_init(|| {
+        locate(
+            "IPERF3_BIN",
+            Path::new("/usr/bin/iperf3"),
+            "install it: apt-get install iperf3",
+        )
+    })
+}
+
+fn locate(variable: &str, default: &Path, advice: &str) -> Program {
+    let path = env::var_os(variable).map_or_else(|| default.to_path_buf(), PathBuf::from);
+    match fs::canonicalize(&path) {
+        Ok(path) => Program { path },
+        Err(error) => panic!("{}: {error} ({advice}, or set {variable})", path.display()),
+    }
+}
+
+/// Test programs lie in `target/PROFILE/deps`, the program itself one level up.
+fn beside_this_test() -> PathBuf {
+    let test = env::current_exe().expect("a running program has a path");
+    let profile = test.parent().and_then(Path::parent).unwrap_or(Path::new("."));
+    profile.join("linerate")
+}

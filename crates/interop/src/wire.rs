@@ -1,0 +1,215 @@
+//! The control connection by hand, for peers that misbehave.
+
+use std::io::{self, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::deadline::{PATIENCE, wait_for};
+
+/// Numbers of the control dialogue.
+pub mod state {
+    /// Reset counters.
+    pub const TEST_START: u8 = 1;
+    /// Move data.
+    pub const TEST_RUNNING: u8 = 2;
+    /// The client decided that the test is over.
+    pub const TEST_END: u8 = 4;
+    /// Send the parameters.
+    pub const PARAM_EXCHANGE: u8 = 9;
+    /// Open the data streams.
+    pub const CREATE_STREAMS: u8 = 10;
+    /// The server got a signal.
+    pub const SERVER_TERMINATE: u8 = 11;
+    /// The client got a signal.
+    pub const CLIENT_TERMINATE: u8 = 12;
+    /// Send the results.
+    pub const EXCHANGE_RESULTS: u8 = 13;
+    /// Print the summary.
+    pub const DISPLAY_RESULTS: u8 = 14;
+    /// The client is finished.
+    pub const IPERF_DONE: u8 = 16;
+    /// Two error words follow.
+    pub const SERVER_ERROR: u8 = 0xFE;
+    /// Busy.
+    pub const ACCESS_DENIED: u8 = 0xFF;
+}
+
+/// Longest silence of a peer before the test calls it hung; longer than the ten seconds a server may take to give up.
+const SILENCE: Duration = Duration::from_secs(20);
+
+/// A well-formed cookie that no other test of this process uses.
+#[must_use]
+pub fn fresh_cookie() -> [u8; 37] {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let mut cookie = cookie();
+    for (place, byte) in cookie.iter_mut().take(8).enumerate() {
+        *byte = b'a' + ((number >> (4 * place)) & 15) as u8;
+    }
+    // Told apart from the fixed one.
+    cookie[8] = b'z';
+    cookie
+}
+
+/// A well-formed cookie.
+#[must_use]
+pub fn cookie() -> [u8; 37] {
+    let mut cookie = [b'a'; 37];
+    cookie[36] = 0;
+    cookie
+}
+
+/// JSON as it travels: length, text.
+///
+/// # Panics
+/// When the text is longer than 4 GiB.
+#[must_use]
+pub fn frame(json: &str) -> Vec<u8> {
+    let length = u32::try_from(json.len()).expect("test texts are short");
+    [&length.to_be_bytes(), json.as_bytes()].concat()
+}
+
+/// One control or data connection under the test's hand.
+#[derive(Debug)]
+pub struct Control {
+    stream: TcpStream,
+}
+
+/// What a peer did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It sent this byte.
+    Byte(u8),
+    /// It closed the connection.
+    Closed,
+    /// It kept silent.
+    Silence,
+}
+
+impl Control {
+    /// Connects to a server.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    #[track_caller]
+    #[must_use]
+    pub fn connect(port: u16) -> Self {
+        Self::over(TcpStream::connect(("127.0.0.1", port)).expect("the server listens"))
+    }
+
+    /// Takes the next client of a scripted server.
+    ///
+    /// # Panics
+    /// When none comes.
+    #[track_caller]
+    #[must_use]
+    pub fn accept(listener: &TcpListener) -> Self {
+        listener
+            .set_nonblocking(true)
+            .expect("a listener can be asked without waiting");
+        let stream = wait_for(PATIENCE, || listener.accept().ok())
+            .expect("a client connects")
+            .0;
+        // Linux does not hand the listener's mode on, others do.
+        stream.set_nonblocking(false).expect("the socket is connected");
+        Self::over(stream)
+    }
+
+    /// Connects from a local address.
+    ///
+    /// # Panics
+    /// When nobody listens.
+    #[track_caller]
+    #[must_use]
+    pub fn connect_to(address: std::net::SocketAddr) -> Self {
+        Self::over(TcpStream::connect(address).expect("the server listens"))
+    }
+
+    fn over(stream: TcpStream) -> Self {
+        stream.set_read_timeout(Some(SILENCE)).expect("the time is not zero");
+        stream.set_nodelay(true).expect("the socket is connected");
+        Self { stream }
+    }
+
+    /// Sends bytes; a peer that has already closed is no error here.
+    pub fn send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
+    }
+
+    /// Ends our direction.
+    pub fn half_close(&self) {
+        self.stream.shutdown(std::net::Shutdown::Write).ok();
+    }
+
+    /// Waits for one byte.
+    pub fn answer(&mut self) -> Answer {
+        self.answer_within(SILENCE)
+    }
+
+    /// Waits for one byte, for some time.
+    ///
+    /// # Panics
+    /// When `limit` is zero.
+    pub fn answer_within(&mut self, limit: Duration) -> Answer {
+        self.stream.set_read_timeout(Some(limit)).expect("the time is not zero");
+        let mut byte = [0];
+        match self.stream.read(&mut byte) {
+            Ok(1) => Answer::Byte(byte[0]),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                Answer::Silence
+            }
+            _ => Answer::Closed,
+        }
+    }
+
+    /// Waits for the peer to close, and returns what it said before.
+    ///
+    /// # Panics
+    /// When it neither speaks nor closes.
+    #[track_caller]
+    pub fn drain(&mut self) -> Vec<u8> {
+        let mut said = Vec::new();
+        loop {
+            match self.answer() {
+                Answer::Byte(byte) => said.push(byte),
+                Answer::Closed => return said,
+                Answer::Silence => panic!("the peer keeps the connection open; it said {said:?}"),
+            }
+        }
+    }
+
+    /// Waits for one byte of a kind.
+    ///
+    /// # Panics
+    /// When something else comes.
+    #[track_caller]
+    pub fn expect(&mut self, byte: u8) {
+        assert_eq!(self.answer(), Answer::Byte(byte));
+    }
+
+    /// Reads exactly `count` bytes.
+    ///
+    /// # Panics
+    /// When the peer sends fewer.
+    #[track_caller]
+    #[must_use]
+    pub fn take(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream
+            .read_exact(&mut bytes)
+            .expect("the peer sends what the protocol demands");
+        bytes
+    }
+
+    /// Reads one JSON text.
+    ///
+    /// # Panics
+    /// When the peer sends none.
+    #[track_caller]
+    #[must_use]
+    pub fn take_json(&mut self) -> String {
+        let length = self.take(4).iter().fold(0, |sum, byte| sum * 256 + usize::from(*byte));
+        String::from_utf8(self.take(length)).expect("JSON is UTF-8")
+    }
+}

@@ -1,0 +1,168 @@
+//! Rules about the repository itself: who may depend on whom, where `unsafe` may live, and what no file may mention.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
+const ALLOWED: [(&str, &[&str]); 10] = [
+    ("linerate-model", &[]),
+    ("linerate-sys", &[]),
+    ("linerate-iperf3", &["linerate-model"]),
+    ("linerate-iperf2", &["linerate-model"]),
+    ("linerate-report", &["linerate-model"]),
+    ("linerate-doctor", &["linerate-model"]),
+    ("linerate-host", &["linerate-model", "linerate-sys"]),
+    (
+        "linerate-engine",
+        &["linerate-model", "linerate-sys", "linerate-iperf3", "linerate-iperf2"],
+    ),
+    (
+        "linerate",
+        &[
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-iperf2",
+            "linerate-report",
+            "linerate-engine",
+            "linerate-doctor",
+            "linerate-host",
+        ],
+    ),
+    ("linerate-interop", &[]),
+];
+
+/// Foreign crates that belong to one of ours alone.
+const RESERVED: [(&str, &str); 5] = [
+    ("libc", "linerate-sys"),
+    ("socket2", "linerate-sys"),
+    ("rustix", "linerate-sys"),
+    ("io-uring", "linerate-sys"),
+    ("clap", "linerate"),
+];
+
+#[test]
+fn crates_depend_in_the_allowed_directions_only() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().expect("cargo metadata lists packages");
+    let ours: BTreeSet<&str> = packages.iter().map(name).collect();
+    let mut wrong = Vec::new();
+    for package in packages {
+        let from = name(package);
+        let Some((_, allowed)) = ALLOWED.iter().find(|(known, _)| *known == from) else {
+            wrong.push(format!("{from} is not in the table of allowed directions"));
+            continue;
+        };
+        for dependency in package["dependencies"]
+            .as_array()
+            .expect("cargo metadata lists dependencies")
+        {
+            let to = name(dependency);
+            if ours.contains(to) && !allowed.contains(&to) {
+                wrong.push(format!("{from} depends on {to}"));
+            }
+            if RESERVED
+                .iter()
+                .any(|(reserved, owner)| *reserved == to && *owner != from)
+            {
+                wrong.push(format!("{from} depends on {to}, which is reserved"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn only_the_system_crate_may_contain_unsafe_code() {
+    let metadata = metadata();
+    let mut lacking = Vec::new();
+    for package in metadata["packages"].as_array().expect("cargo metadata lists packages") {
+        for target in package["targets"].as_array().expect("cargo metadata lists targets") {
+            let path = target["src_path"].as_str().expect("a target has a root file");
+            let is_shipped = target["kind"]
+                .as_array()
+                .is_some_and(|kinds| kinds.iter().any(|k| k == "lib" || k == "bin"));
+            let text = fs::read_to_string(path).expect("the root file can be read");
+            if is_shipped && name(package) != "linerate-sys" && !text.contains("#![forbid(unsafe_code)]") {
+                lacking.push(path.to_owned());
+            }
+        }
+    }
+    assert!(lacking.is_empty(), "without #![forbid(unsafe_code)]: {lacking:#?}");
+}
+
+#[test]
+fn no_file_names_a_place_that_exists_on_one_machine_only() {
+    let root = root();
+    let unwanted = unwanted();
+    let mut found = Vec::new();
+    for file in tracked_files(&root) {
+        let name = file.display().to_string();
+        // A lock file names the registry; a symbolic link or a deleted file has no text.
+        let Ok(text) = fs::read_to_string(root.join(&file)) else {
+            continue;
+        };
+        for (number, line) in text.lines().enumerate().filter(|_| !name.ends_with("Cargo.lock")) {
+            if let Some(word) = unwanted.iter().find(|word| line.contains(word.as_str())) {
+                found.push(format!("{name}:{}: {word}", number + 1));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
+/// Written in halves, so that this file passes its own test.
+fn unwanted() -> Vec<String> {
+    [
+        ("/wo", "rk/"),
+        ("/ro", "ot/"),
+        ("index.crates", ".io"),
+        ("static.crates", ".io"),
+    ]
+    .iter()
+    .map(|(left, right)| format!("{left}{right}"))
+    .collect()
+}
+
+fn tracked_files(root: &Path) -> Vec<PathBuf> {
+    let output = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root)
+        .output()
+        .expect("git runs");
+    assert!(output.status.success(), "git ls-files failed");
+    let names = String::from_utf8(output.stdout).expect("file names are UTF-8");
+    let files: Vec<_> = names
+        .split('\0')
+        .filter(|name| !name.is_empty())
+        .map(PathBuf::from)
+        .collect();
+    assert!(
+        files.iter().any(|file| file.ends_with("Cargo.toml")),
+        "git lists no files of this workspace"
+    );
+    files
+}
+
+fn metadata() -> Value {
+    let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version=1", "--no-deps", "--locked", "--offline"])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).expect("cargo metadata writes JSON")
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn name(entry: &Value) -> &str {
+    entry["name"].as_str().unwrap_or_default()
+}

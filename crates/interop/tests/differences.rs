@@ -1,0 +1,146 @@
+//! What we do better than the original on purpose: the table of the README, row by row, where no other test covers it.
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use linerate_interop::{
+    Control, Process, Program, Report, Server, Signal, original, ours, run_cases, run_pair, skip, state,
+};
+
+/// Our program, unless the original stands in for it.
+fn improved() -> Option<&'static Program> {
+    if ours().is_original() {
+        skip("the program under test is the original");
+        return None;
+    }
+    Some(ours())
+}
+
+/// From 3.16 on the original looks at the amount only when an interval ends.
+#[test]
+fn an_amount_ends_the_test_at_once_and_to_the_block() {
+    let Some(program) = improved() else { return };
+    let cases = [
+        ("-n 1000000", 1_000_000.0),
+        ("-n 1000000 -P 4", 1_000_000.0),
+        ("-k 500 -l 1000", 500_000.0),
+    ];
+    run_cases(
+        &cases,
+        |(options, _)| (*options).to_owned(),
+        |(options, amount)| {
+            let options: Vec<_> = options.split(' ').chain(["-J"]).collect();
+            let pair = run_pair((program, &[]), (program, &options));
+            let report = Report::parse(&pair.client.expect_clean().stdout);
+            let block = report.number("/start/test_start/blksize");
+            let streams = report.number("/start/test_start/num_streams");
+            let sent = report.number("/end/sum_sent/bytes");
+            assert!(
+                sent >= *amount && sent < amount + block * streams,
+                "{sent} bytes instead of {amount}"
+            );
+            assert!(pair.client.elapsed < Duration::from_millis(900), "{:?}", pair.client);
+        },
+    );
+}
+
+/// A block of 128 KiB is ten seconds' worth at this rate; sent as one it would be a rate of its own.
+#[test]
+fn a_rate_below_one_block_per_interval_is_kept() {
+    let Some(program) = improved() else { return };
+    for options in [["-t", "2", "-b", "100K", "-J"], ["-t", "2", "-b", "400K", "-J"]] {
+        let pair = run_pair((program, &[]), (program, &options));
+        let report = Report::parse(&pair.client.expect_clean().stdout);
+        let wanted = report.number("/start/test_start/target_bitrate");
+        let ratio = report.number("/end/sum_sent/bits_per_second") / wanted;
+        assert!((0.8..1.2).contains(&ratio), "{ratio} times the rate of {wanted} bit/s");
+    }
+}
+
+#[test]
+fn settings_of_one_client_do_not_reach_the_next() {
+    let server = Server::start(ours(), &[]);
+    let first = [
+        "-J",
+        "-n",
+        "64K",
+        "--get-server-output",
+        "--repeating-payload",
+        "-T",
+        "first",
+        "--extra-data",
+        "x",
+    ];
+    assert!(
+        server
+            .run(original(), &first)
+            .expect_clean()
+            .stdout
+            .contains("server_output_text")
+    );
+    if ours().is_original() {
+        return skip("3.12 keeps the first client's wishes");
+    }
+    let second = server.run(original(), &["-J", "-n", "64K"]);
+    assert!(!second.expect_clean().stdout.contains("server_output"), "{second:?}");
+}
+
+#[test]
+fn a_failed_report_has_one_error() {
+    let Some(program) = improved() else { return };
+    let server = Server::start(program, &["--server-max-duration", "1"]);
+    let client = server.run(program, &["-J", "-t", "5"]);
+    client.expect_code(1);
+    assert_eq!(client.stdout.matches("\"error\"").count(), 1, "{client:?}");
+}
+
+/// In the original this option of SCTP falls through into the bit rate.
+#[test]
+fn nstreams_does_not_set_the_rate() {
+    let Some(program) = improved() else { return };
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("the listener is bound").port().to_string();
+    let client = Process::start(program.command(["-c", "127.0.0.1", "-p", &port, "--nstreams", "40000"]));
+    let mut control = Control::accept(&listener);
+    assert_eq!(control.take(37).len(), 37);
+    control.send(&[state::PARAM_EXCHANGE]);
+    let parameters = control.take_json();
+    assert!(!parameters.contains("bandwidth"), "{parameters}");
+    drop(control);
+    client.finish().expect_code(1);
+}
+
+/// The original prints raw lines on standard output in front of the document.
+#[test]
+fn verbose_json_is_still_json() {
+    let Some(program) = improved() else { return };
+    let pair = run_pair((program, &["-J", "-V"]), (program, &["-J", "-V", "-d", "-n", "64K"]));
+    assert!(Report::parse(&pair.client.expect_code(0).stdout).number("/end/sum_sent/bytes") > 0.0);
+    assert!(Report::parse(&pair.server.expect_code(0).stdout).number("/end/sum_received/bytes") > 0.0);
+}
+
+/// Interrupted early, the original divides by the end of the last interval, or by nothing.
+#[test]
+fn an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
+    let Some(program) = improved() else { return };
+    let server = Server::start(original(), &["-1"]);
+    let client = server.client(program, "127.0.0.1", &["-t", "60", "-i", "10", "-b", "8M"]);
+    let open = || (linerate_interop::established(server.port).len() >= 4).then_some(());
+    linerate_interop::wait_for(linerate_interop::PATIENCE, open).expect("the test runs");
+    client.signal(Signal::Interrupt);
+    let client = client.finish();
+    let rows = client.stdout.lines().filter(|line| line.ends_with("sender"));
+    for row in rows {
+        let span = row.split_whitespace().find(|word| word.contains('-')).unwrap_or("");
+        let end: f64 = span
+            .split_once('-')
+            .and_then(|(_, end)| end.parse().ok())
+            .unwrap_or(f64::INFINITY);
+        assert!(
+            end <= client.elapsed.as_secs_f64() + 0.01,
+            "{row} after {:?}",
+            client.elapsed
+        );
+    }
+    client.expect_code(0);
+}

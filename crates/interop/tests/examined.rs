@@ -1,0 +1,203 @@
+//! Goal: a test with `--lr-doctor` ends with what held it back, seen from both ends, and disturbs nobody who does not know
+//! it. Method: veth pairs in network namespaces of our own with one fault each, and the original at either end.
+
+use linerate_interop::namespaces::{DEVICE, Net, inside, run};
+use linerate_interop::{Process, Server, original, ours};
+use serde_json::Value;
+
+/// Findings that this machine may add to any test: its default congestion control paces, its two processors serve both
+/// ends and others, and so a first second may be slow.
+const CIRCUMSTANCES: [&str; 5] = ["QD-05", "OFF-02", "CPU-04", "WIN-06", "TOOL-04"];
+
+fn json(client: Process) -> Value {
+    let finished = client.finish();
+    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+}
+
+/// A test of ours against ours, with the diagnosis.
+fn examined(net: &Net, words: &[&str]) -> (Value, Value) {
+    let report = json(net.client(&[&["-J", "--lr-doctor"], words].concat()));
+    let diagnosis = report["lr_doctor"].clone();
+    assert_eq!(diagnosis["schema"], "linerate.doctor/1", "{report:#}");
+    assert_eq!(diagnosis["hosts"], Value::from(vec!["client", "server"]), "{report:#}");
+    (report, diagnosis)
+}
+
+fn findings(diagnosis: &Value) -> Vec<&str> {
+    let findings = diagnosis["findings"].as_array().expect("findings").iter();
+    let ids = findings.map(|finding| finding["id"].as_str().expect("an id"));
+    let mut ids: Vec<&str> = ids.filter(|id| !CIRCUMSTANCES.contains(id)).collect();
+    ids.dedup();
+    ids
+}
+
+#[test]
+fn a_forgotten_shaper_is_the_verdict() {
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    for (rate, words) in [("100mbit", &["-t", "6"][..]), ("1gbit", &["-t", "6", "-P", "2"])] {
+        let tbf = ["rate", rate, "burst", "256kb", "latency", "50ms"];
+        run(
+            "tc",
+            &[
+                &["-n", &net.a, "qdisc", "replace", "dev", DEVICE, "root", "tbf"],
+                &tbf[..],
+            ]
+            .concat(),
+        );
+        let (_, diagnosis) = examined(&net, words);
+        assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{diagnosis:#}");
+        let found = findings(&diagnosis);
+        assert!(found.contains(&"QD-01"), "{rate}: {found:?}");
+        assert!(found.iter().all(|id| *id == "QD-01"), "{rate}: {found:?}");
+        let undo = diagnosis["findings"]
+            .as_array()
+            .expect("findings")
+            .iter()
+            .find(|f| f["id"] == "QD-01")
+            .map(|f| f["undo"][0].clone());
+        let undo = undo.as_ref().and_then(Value::as_str).expect("a way back");
+        // The way back is a command that works.
+        let words: Vec<&str> = undo.split(' ').collect();
+        run("ip", &[&["netns", "exec", &net.a], words.as_slice()].concat());
+    }
+}
+
+#[test]
+fn lost_datagrams_are_split_by_place() {
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    let (report, diagnosis) = examined(&net, &["-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "5"]);
+    let split = &diagnosis["loss"][0];
+    let part = |name: &str| split[name].as_f64().unwrap_or_else(|| panic!("{name}: {split}"));
+    let lost = report["end"]["sum_received"]["lost_packets"].as_f64().expect("a loss");
+    assert!(lost > 1000.0, "a small buffer must overflow: {report:#}");
+    assert_eq!(part("lost"), lost);
+    // The kernel's counter of that buffer and the receiver's count of missing numbers.
+    assert!((part("socket") - lost).abs() <= 0.01 * lost, "{split}");
+    assert_eq!((part("sender"), part("adapter")), (0.0, 0.0), "{split}");
+    assert_eq!(findings(&diagnosis), ["UDP-01"], "{diagnosis:#}");
+    assert_eq!(diagnosis["verdict"]["verdict"], "receiver-cpu-app");
+}
+
+#[test]
+fn a_small_window_is_found() {
+    let Some(net) = Net::new() else { return };
+    // A shaper far above what the window permits tells the doctor what the path could carry.
+    let shaper = ["rate", "10gbit", "burst", "4mb", "latency", "50ms"];
+    run(
+        "tc",
+        &[
+            &["-n", &net.a, "qdisc", "add", "dev", DEVICE, "root", "tbf"],
+            &shaper[..],
+        ]
+        .concat(),
+    );
+    let _server = net.server();
+    let (_, diagnosis) = examined(&net, &["-t", "5", "-w", "4K", "-C", "cubic"]);
+    let found = findings(&diagnosis);
+    assert!(
+        found.iter().any(|id| matches!(*id, "WIN-01" | "WIN-02" | "WIN-03")),
+        "{diagnosis:#}"
+    );
+    assert!(found.iter().all(|id| id.starts_with("WIN-")), "{found:?}");
+}
+
+#[test]
+fn a_path_that_swallows_large_packets_is_found() {
+    let Some(net) = Net::new() else { return };
+    // The receiving end takes less than it lets the sender believe, and nobody says so.
+    run(
+        "ip",
+        &[
+            "netns", "exec", &net.a, "ethtool", "-K", DEVICE, "gso", "off", "tso", "off",
+        ],
+    );
+    run("ip", &["-n", &net.b, "link", "set", DEVICE, "mtu", "1400"]);
+    let route = ["route", "change", "10.99.0.0/24", "dev", DEVICE, "advmss", "1460"];
+    run("ip", &[&["-n", &net.b], &route[..]].concat());
+    let _server = net.server();
+    let (_, diagnosis) = examined(&net, &["-t", "5"]);
+    let found = findings(&diagnosis);
+    assert!(found.contains(&"MTU-02") && found.contains(&"MTU-01"), "{diagnosis:#}");
+    assert!(
+        found.iter().all(|id| id.starts_with("MTU-") || *id == "OFF-01"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn ends_that_share_a_core_are_found() {
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    let (_, diagnosis) = examined(&net, &["-t", "5", "-A", "0,0"]);
+    let found = findings(&diagnosis);
+    assert!(found.contains(&"TOOL-03"), "{diagnosis:#}");
+    assert!(found.iter().all(|id| matches!(*id, "TOOL-03" | "CPU-02")), "{found:?}");
+    assert_eq!(diagnosis["verdict"]["verdict"], "tool-limit");
+}
+
+#[test]
+fn a_sound_pair_has_no_finding() {
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    for words in [&["-t", "5", "-b", "100M"][..], &["-t", "5", "-b", "100M", "-R"]] {
+        let (_, diagnosis) = examined(&net, words);
+        assert_eq!(findings(&diagnosis), [""; 0], "{words:?}: {diagnosis:#}");
+        assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{words:?}");
+    }
+}
+
+#[test]
+fn the_diagnosis_follows_the_report() {
+    let server = Server::start(ours(), &[]);
+    let client = server.run(ours(), &["-t", "1", "--lr-doctor"]);
+    client.expect_clean();
+    let text = &client.stdout;
+    let (report, verdict) = (text.rfind("receiver\n"), text.find("client, server: "));
+    assert!(report.expect("a report") < verdict.expect("a diagnosis"), "{text}");
+    assert!(text.ends_with("iperf Done.\n"), "{text}");
+}
+
+#[test]
+fn a_stream_of_objects_has_one_more() {
+    let server = Server::start(ours(), &[]);
+    let client = server.run(ours(), &["-t", "1", "--json-stream", "--lr-doctor"]);
+    let events: Vec<Value> = client
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("an object per line"))
+        .collect();
+    let of_doctor: Vec<_> = events.iter().filter(|event| event["event"] == "lr_doctor").collect();
+    assert_eq!(of_doctor.len(), 1);
+    assert_eq!(of_doctor[0]["data"]["schema"], "linerate.doctor/1");
+    assert_eq!(events.last().expect("events")["event"], "end");
+}
+
+#[test]
+fn the_original_neither_asks_nor_answers() {
+    let stock = Server::start(original(), &[]);
+    let client = stock.run(ours(), &["-t", "1", "-J", "--lr-doctor"]);
+    client.expect_clean();
+    let report: Value = serde_json::from_str(&client.stdout).expect("JSON");
+    assert_eq!(report["lr_doctor"]["hosts"], Value::from(vec!["client"]));
+    let server = Server::start(ours(), &[]);
+    server.run(original(), &["-t", "1"]).expect_clean();
+    let silent = server.run(ours(), &["-t", "1", "-J"]);
+    assert!(!silent.expect_clean().stdout.contains("lr_doctor"));
+}
+
+#[test]
+fn a_diagnosis_may_be_of_an_interrupted_test() {
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    let client = Process::start(inside(
+        &net.a,
+        ours().path(),
+        &["iperf3", "-c", "10.99.0.2", "-t", "60", "--forceflush", "--lr-doctor"],
+    ));
+    client.wait_for_stdout("sec ", 2);
+    client.signal(linerate_interop::Signal::Interrupt);
+    let finished = client.finish();
+    assert!(finished.stdout.contains("\nclient: "), "{finished:?}");
+}

@@ -1,0 +1,104 @@
+//! What has happened to iperf3 and must not happen here: the tests that SECURITY.md names and that have no other home.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use linerate_interop::{Control, Server, frame, fresh_cookie, original, ours, run_cases, skip, state};
+
+/// Sends parameters and returns all that the server says to them.
+fn answer_to(port: u16, parameters: &str) -> Vec<u8> {
+    let mut control = Control::connect(port);
+    control.send(&fresh_cookie());
+    control.expect(state::PARAM_EXCHANGE);
+    control.send(&frame(parameters));
+    control.half_close();
+    control.drain()
+}
+
+#[test]
+fn malformed_escapes_are_refused_or_read_as_text() {
+    if ours().is_original() {
+        return skip("the original reads them in its own way");
+    }
+    let server = Server::start(ours(), &[]);
+    for text in [
+        "\\u",
+        "\\u1",
+        "\\u12",
+        "\\u123",
+        "\\uD800",
+        "\\uD800\\u",
+        "\\uD800\\uD800",
+        "\\uDC00",
+        "\\uD800x",
+        "\\u0000",
+        "\\uFFFF",
+        "\\x",
+        "\\",
+        "\\u00zz",
+        "\\uD834\\uDD1E",
+    ] {
+        for key in ["title", "extra_data", "congestion", "client_version"] {
+            let said = answer_to(
+                server.port,
+                &format!("{{\"tcp\":true,\"time\":1,\"{key}\":\"{text}\"}}"),
+            );
+            assert!(
+                matches!(said.first(), Some(&(state::CREATE_STREAMS | state::SERVER_ERROR))),
+                "{text} {key}: {said:?}"
+            );
+        }
+    }
+    server.run(original(), &["-n", "64K"]).expect_clean();
+}
+
+#[test]
+fn tokens_of_every_length_are_refused() {
+    if ours().is_original() {
+        return skip("3.12 reads beyond some of them");
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = |name: &str| folder.path().join(name).to_str().expect("a plain name").to_owned();
+    let made = Command::new("openssl")
+        .args(["genrsa", "-out", &path("private"), "2048"])
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()), "openssl makes a key");
+    fs::write(path("users"), "mario,00\n").expect("the folder is writable");
+    let (key, users) = (path("private"), path("users"));
+    let server = Server::start(
+        ours(),
+        &["--rsa-private-key-path", &key, "--authorized-users-path", &users],
+    );
+    let lengths: Vec<usize> = (0..8).chain(340..348).chain([1000, 1367, 1368, 1369, 4096]).collect();
+    let tokens = lengths
+        .iter()
+        .flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);
+    let tokens: Vec<String> = tokens.chain(["A A A".into(), "\\n\\n".into(), "äöü".into()]).collect();
+    // Refusals take their time; many at once do not take longer.
+    run_cases(
+        &tokens,
+        |token| format!("{} characters", token.len()),
+        |token| {
+            let said = answer_to(server.port, &format!("{{\"tcp\":true,\"authtoken\":\"{token}\"}}"));
+            assert_eq!(said, [state::SERVER_ERROR, 0, 0, 0, 142, 0, 0, 0, 0]);
+        },
+    );
+    let said = answer_to(server.port, "{\"tcp\":true}");
+    assert_eq!(said.first(), Some(&state::SERVER_ERROR), "the server lives");
+}
+
+#[test]
+fn a_receiver_that_skips_the_copy_survives_any_block_length() {
+    if ours().is_original() {
+        return skip("3.12 has no --skip-rx-copy");
+    }
+    let server = Server::start(ours(), &[]);
+    for length in ["16", "1K", "128K", "1M"] {
+        for direction in [&[][..], &["-R"], &["--bidir"]] {
+            let options = [&["-k", "50", "--skip-rx-copy", "-l", length], direction].concat();
+            server.run(ours(), &options).expect_clean();
+        }
+    }
+    server.run(original(), &["-n", "64K"]).expect_clean();
+}

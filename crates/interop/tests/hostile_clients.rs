@@ -1,0 +1,267 @@
+//! Clients that break every rule against our server. The server must close the connection by itself, and the original's
+//! client must be served as if nothing had happened.
+
+use std::time::Duration;
+
+use linerate_interop::{Answer, Control, Server, cookie, frame, original, ours, run_cases, skip, state};
+
+struct Attack {
+    name: &'static str,
+    /// Does its worst and returns the control connection, open or not.
+    run: fn(port: u16) -> Control,
+}
+
+const fn attack(name: &'static str, run: fn(u16) -> Control) -> Attack {
+    Attack { name, run }
+}
+
+const ATTACKS: [Attack; 33] = [
+    attack("silence", Control::connect),
+    attack("immediate end", |port| sending(Control::connect(port), &[], true)),
+    attack("garbage", |port| sending(Control::connect(port), &[0xA5; 4096], false)),
+    attack("a web browser", |port| {
+        sending(
+            Control::connect(port),
+            b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+            true,
+        )
+    }),
+    attack("half a cookie, then silence", |port| {
+        sending(Control::connect(port), &cookie()[..20], false)
+    }),
+    attack("half a cookie, then the end", |port| {
+        sending(Control::connect(port), &cookie()[..20], true)
+    }),
+    attack("a cookie in drips", |port| dripping(Control::connect(port), &cookie())),
+    attack("a cookie, then silence", |port| {
+        sending(Control::connect(port), &cookie(), false)
+    }),
+    attack("end instead of parameters", |port| sending(asked(port), &[], true)),
+    attack("half a length", |port| sending(asked(port), &[0, 0], true)),
+    attack("length 0", |port| sending(asked(port), &[0; 4], false)),
+    attack("length 0 and a body", |port| {
+        sending(asked(port), &[0, 0, 0, 0, b'{', b'}'], false)
+    }),
+    attack("the greatest length", |port| sending(asked(port), &[0xFF; 4], false)),
+    attack("the greatest positive length", |port| {
+        sending(asked(port), &[0x7F, 0xFF, 0xFF, 0xFF], false)
+    }),
+    attack("parameters over the limit", |port| {
+        let text = format!("{{\"tcp\":true,\"title\":\"{}\"}}", "x".repeat(8193 - 23));
+        assert_eq!(text.len(), 8193);
+        sending(asked(port), &frame(&text), false)
+    }),
+    attack("parameters that stop half way", |port| {
+        let text = frame("{\"tcp\":true,\"time\":1}");
+        sending(asked(port), &text[..12], false)
+    }),
+    attack("parameters in drips", |port| {
+        dripping(asked(port), &frame("{\"tcp\":true,\"time\":1,\"title\":\"slow\"}"))
+    }),
+    attack("deep nesting", |port| {
+        sending(asked(port), &frame(&"[".repeat(8000)), false)
+    }),
+    attack("no JSON", |port| sending(asked(port), &frame("time=1"), false)),
+    attack("no text at all", |port| {
+        sending(asked(port), &[0, 0, 0, 4, 0xFF, 0xFE, 0x00, 0x80], false)
+    }),
+    attack("values out of range", |port| {
+        let text = "{\"tcp\":true,\"parallel\":100000,\"len\":-1,\"time\":-5,\"omit\":1e300,\"bandwidth\":-1}";
+        sending(asked(port), &frame(text), false)
+    }),
+    attack("numbers beyond every integer", |port| {
+        let text = "{\"tcp\":true,\"time\":1e999,\"num\":99999999999999999999999999,\"parallel\":0.1}";
+        sending(asked(port), &frame(text), true)
+    }),
+    attack("end instead of streams", |port| sending(accepted(port), &[], true)),
+    attack("silence instead of streams", accepted),
+    attack("done instead of streams", |port| {
+        sending(accepted(port), &[state::IPERF_DONE], false)
+    }),
+    attack("terminated instead of streams", |port| {
+        sending(accepted(port), &[state::CLIENT_TERMINATE], false)
+    }),
+    attack("an unknown state before streams", |port| {
+        sending(accepted(port), &[77], false)
+    }),
+    attack("end while running", |port| sending(running(port).0, &[], true)),
+    attack("an unknown state while running", |port| {
+        sending(running(port).0, &[77], false)
+    }),
+    attack("end instead of results", |port| sending(ended(port), &[], true)),
+    attack("the greatest length of results", |port| {
+        sending(ended(port), &[0xFF; 4], false)
+    }),
+    attack("results that are no object", |port| {
+        sending(ended(port), &frame("[1,2,3]"), false)
+    }),
+    attack("results with the wrong types", |port| {
+        sending(
+            ended(port),
+            &frame("{\"cpu_util_total\":\"x\",\"streams\":{\"id\":[]},\"sender_has_retransmits\":{}}"),
+            false,
+        )
+    }),
+];
+
+#[test]
+fn the_next_client_is_served_after_every_attack() {
+    if ours().is_original() {
+        return skip("3.12 waits for ever after most of these");
+    }
+    run_cases(
+        &ATTACKS,
+        |attack| attack.name.to_owned(),
+        |attack| {
+            let mut server = Server::start(ours(), &[]);
+            (attack.run)(server.port).drain();
+            server.run(original(), &["-n", "64K"]).expect_clean();
+            assert!(!server.process.has_ended());
+        },
+    );
+}
+
+/// One server takes all of it and keeps nothing.
+#[test]
+fn attacks_leave_nothing_behind() {
+    if ours().is_original() {
+        return skip("3.12 waits for ever after most of these");
+    }
+    // Those that make the server wait for its deadline are left out, for they were run above and take ten seconds each.
+    let slow = ["silence", "drips", "half way", "greatest length of results"];
+    let quick: Vec<_> = ATTACKS
+        .iter()
+        .filter(|attack| !slow.iter().any(|word| attack.name.contains(word)))
+        .collect();
+    let (server, idle) = Server::start_idle(ours());
+    for attack in quick {
+        (attack.run)(server.port).drain();
+    }
+    server.run(original(), &["-n", "64K"]).expect_clean();
+    server.process.wait_for_idle(idle);
+}
+
+#[test]
+fn wrong_types_in_the_parameters_do_not_stop_the_server() {
+    if ours().is_original() {
+        return skip("3.12 crashes on some of these");
+    }
+    let server = Server::start(ours(), &[]);
+    for key in [
+        "tcp",
+        "omit",
+        "time",
+        "num",
+        "blockcount",
+        "parallel",
+        "len",
+        "bandwidth",
+        "title",
+        "congestion",
+        "authtoken",
+        "MSS",
+        "window",
+        "TOS",
+        "client_version",
+        "burst",
+        "flowlabel",
+        "reverse",
+        "server_affinity",
+    ] {
+        for value in [
+            "null",
+            "[]",
+            "{}",
+            "\"x\"",
+            "true",
+            "-1",
+            "1e400",
+            "18446744073709551615",
+        ] {
+            let mut control = asked(server.port);
+            control.send(&frame(&format!("{{\"{key}\":{value}}}")));
+            control.half_close();
+            control.drain();
+        }
+    }
+    server.run(original(), &["-n", "64K"]).expect_clean();
+}
+
+/// A stranger on the data port is turned away and the test goes on.
+#[test]
+fn a_data_connection_with_a_foreign_cookie_is_refused() {
+    let server = Server::start(ours(), &["-1"]);
+    let mut control = accepted(server.port);
+    let mut stranger = Control::connect(server.port);
+    stranger.send(&[b'z'; 37]);
+    assert_eq!(stranger.answer(), Answer::Byte(state::ACCESS_DENIED));
+    let mut data = Control::connect(server.port);
+    data.send(&cookie());
+    control.expect(state::TEST_START);
+    control.expect(state::TEST_RUNNING);
+}
+
+#[test]
+fn a_newcomer_during_a_test_is_told_so_without_being_read() {
+    let server = Server::start(ours(), &["-1"]);
+    let _running = running(server.port);
+    let mut newcomer = Control::connect(server.port);
+    assert_eq!(newcomer.answer(), Answer::Byte(state::ACCESS_DENIED));
+    assert_eq!(newcomer.answer(), Answer::Closed);
+}
+
+/// A connection that has sent its cookie and is asked for its parameters.
+fn asked(port: u16) -> Control {
+    let mut control = Control::connect(port);
+    control.send(&cookie());
+    control.expect(state::PARAM_EXCHANGE);
+    control
+}
+
+/// A connection whose test was accepted and that is asked for its streams.
+fn accepted(port: u16) -> Control {
+    let mut control = asked(port);
+    control.send(&frame(
+        "{\"tcp\":true,\"omit\":0,\"time\":1,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}",
+    ));
+    control.expect(state::CREATE_STREAMS);
+    control
+}
+
+/// A running test: control and data connection.
+fn running(port: u16) -> (Control, Control) {
+    let mut control = accepted(port);
+    let mut data = Control::connect(port);
+    data.send(&cookie());
+    control.expect(state::TEST_START);
+    control.expect(state::TEST_RUNNING);
+    data.send(&[0; 1000]);
+    (control, data)
+}
+
+/// A test that is over; the server waits for results.
+fn ended(port: u16) -> Control {
+    let (mut control, data) = running(port);
+    drop(data);
+    control.send(&[state::TEST_END]);
+    control.expect(state::EXCHANGE_RESULTS);
+    control
+}
+
+fn sending(mut control: Control, bytes: &[u8], then_end: bool) -> Control {
+    control.send(bytes);
+    if then_end {
+        control.half_close();
+    }
+    control
+}
+
+/// One byte at a time, so slowly that a time-out per byte would never end it.
+fn dripping(mut control: Control, bytes: &[u8]) -> Control {
+    for byte in bytes {
+        if !control.send(&[*byte]) || control.answer_within(Duration::from_millis(900)) == Answer::Closed {
+            break;
+        }
+    }
+    control
+}

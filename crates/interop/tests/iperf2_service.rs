@@ -1,0 +1,131 @@
+//! One server for clients of both originals and for ours, on two ports and on one.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use linerate_interop::iperf2::{Iperf2, amounts};
+use linerate_interop::{Finished, PATIENCE, Process, Service, free_port, listens, original, ours, wait_for};
+use serde_json::Value;
+
+const MIB: f64 = 1_048_576.0;
+
+fn iperf3(port: u16) -> Process {
+    let words = format!("-c 127.0.0.1 -p {port} -t 1 -b 80M");
+    Process::start(original().command(words.split_whitespace()))
+}
+
+fn iperf2(program: Iperf2, port: u16, words: &str) -> Process {
+    Process::start(program.command(&format!("-c 127.0.0.1 -p {port} {words}")))
+}
+
+#[test]
+fn three_kinds_of_clients_are_served_at_the_same_time() {
+    let port2 = free_port();
+    let service = Service::start(&["--iperf2-port", &port2.to_string()]);
+    let clients = [
+        iperf3(service.port),
+        iperf2(Iperf2::Original, port2, "-t 1 -b 80m -f B"),
+        iperf2(Iperf2::Original, port2, "-u -t 1 -f B"),
+        iperf2(Iperf2::Ours, port2, "-t 1 -b 80m -R -f B"),
+        iperf2(Iperf2::Ours, port2, "-n 1M -P 3 -f B"),
+    ];
+    let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
+    for client in &clients {
+        client.expect_code(0);
+        assert!(client.elapsed < Duration::from_secs(3), "{client:?}");
+    }
+    assert!(clients[2].stdout.contains("Server Report:"), "{:?}", clients[2]);
+    assert_eq!(amounts(&clients[4].stdout), [MIB; 3]);
+    // Every one of them is in the log, with what it moved.
+    let events = wait_for(PATIENCE, || {
+        let ended = ended(&service.process.stdout());
+        (ended.len() == 5).then_some(ended)
+    });
+    let events = events.unwrap_or_else(|| panic!("five tests: {service:?}"));
+    let moved = |e: &Value| e["received_bytes"].as_u64().unwrap_or(0) + e["sent_bytes"].as_u64().unwrap_or(0);
+    assert!(events.iter().all(|event| moved(event) > 100_000), "{events:?}");
+}
+
+/// The log's events about tests that are over.
+fn ended(log: &str) -> Vec<Value> {
+    let events = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    events.filter(|event| event["event"] == "test_ended").collect()
+}
+
+#[test]
+fn one_port_serves_both_dialects_by_their_first_bytes() {
+    let port = free_port();
+    let mut command = Command::new(ours().path());
+    command.args([
+        "serve",
+        "--one-port",
+        &format!("127.0.0.1:{port}"),
+        "--log-format",
+        "json",
+    ]);
+    let service = Process::start(command);
+    assert!(
+        wait_for(PATIENCE, || listens(port).then_some(())).is_some(),
+        "{service:?}"
+    );
+    let clients = [
+        iperf3(port),
+        iperf2(Iperf2::Original, port, "-n 1M -f B"),
+        iperf2(Iperf2::Original, port, "-t 1 --bounceback"),
+        iperf2(Iperf2::Ours, port, "-n 1M -R -f B"),
+        iperf2(Iperf2::Original, port, "-n 1M -C -f B"),
+    ];
+    let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
+    for client in &clients {
+        client.expect_code(0);
+        assert!(client.stderr.is_empty(), "{client:?}");
+    }
+    assert_eq!(amounts(&clients[1].stdout), [MIB]);
+    assert_eq!(amounts(&clients[3].stdout), [MIB]);
+    assert!(clients[2].stdout.contains("rps"), "{:?}", clients[2]);
+    // Who speaks something else is not taken for a test.
+    let mut stranger = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    stranger
+        .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n")
+        .expect("loopback");
+    let mut answer = Vec::new();
+    stranger
+        .set_read_timeout(Some(Duration::from_secs(10)))
+        .expect("a socket");
+    // However it ends, no test begins.
+    let _ = stranger.read_to_end(&mut answer);
+    let seen = wait_for(PATIENCE, || (ended(&service.stdout()).len() == 5).then_some(()));
+    assert!(seen.is_some(), "{service:?}");
+}
+
+#[test]
+fn the_rules_of_the_server_hold_for_this_dialect_too() {
+    let port2 = free_port();
+    let service = Service::start(&[
+        "--iperf2-port",
+        &port2.to_string(),
+        "--limit",
+        "address:tests=1",
+        "--deny",
+        "127.0.0.2",
+    ]);
+    let first = iperf2(Iperf2::Ours, port2, "-t 1 -b 8m -f B");
+    let began = wait_for(PATIENCE, || {
+        service.process.stdout().contains("test_started").then_some(())
+    });
+    assert!(began.is_some(), "{service:?}");
+    // As many tests as one address may have run already, and the other address may have none.
+    let refused = [
+        iperf2(Iperf2::Ours, port2, "-n 100M -f B"),
+        Process::start(Iperf2::Ours.command(&format!("-c 127.0.0.1 -B 127.0.0.2 -p {port2} -n 100M"))),
+    ];
+    for client in refused {
+        let client = client.finish();
+        assert!(!client.stderr.is_empty(), "{client:?}");
+    }
+    first.finish().expect_clean();
+    let log = service.process.stdout();
+    assert!(log.contains("address_tests") && log.contains("\"address\""), "{log}");
+}

@@ -1,0 +1,222 @@
+//! What a server lets its clients use, and whom it lets in.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use linerate_interop::{
+    Control, PATIENCE, Process, Service, Signal, frame, fresh_cookie, original, ours, run_cases, state,
+};
+
+struct Case {
+    limit: &'static str,
+    options: &'static [&'static str],
+    /// Reason in the log.
+    reason: &'static str,
+    /// What the stock client says.
+    words: &'static str,
+}
+
+const CASES: [Case; 8] = [
+    case(
+        "address:streams=2",
+        &["-P", "3"],
+        "streams",
+        "number of parallel streams",
+    ),
+    case(
+        "server:streams=3",
+        &["--bidir", "-P", "2"],
+        "streams",
+        "number of parallel streams",
+    ),
+    case("server:duration=5", &["-t", "6"], "duration", "int_errno=37"),
+    case("address:duration=5", &["-n", "1M"], "duration", "int_errno=37"),
+    case(
+        "server:bytes=1M",
+        &["-n", "2M"],
+        "bytes",
+        "total required bandwidth is larger than server limit",
+    ),
+    case(
+        "address:rate=10M",
+        &["-b", "6M", "-P", "2"],
+        "rate",
+        "total required bandwidth is larger than server limit",
+    ),
+    case(
+        "server:rate=10M",
+        &["-u", "-b", "11M"],
+        "rate",
+        "total required bandwidth is larger than server limit",
+    ),
+    case(
+        "server:rate=10M",
+        &["-b", "6M", "--bidir"],
+        "rate",
+        "total required bandwidth is larger than server limit",
+    ),
+];
+
+const fn case(
+    limit: &'static str,
+    options: &'static [&'static str],
+    reason: &'static str,
+    words: &'static str,
+) -> Case {
+    Case {
+        limit,
+        options,
+        reason,
+        words,
+    }
+}
+
+#[test]
+fn a_test_beyond_a_limit_is_refused_in_words_and_one_within_it_is_run() {
+    run_cases(
+        &CASES,
+        |case| format!("{} {:?}", case.limit, case.options),
+        |case| {
+            let service = Service::start(&["--limit", case.limit]);
+            let refused = service.client(original(), case.options).finish();
+            refused.expect_code(1).expect_stderr(case.words);
+            assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
+            let log = service.wait_for_events("refused", 1, PATIENCE);
+            assert_eq!(log[0]["reason"], case.reason);
+            service
+                .client(original(), &["-t", "1", "-b", "1M"])
+                .finish()
+                .expect_clean();
+        },
+    );
+}
+
+#[test]
+fn an_address_runs_only_so_many_tests_at_once() {
+    let service = Service::start(&["--limit", "address:tests=2"]);
+    let long = ["-t", "20", "-b", "1M", "--forceflush"];
+    let running: Vec<Process> = (0..2).map(|_| service.client(original(), &long)).collect();
+    running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
+    let refused = service.client(original(), &["-t", "1"]).finish();
+    refused
+        .expect_code(1)
+        .expect_stderr("the server is busy running a test. try again later");
+    assert_eq!(
+        service.wait_for_events("refused", 1, PATIENCE)[0]["reason"],
+        "address_tests"
+    );
+    // Another address has places of its own.
+    let other = service
+        .client(original(), &["-t", "1", "-b", "1M", "-B", "127.0.0.9"])
+        .finish();
+    other.expect_clean();
+}
+
+#[test]
+fn a_test_that_says_nothing_of_its_rate_is_measured() {
+    let service = Service::start(&["--limit", "server:rate=20M"]);
+    let modest = service.client(original(), &["-t", "9", "-b", "1M"]);
+    let _ = service.wait_for_events("test_started", 1, PATIENCE);
+    let greedy = service.client(original(), &["-t", "30"]).finish();
+    greedy
+        .expect_code(1)
+        .expect_stderr("total required bandwidth is larger than server limit");
+    assert!(greedy.elapsed < Duration::from_secs(10), "{greedy:?}");
+    modest.finish().expect_clean();
+    let records = service.wait_for_events("test_ended", 2, PATIENCE);
+    assert_eq!(
+        records.iter().filter(|r| r["outcome"] == "partial").count(),
+        1,
+        "{records:?}"
+    );
+}
+
+#[test]
+fn a_test_that_moves_too_much_is_ended() {
+    let service = Service::start(&["--limit", "address:bytes=1M"]);
+    let client = service.client(original(), &["-t", "30", "-b", "10M"]).finish();
+    client
+        .expect_code(1)
+        .expect_stderr("total required bandwidth is larger than server limit");
+    let record = &service.wait_for_events("test_ended", 1, PATIENCE)[0];
+    assert!(
+        (1_000_000..3_000_000).contains(&record["received_bytes"].as_u64().unwrap_or(0)),
+        "{record}"
+    );
+}
+
+#[test]
+fn who_is_not_allowed_is_not_served_and_the_lists_can_be_read_again() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let list = folder.path().join("deny");
+    fs::write(&list, "127.0.0.7 # for now\n").expect("the folder is writable");
+    let file = format!("@{}", list.display());
+    let service = Service::start(&["--allow", "127.0.0.0/24", "--deny", &file]);
+    let code = |address: &str| {
+        service
+            .client(original(), &["-n", "64K", "-B", address])
+            .finish()
+            .code()
+    };
+    assert_eq!(
+        [code("127.0.0.1"), code("127.0.0.7"), code("127.0.1.1")],
+        [Some(0), Some(1), Some(1)]
+    );
+    let refused = service.client(original(), &["-n", "64K", "-B", "127.0.0.7"]).finish();
+    refused.expect_code(1).expect_stderr("test authorization failed");
+    assert_eq!(service.wait_for_events("refused", 3, PATIENCE)[0]["reason"], "address");
+
+    let running = service.client(original(), &["-t", "3", "-b", "1M", "--forceflush"]);
+    running.wait_for_stdout("/sec", 1);
+    fs::write(&list, "127.0.0.1\n").expect("the folder is writable");
+    service.process.signal(Signal::HangUp);
+    let _ = service.wait_for_events("reloaded", 1, PATIENCE);
+    assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
+    running.finish().expect_clean();
+
+    fs::write(&list, "not an address\n").expect("the folder is writable");
+    service.process.signal(Signal::HangUp);
+    let warning = &service.wait_for_events("warning", 1, PATIENCE)[0];
+    assert!(
+        warning["message"]
+            .as_str()
+            .is_some_and(|m| m.contains("stay as they were")),
+        "{warning}"
+    );
+    assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
+}
+
+#[test]
+fn lists_that_cannot_be_read_are_an_error_at_the_start() {
+    let mut command = std::process::Command::new(ours().path());
+    command.args(["serve", "--port", "0", "--allow", "@/nowhere"]);
+    Process::start(command)
+        .finish()
+        .expect_code(1)
+        .expect_stderr("/nowhere");
+    let mut command = std::process::Command::new(ours().path());
+    command.args(["serve", "--allow", "10.0.0.0/99"]);
+    Process::start(command)
+        .finish()
+        .expect_code(2)
+        .expect_stderr("is no address range");
+}
+
+/// A denied address cannot reach the UDP port of somebody else's test either.
+#[test]
+fn nobody_else_gets_an_answer_from_the_udp_port() {
+    let service = Service::start(&["--deny", "127.0.0.7"]);
+    let (cookie, mut control) = (fresh_cookie(), Control::connect(service.port));
+    control.send(&cookie);
+    control.expect(state::PARAM_EXCHANGE);
+    control.send(&frame("{\"udp\":true,\"time\":1,\"len\":1000}"));
+    control.expect(state::CREATE_STREAMS);
+    let stranger = UdpSocket::bind("127.0.0.7:0").expect("a loopback address");
+    stranger.connect(("127.0.0.1", service.port)).expect("a route");
+    stranger
+        .set_read_timeout(Some(Duration::from_millis(300)))
+        .expect("a time");
+    stranger.send(b"9876").expect("sent");
+    assert!(stranger.recv(&mut [0; 16]).is_err());
+}

@@ -1,0 +1,415 @@
+//! One server, many clients at the same time, most of them the original.
+
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+use linerate_interop::{
+    Answer, Control, PATIENCE, Process, Report, Server, Service, Signal, Status, frame, fresh_cookie, original, ours,
+    run_cases, state, wait_for,
+};
+use serde_json::Value;
+
+/// Clients at once.
+const CLIENTS: usize = 50;
+
+/// Options of client number n, for four kinds of crowds.
+const CROWDS: [(&str, &[&str]); 4] = [
+    ("TCP", &[""]),
+    ("UDP", &["-u"]),
+    ("UDP, reverse", &["-u -R"]),
+    ("mixed", &["--bidir", "-u --bidir", "-R", "-u", "-P 3", "-u -P 2 -R"]),
+];
+
+#[test]
+fn fifty_stock_clients_at_once_are_all_served_and_agree_with_the_record() {
+    // One crowd after the other: together they would measure this machine.
+    for (name, kinds) in CROWDS {
+        let service = Service::start(&[]);
+        let clients: Vec<Process> = (0..CLIENTS)
+            .map(|n| {
+                let kind = kinds[n % kinds.len()].split_whitespace();
+                let options: Vec<&str> = ["-t", "5", "-b", "2M", "-J"].into_iter().chain(kind).collect();
+                service.client(original(), &options)
+            })
+            .collect();
+        let reports: Vec<Report> = clients
+            .into_iter()
+            .map(|c| Report::parse(&c.finish().expect_clean().stdout))
+            .collect();
+        let records = service.wait_for_events("test_ended", CLIENTS, Duration::from_secs(5));
+        let records: BTreeMap<&str, &Value> = records
+            .iter()
+            .map(|r| (r["cookie"].as_str().expect("a cookie"), r))
+            .collect();
+        assert_eq!(records.len(), CLIENTS, "{name}: one record per client");
+        for report in &reports {
+            let record = records.get(report.text("/start/cookie")).expect("a record");
+            assert_eq!(record["outcome"], "complete", "{name}");
+            assert_eq!(
+                moved(report),
+                [&record["received_bytes"], &record["sent_bytes"]].map(bytes),
+                "{name}: {record}"
+            );
+            assert!(
+                record["ran_beside_max"].as_u64() >= Some(CLIENTS as u64 / 2),
+                "{name}: they ran together: {record}"
+            );
+        }
+    }
+}
+
+fn bytes(value: &Value) -> u64 {
+    value.as_u64().expect("a number of bytes")
+}
+
+/// What the client says of the server: bytes it received, bytes it sent.
+fn moved(report: &Report) -> [u64; 2] {
+    let test = "/start/test_start";
+    let is = |key: &str| report.get(&format!("{test}/{key}")).and_then(Value::as_u64) == Some(1);
+    let sum = |name: &str| report.number(&format!("/end/{name}/bytes")) as u64;
+    // 3.12 does not say that a test was bidirectional.
+    let bidirectional = report.get("/end/sum_sent_bidir_reverse").is_some();
+    match (is("reverse"), bidirectional) {
+        (_, true) => [sum("sum_received"), sum("sum_sent_bidir_reverse")],
+        (true, _) => [0, sum("sum_sent")],
+        _ => [sum("sum_received"), 0],
+    }
+}
+
+/// Many UDP clients with addresses of their own open their streams at the same moment.
+#[test]
+fn hellos_that_arrive_together_are_all_answered() {
+    let service = Service::start(&[]);
+    let clients: Vec<Process> = (1..=40)
+        .map(|n| {
+            let address = format!("127.0.0.{n}");
+            service.client(
+                original(),
+                &["-u", "-P", "4", "-t", "1", "-b", "100K", "-l", "500", "-B", &address],
+            )
+        })
+        .collect();
+    for client in clients {
+        client.finish().expect_clean();
+    }
+    assert_eq!(service.wait_for_events("test_ended", 40, PATIENCE).len(), 40);
+}
+
+/// The dialect's reports of concurrent tests: no two streams share a number, and every row has a connect line.
+#[test]
+fn rows_of_concurrent_tests_can_be_told_apart() {
+    let server = Server::start(ours(), &["--forceflush"]);
+    let kinds: [&[&str]; 4] = [&["-P", "2"], &["-R"], &["-u", "--bidir"], &[]];
+    let clients: Vec<Process> = kinds
+        .iter()
+        .map(|kind| server.client(original(), "127.0.0.1", &[&["-t", "2", "-b", "1M"], *kind].concat()))
+        .collect();
+    for client in clients {
+        client.finish().expect_clean();
+    }
+    server.process.wait_for_stdout("(test #5)", 1);
+    server.process.signal(Signal::Terminate);
+    let text = server.finish().stdout;
+    let mut connected = Vec::new();
+    for line in text.lines() {
+        let Some(number) = line
+            .strip_prefix('[')
+            .and_then(|l| l.split(']').next()?.trim().parse::<u32>().ok())
+        else {
+            continue;
+        };
+        if line.contains(" connected to ") {
+            assert!(!connected.contains(&number), "{number} is used twice:\n{text}");
+            connected.push(number);
+        } else {
+            assert!(connected.contains(&number), "{number} was never connected:\n{text}");
+        }
+    }
+    assert_eq!(connected.len(), 6, "{text}");
+    assert!(text.contains("[ALL] 4 tests, 6 streams "), "{text}");
+}
+
+#[test]
+fn a_native_peer_is_told_how_many_tests_ran_beside_its_own() {
+    let server = Server::start(ours(), &[]);
+    let beside = server.client(original(), "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
+    beside.wait_for_stdout("/sec", 1);
+    for (extension, expected) in [(",\"linerate\":{\"protocol\":1}", Some(1)), ("", None)] {
+        let mut test = HandMade::start(server.port, &format!("{{\"tcp\":true,\"time\":1{extension}}}"));
+        test.open_stream();
+        let results = test.finish();
+        assert_eq!(
+            results.pointer("/linerate/ran_beside").and_then(Value::as_u64),
+            expected,
+            "{results}"
+        );
+    }
+}
+
+#[test]
+fn admission_is_a_choice() {
+    let long = ["-t", "20", "-b", "1M", "--forceflush"];
+    run_cases(
+        &[("parallel:2", 2), ("exclusive", 1)],
+        |(admission, _)| (*admission).to_owned(),
+        |(admission, places)| {
+            let server = Server::start(ours(), &["--lr-admit", admission]);
+            let running: Vec<Process> = (0..*places)
+                .map(|_| server.client(original(), "127.0.0.1", &long))
+                .collect();
+            running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
+            let refused = server.run(original(), &["-t", "1"]);
+            refused
+                .expect_code(1)
+                .expect_stderr("the server is busy running a test. try again later");
+            drop(running);
+            // The places are free as soon as those who held them are gone.
+            let served = wait_for(PATIENCE, || {
+                (server.run(original(), &["-n", "64K"]).code() == Some(0)).then_some(())
+            });
+            served.expect("a place is free again");
+        },
+    );
+}
+
+#[test]
+fn a_queue_serves_in_the_order_of_arrival() {
+    let service = Service::start(&["--admit", "queue:1"]);
+    let mut clients = Vec::new();
+    for _ in 0..3 {
+        clients.push(service.client(original(), &["-t", "2", "-b", "1M", "-J"]));
+        // The order of arrival is known once the connection stands; both ends of it are listed, and of the first client
+        // its data connection as well.
+        let expected = 2 + 2 * clients.len();
+        wait_for(PATIENCE, || {
+            (linerate_interop::established(service.port).len() >= expected).then_some(())
+        })
+        .expect("the client has connected");
+    }
+    let cookies: Vec<String> = clients
+        .into_iter()
+        .map(|c| {
+            Report::parse(&c.finish().expect_clean().stdout)
+                .text("/start/cookie")
+                .to_owned()
+        })
+        .collect();
+    let records = service.wait_for_events("test_ended", 3, PATIENCE);
+    let served: Vec<&str> = records
+        .iter()
+        .map(|r| r["cookie"].as_str().expect("a cookie"))
+        .collect();
+    assert_eq!(served, cookies);
+    assert!(
+        records.iter().all(|r| r["ran_beside_max"] == 0),
+        "one at a time: {records:?}"
+    );
+}
+
+#[test]
+fn who_would_wait_longer_than_a_stock_client_does_is_told_so_at_once() {
+    let service = Service::start(&["--admit", "queue:1"]);
+    let first = service.client(original(), &["-t", "60", "-b", "1M", "--forceflush"]);
+    first.wait_for_stdout("/sec", 1);
+    let refused = service.client(original(), &["-t", "1"]).finish();
+    refused
+        .expect_code(1)
+        .expect_stderr("the server is busy running a test. try again later");
+    assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
+    let reasons = service.wait_for_events("refused", 1, PATIENCE);
+    assert_eq!(reasons[0]["reason"], "queue_too_long");
+}
+
+// UDP
+
+#[test]
+fn a_lost_answer_to_a_hello_is_survived() {
+    let server = Server::start(ours(), &[]);
+    // A client that repeats its hello: the second answer takes the place of the lost first one, and is no second stream.
+    let mut repeating = HandMade::start(server.port, UDP_FORWARD);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.connect(("127.0.0.1", server.port)).expect("a route");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+    for _ in 0..3 {
+        socket.send(HELLO).expect("sent");
+        assert_eq!(receive(&socket), REPLY);
+    }
+    repeating.expect_start();
+    socket.send(&datagram(1)).expect("sent");
+    let results = repeating.finish();
+    assert_eq!(
+        results.pointer("/streams/0/bytes").and_then(Value::as_u64),
+        Some(1000),
+        "{results}"
+    );
+
+    // A stock client waits silently: the answer is repeated until its data arrives.
+    let mut waiting = HandMade::start(server.port, UDP_FORWARD);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.connect(("127.0.0.1", server.port)).expect("a route");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+    socket.send(HELLO).expect("sent");
+    assert_eq!(receive(&socket), REPLY, "let this one be lost");
+    assert_eq!(receive(&socket), REPLY);
+    waiting.expect_start();
+    for number in 1..=5 {
+        socket.send(&datagram(number)).expect("sent");
+    }
+    let results = waiting.finish();
+    assert_eq!(
+        results.pointer("/streams/0/bytes").and_then(Value::as_u64),
+        Some(5000),
+        "{results}"
+    );
+    assert_eq!(
+        results.pointer("/streams/0/errors").and_then(Value::as_u64),
+        Some(0),
+        "{results}"
+    );
+}
+
+#[test]
+fn datagrams_from_strangers_are_neither_answered_nor_remembered() {
+    let server = Server::start(ours(), &[]);
+    let mut test = HandMade::start(server.port, UDP_FORWARD);
+    let before = Status::of(server.process.id());
+    // Addresses without a test: other hosts of the loopback network.
+    let strangers: Vec<UdpSocket> = (2..=200_u8)
+        .map(|last| {
+            let socket = UdpSocket::bind(SocketAddr::from(([127, 0, 0, last], 0))).expect("a loopback address");
+            socket.connect(("127.0.0.1", server.port)).expect("a route");
+            socket.set_nonblocking(true).expect("an option");
+            for _ in 0..5 {
+                socket.send(HELLO).expect("sent");
+            }
+            socket
+        })
+        .collect();
+    // What comes behind them is handled behind them.
+    let own = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    own.connect(("127.0.0.1", server.port)).expect("a route");
+    own.set_read_timeout(Some(Duration::from_millis(200))).expect("a time");
+    // The kernel may have dropped some of so many datagrams before the server saw them.
+    let reply = wait_for(PATIENCE, || {
+        own.send(HELLO).expect("sent");
+        let mut buffer = [0; 64];
+        own.recv(&mut buffer).ok().map(|count| buffer[..count].to_vec())
+    });
+    assert_eq!(reply.as_deref(), Some(REPLY));
+    test.expect_start();
+    let answered = strangers.iter().filter(|s| s.recv(&mut [0; 64]).is_ok()).count();
+    assert_eq!(answered, 0);
+    let after = Status::of(server.process.id());
+    let grown = after.descriptors - before.descriptors;
+    assert!(grown <= 6, "one stream and its worker need {grown} descriptors");
+    own.send(&datagram(1)).expect("sent");
+    let _ = test.finish();
+}
+
+#[test]
+fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_otherwise() {
+    for (options, welcome) in [(&[][..], false), (&["--lr-allow-split-address"], true)] {
+        let server = Server::start(ours(), options);
+        let mut test = HandMade::start(server.port, UDP_FORWARD);
+        let socket = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
+        socket.connect(("127.0.0.1", server.port)).expect("a route");
+        socket
+            .set_read_timeout(Some(Duration::from_millis(300)))
+            .expect("a time");
+        socket.send(HELLO).expect("sent");
+        assert_eq!(socket.recv(&mut [0; 64]).is_ok(), welcome, "{options:?}");
+        if welcome {
+            test.expect_start();
+        } else {
+            assert_eq!(test.control.answer_within(Duration::from_millis(100)), Answer::Silence);
+        }
+    }
+}
+
+/// Before a client's UDP port has proved that it listens, it gets a few bytes and no more.
+#[test]
+fn a_silent_udp_client_gets_a_handful_of_bytes() {
+    let server = Server::start(ours(), &[]);
+    let _test = HandMade::start(server.port, UDP_FORWARD);
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+    socket.connect(("127.0.0.1", server.port)).expect("a route");
+    socket
+        .set_read_timeout(Some(Duration::from_millis(1200)))
+        .expect("a time");
+    socket.send(HELLO).expect("sent");
+    let (end, mut bytes) = (Instant::now() + Duration::from_secs(8), 0);
+    while Instant::now() < end
+        && let Ok(count) = socket.recv(&mut [0; 2000])
+    {
+        bytes += count;
+    }
+    assert!((4..=40).contains(&bytes), "{bytes} bytes");
+}
+
+const UDP_FORWARD: &str = "{\"udp\":true,\"time\":3,\"len\":1000,\"bandwidth\":1000000}";
+const HELLO: &[u8] = b"9876";
+const REPLY: &[u8] = b"6789";
+
+fn receive(socket: &UdpSocket) -> Vec<u8> {
+    let mut buffer = [0; 64];
+    let count = socket.recv(&mut buffer).expect("an answer");
+    buffer[..count].to_vec()
+}
+
+/// A datagram with its number; the time of sending does not matter.
+fn datagram(number: u32) -> [u8; 1000] {
+    let mut datagram = [0; 1000];
+    datagram[8..12].copy_from_slice(&number.to_be_bytes());
+    datagram
+}
+
+/// A client under the test's hand.
+struct HandMade {
+    cookie: [u8; 37],
+    port: u16,
+    control: Control,
+    data: Option<Control>,
+}
+
+impl HandMade {
+    /// Up to the point where streams are awaited.
+    fn start(port: u16, parameters: &str) -> Self {
+        let (cookie, mut control) = (fresh_cookie(), Control::connect(port));
+        control.send(&cookie);
+        control.expect(state::PARAM_EXCHANGE);
+        control.send(&frame(parameters));
+        control.expect(state::CREATE_STREAMS);
+        Self {
+            cookie,
+            port,
+            control,
+            data: None,
+        }
+    }
+
+    fn open_stream(&mut self) {
+        let mut data = Control::connect(self.port);
+        data.send(&self.cookie);
+        self.data = Some(data);
+        self.expect_start();
+    }
+
+    fn expect_start(&mut self) {
+        self.control.expect(state::TEST_START);
+        self.control.expect(state::TEST_RUNNING);
+    }
+
+    /// Ends the test and returns the server's results.
+    fn finish(mut self) -> Value {
+        self.control.send(&[state::TEST_END]);
+        self.control.expect(state::EXCHANGE_RESULTS);
+        self.control.send(&frame(
+            "{\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0,\"sender_has_retransmits\":0,\"streams\":[]}",
+        ));
+        let results = self.control.take_json();
+        self.control.expect(state::DISPLAY_RESULTS);
+        self.control.send(&[state::IPERF_DONE]);
+        serde_json::from_str(&results).expect("JSON")
+    }
+}

@@ -1,0 +1,408 @@
+//! Clients that freeze, die or are cut off, at every point of a test: each frees its place in time, what it did is
+//! recorded, and nobody else notices.
+
+use std::fs;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use linerate_interop::{
+    Control, Link, PATIENCE, Process, Report, Server, Service, Signal, frame, fresh_cookie, original, ours, run_cases,
+    skip, state, wait_for,
+};
+use serde_json::Value;
+
+/// Patience of the servers under test with running tests.
+const LIVENESS: Duration = Duration::from_secs(3);
+/// Patience with a client in any other step.
+const HANDSHAKE: Duration = Duration::from_secs(5);
+/// What a busy machine may add.
+const MARGIN: Duration = Duration::from_secs(2);
+const HEALTHY: usize = 10;
+
+fn service() -> Service {
+    Service::start(&["--liveness", "3"])
+}
+
+/// Ten well-behaved clients with a known rate.
+fn healthy_clients(service: &Service) -> Vec<Process> {
+    let kinds: [&[&str]; 5] = [&[], &["-R"], &["-u"], &["-u", "-R"], &["--bidir"]];
+    (0..HEALTHY)
+        .map(|n| {
+            service.client(
+                original(),
+                &[&["-t", "11", "-b", "2M", "-J"], kinds[n % kinds.len()]].concat(),
+            )
+        })
+        .collect()
+}
+
+/// All ten ended well, with the rate they asked for.
+fn expect_unaffected(clients: Vec<Process>) {
+    for client in clients {
+        let client = client.finish();
+        let report = Report::parse(&client.expect_clean().stdout);
+        for sum in ["sum", "sum_received"] {
+            let Some(rate) = report.get(&format!("/end/{sum}/bits_per_second")) else {
+                continue;
+            };
+            let rate = rate.as_f64().expect("a rate");
+            assert!(
+                (0.9..1.1).contains(&(rate / 2e6)),
+                "{rate} bit/s instead of 2 Mbit/s: {client:?}"
+            );
+        }
+    }
+}
+
+/// Brings connections to a server on this port up to a step of the dialogue.
+type Step = fn(u16) -> Vec<Control>;
+
+/// Steps of the dialogue at which a client may stop.
+const STEPS: [(&str, Step); 6] = [
+    ("before its cookie", |port| vec![Control::connect(port)]),
+    ("instead of its parameters", |port| vec![asked(port).1]),
+    ("instead of its streams", |port| vec![accepted(port, TCP).1]),
+    ("instead of its UDP streams", |port| vec![accepted(port, UDP).1]),
+    ("instead of its results", ended),
+    ("instead of its good-bye", said_everything),
+];
+
+#[test]
+fn silence_in_any_step_ends_in_time_and_harms_nobody() {
+    let service = service();
+    let healthy = healthy_clients(&service);
+    run_cases(
+        &STEPS,
+        |(name, _)| (*name).to_owned(),
+        |(_, step)| {
+            let mut connections = step(service.port);
+            let started = Instant::now();
+            connections.first_mut().expect("a control connection").drain();
+            let elapsed = started.elapsed();
+            assert!(elapsed < HANDSHAKE + MARGIN, "{elapsed:?}");
+        },
+    );
+    expect_unaffected(healthy);
+    let causes = service.events("handshake_failed");
+    let seen = |cause: &str| causes.iter().filter(|e| e["cause"] == cause).count();
+    assert_eq!(
+        (seen("cookie"), seen("parameters"), seen("streams")),
+        (1, 1, 2),
+        "{causes:?}"
+    );
+}
+
+/// A client that is killed resets or closes its connections, at the same steps.
+#[test]
+fn an_end_in_any_step_frees_the_place_at_once() {
+    let service = service();
+    run_cases(
+        &STEPS,
+        |(name, _)| (*name).to_owned(),
+        |(_, step)| drop(step(service.port)),
+    );
+    let running = running(service.port, TCP);
+    drop(running);
+    // Nothing of them is left when the next one is served.
+    service.client(original(), &["-n", "64K"]).finish().expect_clean();
+    let records = service.wait_for_events("test_ended", 4, MARGIN);
+    let partial = records.iter().filter(|r| r["outcome"] == "partial").count();
+    assert!(partial >= 2, "{records:?}");
+}
+
+struct Misfit {
+    name: &'static str,
+    options: &'static [&'static str],
+    signal: Signal,
+    /// Time from the signal to the end of its test.
+    limit: Duration,
+}
+
+const MISFITS: [Misfit; 8] = [
+    misfit("frozen sender", &["-b", "2M"], Signal::Stop),
+    misfit("frozen sender, full speed", &["-b", "200M"], Signal::Stop),
+    misfit("frozen receiver", &["-R", "-b", "20M"], Signal::Stop),
+    misfit("frozen UDP sender", &["-u", "-b", "2M"], Signal::Stop),
+    misfit("frozen in both directions", &["--bidir", "-b", "20M"], Signal::Stop),
+    misfit("killed sender", &["-b", "2M"], Signal::Kill),
+    misfit("killed receiver", &["-R", "-b", "2M"], Signal::Kill),
+    misfit("killed UDP receiver", &["-u", "-R", "-b", "2M"], Signal::Kill),
+];
+
+const fn misfit(name: &'static str, options: &'static [&'static str], signal: Signal) -> Misfit {
+    let limit = match signal {
+        Signal::Kill => Duration::ZERO,
+        _ => LIVENESS,
+    };
+    Misfit {
+        name,
+        options,
+        signal,
+        limit,
+    }
+}
+
+#[test]
+fn a_running_test_whose_client_is_frozen_or_killed_ends_in_time_and_harms_nobody() {
+    let service = service();
+    let healthy = healthy_clients(&service);
+    run_cases(
+        &MISFITS,
+        |misfit| misfit.name.to_owned(),
+        |misfit| {
+            let options = [&["-V", "-t", "60", "-i", "0.2", "--forceflush"], misfit.options].concat();
+            let client = service.client(original(), &options);
+            client.wait_for_stdout("/sec", 3);
+            let cookie = cookie_of(&client.stdout());
+            client.signal(misfit.signal);
+            let started = Instant::now();
+            let record = wait_for(misfit.limit + MARGIN, || record_of(&service, &cookie));
+            let record = record.unwrap_or_else(|| panic!("no record after {:?}", started.elapsed()));
+            assert_eq!(record["outcome"], "partial", "{record}");
+            let moved = record["received_bytes"].as_u64().unwrap_or(0) + record["sent_bytes"].as_u64().unwrap_or(0);
+            assert!(moved > 0 && record["seconds"].as_f64() > Some(0.5), "{record}");
+        },
+    );
+    expect_unaffected(healthy);
+}
+
+/// The server cannot know that a UDP receiver is frozen while its kernel takes everything; its time is limited.
+#[test]
+fn a_frozen_udp_receiver_is_given_up_soon_after_the_time_of_its_test() {
+    let service = service();
+    let client = service.client(
+        original(),
+        &["-u", "-R", "-b", "1M", "-t", "2", "-i", "0.2", "--forceflush"],
+    );
+    client.wait_for_stdout("/sec", 2);
+    client.signal(Signal::Stop);
+    let records = service.wait_for_events("test_ended", 1, Duration::from_secs(2) + LIVENESS + MARGIN);
+    assert_eq!(records[0]["outcome"], "partial");
+}
+
+/// One block every four seconds is slow, not dead.
+#[test]
+fn a_slow_test_is_not_taken_for_a_dead_one() {
+    let service = Service::start(&["--liveness", "2"]);
+    let options = ["-u", "-l", "1000", "-b", "2000", "-t", "9", "-J"];
+    let client = service.client(original(), &options).finish();
+    client.expect_clean();
+    let records = service.wait_for_events("test_ended", 1, PATIENCE);
+    assert_eq!(records[0]["outcome"], "complete", "{records:?}");
+    assert!(records[0]["received_bytes"].as_u64() >= Some(3000));
+}
+
+#[test]
+fn the_report_of_a_frozen_client_is_complete_and_says_that_it_is_partial() {
+    let server = Server::start(ours(), &["--lr-liveness", "1", "-i", "0.5", "--forceflush"]);
+    let client = server.client(
+        original(),
+        "127.0.0.1",
+        &["-t", "60", "-b", "20M", "-i", "0.2", "--forceflush"],
+    );
+    client.wait_for_stdout("/sec", 5);
+    client.signal(Signal::Stop);
+    server.process.wait_for_stdout("Server listening on", 2);
+    let (stdout, stderr) = (server.process.stdout(), server.process.stderr());
+    assert!(stdout.contains("receiver"), "{stdout}");
+    assert!(stderr.contains("idle timeout for receiving data"), "{stderr}");
+    assert!(
+        stderr.contains("no sign of life from the client for 1 s, the result is partial"),
+        "{stderr}"
+    );
+}
+
+/// The link goes down while tests run: no packet tells the server, in either direction.
+#[test]
+fn clients_that_are_cut_off_free_their_places_and_harm_nobody() {
+    let Some(link) = Link::create() else {
+        return skip("network namespaces need root");
+    };
+    let service = Service::spawn(link.near(ours().path()), 5201, &["--liveness", "3"]);
+    let _ = service.wait_for_events("listening", 1, PATIENCE);
+    let client = |mut command: Command, host: &str, options: &[&str]| {
+        command.args(["-c", host]).args(options);
+        Process::start(command)
+    };
+    let healthy: Vec<Process> = (0..HEALTHY)
+        .map(|_| {
+            client(
+                link.near(original().path()),
+                "127.0.0.1",
+                &["-t", "9", "-b", "2M", "-J"],
+            )
+        })
+        .collect();
+    let kinds: [&[&str]; 5] = [&[], &["-R"], &["-u"], &["-u", "-R"], &["--bidir"]];
+    let far: Vec<Process> = kinds
+        .iter()
+        .map(|kind| {
+            let options = [&["-t", "60", "-b", "2M", "-i", "0.2", "--forceflush"], *kind].concat();
+            client(link.far(original().path()), Link::NEAR, &options)
+        })
+        .collect();
+    far.iter().for_each(|client| client.wait_for_stdout("/sec", 3));
+    link.cut();
+    let cut = Instant::now();
+    let records = service.wait_for_events("test_ended", far.len(), LIVENESS + MARGIN);
+    let elapsed = cut.elapsed();
+    assert!(elapsed < LIVENESS + MARGIN, "{elapsed:?}");
+    assert!(records.iter().all(|r| r["outcome"] == "partial"), "{records:?}");
+    expect_unaffected(healthy);
+}
+
+/// The name of a test in the verbose output of its client.
+fn cookie_of(stdout: &str) -> String {
+    let line = stdout.lines().find_map(|line| line.trim().strip_prefix("Cookie: "));
+    line.expect("-V shows the cookie").trim().to_owned()
+}
+
+fn record_of(service: &Service, cookie: &str) -> Option<Value> {
+    service.events("test_ended").into_iter().find(|r| r["cookie"] == cookie)
+}
+
+// Steps of the dialogue by hand
+
+const TCP: &str = "{\"tcp\":true,\"time\":60,\"len\":1000}";
+const UDP: &str = "{\"udp\":true,\"time\":60,\"len\":1000,\"bandwidth\":1000000}";
+const RESULTS: &str =
+    "{\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0,\"sender_has_retransmits\":0,\"streams\":[]}";
+
+fn asked(port: u16) -> ([u8; 37], Control) {
+    let (cookie, mut control) = (fresh_cookie(), Control::connect(port));
+    control.send(&cookie);
+    control.expect(state::PARAM_EXCHANGE);
+    (cookie, control)
+}
+
+fn accepted(port: u16, parameters: &str) -> ([u8; 37], Control) {
+    let (cookie, mut control) = asked(port);
+    control.send(&frame(parameters));
+    control.expect(state::CREATE_STREAMS);
+    (cookie, control)
+}
+
+fn running(port: u16, parameters: &str) -> Vec<Control> {
+    let (cookie, mut control) = accepted(port, parameters);
+    let mut data = Control::connect(port);
+    data.send(&cookie);
+    control.expect(state::TEST_START);
+    control.expect(state::TEST_RUNNING);
+    data.send(&[0; 1000]);
+    vec![control, data]
+}
+
+fn ended(port: u16) -> Vec<Control> {
+    let mut connections = running(port, TCP);
+    connections[0].send(&[state::TEST_END]);
+    connections[0].expect(state::EXCHANGE_RESULTS);
+    connections
+}
+
+fn said_everything(port: u16) -> Vec<Control> {
+    let mut connections = ended(port);
+    connections[0].send(&frame(RESULTS));
+    let _ = connections[0].take_json();
+    connections[0].expect(state::DISPLAY_RESULTS);
+    connections
+}
+
+// A crowd of strangers
+
+/// Connections of each kind.
+const STRANGERS: usize = 1000;
+
+#[test]
+fn thousands_of_idle_and_mad_connections_do_not_keep_a_client_out() {
+    raise_descriptor_limit();
+    let service = Service::start(&[]);
+    let alone = start_time(service.port);
+    let before = linerate_interop::Status::of(service.process.id());
+    let connect = || TcpStream::connect(("127.0.0.1", service.port)).expect("the server listens");
+    let _silent: Vec<TcpStream> = (0..STRANGERS).map(|_| connect()).collect();
+    let mut mad: Vec<Control> = (0..STRANGERS)
+        .map(|n| {
+            sending(
+                service.port,
+                &(0..200).map(|i| (n * 31 + i * 7) as u8 | 0x80).collect::<Vec<_>>(),
+            )
+        })
+        .collect();
+    let _named: Vec<Control> = (0..STRANGERS).map(|_| sending(service.port, &fresh_cookie())).collect();
+    let mut slow: Vec<Control> = (0..STRANGERS / 10).map(|_| Control::connect(service.port)).collect();
+    for byte in 0..3 {
+        for control in &mut slow {
+            control.send(&[b'a' + byte]);
+        }
+        let times: Vec<Duration> = (0..5).map(|_| start_time(service.port)).collect();
+        let slowest = times.iter().max().expect("five");
+        assert!(*slowest < Duration::from_millis(200), "{times:?}, alone {alone:?}");
+        let client = service.client(original(), &["-n", "64K"]).finish();
+        client.expect_clean();
+    }
+    let during = linerate_interop::Status::of(service.process.id());
+    let grown_kib = during.resident_kib.saturating_sub(before.resident_kib);
+    assert!(
+        grown_kib < 32 * 1024,
+        "{grown_kib} KiB for {STRANGERS} connections of each kind"
+    );
+    assert!(during.descriptors < 3000, "{}", during.descriptors);
+    let end = Instant::now() + HANDSHAKE + MARGIN;
+    for control in &mut mad {
+        control.drain();
+    }
+    assert!(Instant::now() < end, "garbage is refused within its time");
+}
+
+/// A server that may open hardly anything does not spin, and serves again as soon as it can.
+#[test]
+fn without_descriptors_the_server_keeps_its_calm() {
+    let mut command = Command::new("prlimit");
+    command.args(["--nofile=20:20"]).arg(ours().path());
+    let service = Service::start_by(command, &[]);
+    let strangers: Vec<TcpStream> = (0..200)
+        .filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok())
+        .collect();
+    let _ = service.wait_for_events("warning", 1, PATIENCE);
+    let (before, started) = (cpu_ticks(service.process.id()), Instant::now());
+    wait_for(PATIENCE, || (started.elapsed() > Duration::from_secs(2)).then_some(()));
+    let used = cpu_ticks(service.process.id()) - before;
+    assert!(used < 50, "{used} ticks of 10 ms in {:?}", started.elapsed());
+    drop(strangers);
+    let served = wait_for(PATIENCE, || {
+        (service.client(original(), &["-n", "64K"]).finish().code() == Some(0)).then_some(())
+    });
+    served.expect("the client is served");
+}
+
+/// Time from the connection to the moment at which the server awaits the data streams.
+fn start_time(port: u16) -> Duration {
+    let started = Instant::now();
+    let (_, _control) = accepted(port, TCP);
+    started.elapsed()
+}
+
+fn sending(port: u16, bytes: &[u8]) -> Control {
+    let mut control = Control::connect(port);
+    control.send(bytes);
+    control
+}
+
+/// User and system time of a process in clock ticks (proc_pid_stat(5)).
+fn cpu_ticks(id: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).expect("the process runs");
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+    let number = |index: usize| fields.get(index).and_then(|f| f.parse::<u64>().ok()).expect("a number");
+    number(11) + number(12)
+}
+
+/// This process plays thousands of clients; each is a descriptor.
+fn raise_descriptor_limit() {
+    let id = std::process::id().to_string();
+    let raised = Command::new("prlimit").args(["--pid", &id, "--nofile=10000:"]).status();
+    assert!(
+        raised.is_ok_and(|s| s.success()),
+        "prlimit raises the limit of this process"
+    );
+}

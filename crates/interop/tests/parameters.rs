@@ -1,0 +1,109 @@
+//! What a client asks of a server, option by option: our parameters must be the original's, in the same order.
+//!
+//! A scripted server takes the parameters of both clients and hangs up.
+
+use std::net::TcpListener;
+
+use linerate_interop::{Control, Process, Program, original, ours, run_cases, state};
+use serde_json::{Map, Value};
+
+/// Options that travel, or must not.
+const CASES: [&str; 44] = [
+    "",
+    "-t 3",
+    "-n 1M",
+    "-n 1.5G",
+    "-k 20",
+    "-l 1000",
+    "-l 16K",
+    "-w 64K",
+    "-M 1000",
+    "-N",
+    "-P 4",
+    "-R",
+    "--bidir",
+    "-R -P 3 -t 2",
+    "-b 10M",
+    "-b 1.5m",
+    "-b 10M/20",
+    "-b 0",
+    "-C reno",
+    "-S 16",
+    "-S 0x20",
+    "-S 020",
+    "--dscp af11",
+    "--dscp 46",
+    "--dscp ef",
+    "-O 2",
+    "-Z",
+    "--repeating-payload",
+    "--fq-rate 100M",
+    "-T title",
+    "--extra-data words",
+    "--get-server-output",
+    "-i 0.5",
+    "-A 0",
+    "-A 0,1",
+    "--pacing-timer 500",
+    "--connect-timeout 5000",
+    "--rcv-timeout 500 -R",
+    "--snd-timeout 500",
+    "-u",
+    "-u -b 0",
+    "-u -l 1000 -b 5M/10",
+    "-u --udp-counters-64bit",
+    "-u --dont-fragment -R",
+];
+
+/// Keys whose value names the program.
+const OWN: [&str; 1] = ["client_version"];
+
+/// Keys a 3.21 client adds, and the one by which two of ours know each other; servers ignore what they do not know.
+const ADDED: [&str; 6] = ["linerate", "gso", "gso_dg_size", "gso_bf_size", "gro", "gro_bf_size"];
+
+#[test]
+fn the_parameters_are_the_originals() {
+    run_cases(
+        &CASES,
+        |options| format!("{options:?}"),
+        |options| {
+            let expected = parameters(original(), options);
+            let found = parameters(ours(), options);
+            let shared = |map: &Map<String, Value>| {
+                let pairs = map
+                    .iter()
+                    .filter(|(key, _)| !OWN.contains(&key.as_str()) && expected.contains_key(*key));
+                pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+            };
+            assert_eq!(shared(&found), shared(&expected));
+            let added: Vec<_> = found
+                .keys()
+                .filter(|key| !expected.contains_key(*key) && !ADDED.contains(&key.as_str()))
+                .collect();
+            assert!(added.is_empty(), "keys nobody sends for these options: {added:?}");
+        },
+    );
+}
+
+fn parameters(program: &Program, options: &str) -> Map<String, Value> {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("the listener is bound").port().to_string();
+    let base = ["-c", "127.0.0.1", "-p", &port];
+    let client = Process::start(program.command(base.into_iter().chain(options.split_whitespace())));
+    let mut control = Control::accept(&listener);
+    let cookie = control.take(37);
+    assert!(
+        cookie[..36]
+            .iter()
+            .all(|byte| b"abcdefghijklmnopqrstuvwxyz234567".contains(byte))
+            && cookie[36] == 0
+    );
+    control.send(&[state::PARAM_EXCHANGE]);
+    let text = control.take_json();
+    drop(control);
+    client.finish().expect_code(1);
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(map)) => map,
+        other => panic!("not an object but {other:?}: {text}"),
+    }
+}

@@ -1,0 +1,207 @@
+//! Options of the server: what it refuses, when it gives up, and how it leaves.
+
+use std::time::Duration;
+
+use linerate_interop::{
+    PATIENCE, Pairing, Process, Program, Report, Server, Signal, free_port, listens, original, ours, run_cases,
+    run_pair, skip, wait_for,
+};
+
+#[test]
+fn one_off_serves_one_test_and_leaves() {
+    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+        let server = Server::start(pairing.server(), &["-1"]);
+        let port = server.port;
+        server.run(pairing.client(), &["-n", "1M"]).expect_clean();
+        server.finish().expect_clean();
+        assert!(!listens(port));
+    });
+}
+
+#[test]
+fn a_server_numbers_its_tests() {
+    let server = Server::start(ours(), &[]);
+    for client in [ours(), original(), ours()] {
+        server.run(client, &["-n", "64K"]).expect_clean();
+    }
+    server.process.signal(Signal::Terminate);
+    let banner = |number| format!("Server listening on {} (test #{number})", server.port);
+    let banners = [banner(1), banner(2), banner(3), banner(4)];
+    let server = server.finish();
+    for banner in &banners {
+        server.expect_stdout(banner);
+    }
+}
+
+#[test]
+fn a_second_client_is_told_that_the_server_is_busy() {
+    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+        let server = Server::start(pairing.server(), &["-1"]);
+        let first = server.client(
+            pairing.client(),
+            "127.0.0.1",
+            &["-t", "2", "-i", "0.1", "--forceflush", "-b", "5M"],
+        );
+        first.wait_for_stdout("/sec", 1);
+        let second = server.run(pairing.client(), &["-t", "1"]);
+        second
+            .expect_code(1)
+            .expect_stderr("the server is busy running a test. try again later");
+        first.finish().expect_clean();
+        server.finish().expect_clean();
+    });
+}
+
+#[test]
+fn bitrate_limit_refuses_a_faster_test() {
+    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+        let limit = ["--server-bitrate-limit", "10M"];
+        let options = ["-t", "1", "-b", "20M"];
+        let refused = run_pair((pairing.server(), &limit), (pairing.client(), &options));
+        refused.client.expect_code(1);
+        refused
+            .server
+            .expect_stderr("total required bandwidth is larger than server limit");
+
+        let options = ["-t", "1", "-b", "4M", "-P", "2"];
+        run_pair((pairing.server(), &limit), (pairing.client(), &options))
+            .client
+            .expect_clean();
+    });
+}
+
+#[test]
+fn bitrate_limit_ends_a_test_that_exceeds_it() {
+    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+        let limit = ["--server-bitrate-limit", "10M/1"];
+        let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
+        pair.client.expect_code(1);
+        assert!(pair.client.elapsed < Duration::from_secs(10), "{:?}", pair.client);
+        pair.server
+            .expect_stderr("total required bandwidth is larger than server limit");
+    });
+}
+
+#[test]
+fn idle_timeout_ends_a_one_off_server() {
+    let started = Server::start(ours(), &["-1", "--idle-timeout", "1"]);
+    let server = started.finish();
+    server.expect_clean();
+    assert!((0.9..3.0).contains(&server.elapsed.as_secs_f64()), "{server:?}");
+}
+
+#[test]
+fn idle_timeout_leaves_a_lasting_server_in_service() {
+    let Some(program) = newer() else { return };
+    let server = Server::start(program, &["-V", "--idle-timeout", "1"]);
+    // With -V the server repeats its version whenever it opens its listener again.
+    server.process.wait_for_stdout("iperf 3.", 2);
+    wait_for(PATIENCE, || listens(server.port).then_some(())).expect("the server listens again");
+    server.run(original(), &["-n", "64K"]).expect_clean();
+}
+
+#[test]
+fn a_frozen_client_runs_into_the_receive_timeout() {
+    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+        let server = Server::start(pairing.server(), &["-1", "--rcv-timeout", "500"]);
+        let client = server.client(
+            pairing.client(),
+            "127.0.0.1",
+            &["-t", "20", "-i", "0.1", "--forceflush", "-b", "5M"],
+        );
+        client.wait_for_stdout("/sec", 1);
+        client.signal(Signal::Stop);
+        server
+            .finish()
+            .expect_stderr("iperf3: error - idle timeout for receiving data");
+        client.signal(Signal::Continue);
+        client.finish().expect_code(1);
+    });
+}
+
+#[test]
+fn a_client_that_receives_nothing_runs_into_its_own_timeout() {
+    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+        let server = Server::start(pairing.server(), &["-1"]);
+        let options = [
+            "-t",
+            "20",
+            "-i",
+            "0.1",
+            "--forceflush",
+            "-b",
+            "5M",
+            "-R",
+            "--rcv-timeout",
+            "500",
+        ];
+        let client = server.client(pairing.client(), "127.0.0.1", &options);
+        client.wait_for_stdout("/sec", 1);
+        server.process.signal(Signal::Stop);
+        client
+            .finish()
+            .expect_code(1)
+            .expect_stderr("idle timeout for receiving data");
+        server.process.signal(Signal::Continue);
+    });
+}
+
+#[test]
+fn a_port_in_use_is_an_error() {
+    for program in [ours(), original()] {
+        let server = Server::start(original(), &[]);
+        let port = server.port.to_string();
+        let second = Process::start(program.command(["-s", "-1", "-p", &port])).finish();
+        second
+            .expect_code(1)
+            .expect_stderr("unable to start listener for connections: Address already in use");
+    }
+}
+
+#[test]
+fn no_server_is_an_error_and_a_json_report_says_so() {
+    let port = free_port().to_string();
+    let text = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port])).finish();
+    text.expect_code(1)
+        .expect_stderr("iperf3: error - unable to connect to server")
+        .expect_stderr("Connection refused");
+
+    let json = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port, "-J"])).finish();
+    assert_eq!(json.stderr, "");
+    let report = Report::parse(&json.stdout);
+    assert!(report.text("/error").starts_with("unable to connect to server"));
+    assert!(report.array("/intervals").is_empty());
+    // 3.12 forgets the exit code of a failed test with -J.
+    json.expect_code(i32::from(!ours().is_original()));
+}
+
+/// A server that does not refuse what it should would let this test wait for 30 s, hence the limit on time.
+#[test]
+fn max_duration_refuses_longer_and_endless_tests() {
+    let Some(program) = newer() else { return };
+    for options in [["-t", "5"], ["-n", "1M"]] {
+        let pair = run_pair((program, &["--server-max-duration", "2"]), (original(), &options));
+        pair.client.expect_code(1);
+        pair.server
+            .expect_stderr("client's requested duration exceeds the server's maximum permitted limit");
+        let pair = run_pair((program, &["--server-max-duration", "2"]), (program, &options));
+        pair.client
+            .expect_code(1)
+            .expect_stderr("client's requested duration exceeds the server's maximum");
+    }
+    run_pair(
+        (program, &["--server-max-duration", "2"]),
+        (original(), &["-t", "1", "-b", "5M"]),
+    )
+    .client
+    .expect_clean();
+}
+
+/// Our program, unless the original stands in for it: 3.12 lacks what later versions brought.
+fn newer() -> Option<&'static Program> {
+    if ours().is_original() {
+        skip("the program under test is the original");
+        return None;
+    }
+    Some(ours())
+}

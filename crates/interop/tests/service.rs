@@ -1,0 +1,483 @@
+//! The server as a service: how it starts, stops, logs, counts, and how it explains logins.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use linerate_interop::{
+    Control, PATIENCE, Process, Program, Server, Service, Signal, established, frame, free_port, fresh_cookie,
+    original, ours, run_cases, state, wait_for,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+// Stopping
+
+/// A test that would run far longer than anybody waits.
+const LONG: [&str; 6] = ["-t", "60", "-b", "2M", "-i", "0.2"];
+
+#[test]
+fn a_stop_tells_every_client_and_takes_less_than_two_seconds() {
+    run_cases(
+        &[Signal::Terminate, Signal::Interrupt],
+        |signal| format!("{signal:?}"),
+        |signal| {
+            let service = Service::start(&[]);
+            let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u"], &["-u", "-R"]];
+            let clients: Vec<Process> = kinds
+                .iter()
+                .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
+                .collect();
+            clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
+            // One that has frozen cannot hold up the others.
+            let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
+            frozen.wait_for_stdout("/sec", 2);
+            frozen.signal(Signal::Stop);
+            let _ = service.wait_for_events("test_started", 5, PATIENCE);
+            let started = Instant::now();
+            service.process.signal(*signal);
+            for client in clients {
+                let client = client.finish();
+                client.expect_code(1).expect_stderr("the server has terminated");
+            }
+            let server = service.process.finish();
+            server.expect_code(0);
+            assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+            let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
+            assert_eq!(partial, 5, "{server:?}");
+        },
+    );
+}
+
+/// The first signal waits for clients to take note; the second does not.
+#[test]
+fn a_second_interrupt_ends_the_server_at_once() {
+    let service = Service::start(&[]);
+    let client = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
+    client.wait_for_stdout("/sec", 2);
+    client.signal(Signal::Stop);
+    let started = Instant::now();
+    service.process.signal(Signal::Interrupt);
+    let _ = service.wait_for_events("test_ended", 1, PATIENCE);
+    service.process.signal(Signal::Interrupt);
+    service.process.finish().expect_code(0);
+    assert!(
+        started.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+#[test]
+fn a_hang_up_ends_the_dialects_server_but_not_the_service() {
+    let server = Server::start(ours(), &[]);
+    server.process.signal(Signal::HangUp);
+    server
+        .finish()
+        .expect_code(0)
+        .expect_stderr("the server has terminated");
+    let service = Service::start(&[]);
+    service.process.signal(Signal::HangUp);
+    let _ = service.wait_for_events("reloaded", 1, PATIENCE);
+    service.client(original(), &["-n", "64K"]).finish().expect_clean();
+}
+
+// Starting
+
+#[test]
+fn the_service_manager_is_told_when_the_server_is_ready_and_when_it_stops() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let word = || {
+        let mut buffer = [0; 256];
+        let count = manager.recv(&mut buffer).expect("a notification");
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    let mut command = Command::new(ours().path());
+    command.env("NOTIFY_SOCKET", &path);
+    let service = Service::start_by(command, &[]);
+    assert_eq!(word(), "READY=1");
+    service.process.signal(Signal::Terminate);
+    assert_eq!(word(), "STOPPING=1");
+    service.process.finish().expect_code(0);
+}
+
+#[test]
+fn the_unit_file_is_valid() {
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/linerate.service");
+    let text = fs::read_to_string(unit).expect("the unit is part of the repository");
+    for line in [
+        "Type=notify",
+        "ExecReload=/bin/kill -HUP $MAINPID",
+        "NoNewPrivileges=yes",
+        "ProtectSystem=strict",
+    ] {
+        assert!(text.lines().any(|l| l == line), "{line}");
+    }
+    let options = text
+        .lines()
+        .find_map(|l| l.strip_prefix("ExecStart=/usr/bin/linerate "))
+        .expect("a command");
+    let mut command = Command::new(ours().path());
+    command
+        .args(options.split_whitespace().filter(|w| !w.starts_with('$')))
+        .arg("--help");
+    Process::start(command).finish().expect_code(0);
+}
+
+// Figures
+
+#[test]
+fn figures_are_offered_where_asked_and_nowhere_else() {
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let service = Service::start(&["--metrics", &metrics]);
+    let options = ["-t", "1", "-b", "2M"];
+    service.client(original(), &options).finish().expect_clean();
+    service
+        .client(original(), &[&options[..], &["-u", "-R"]].concat())
+        .finish()
+        .expect_clean();
+    let client = service.client(original(), &[&LONG[..], &["--forceflush", "-P", "3"]].concat());
+    client.wait_for_stdout("/sec", 2);
+    let _ = service.wait_for_events("test_started", 3, PATIENCE);
+    let page = get(&metrics, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(
+        page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"),
+        "{page}"
+    );
+    for line in [
+        "linerate_running_tests 1",
+        "linerate_running_streams 3",
+        "linerate_tests_finished_total{protocol=\"tcp\",direction=\"forward\",outcome=\"complete\"} 1",
+        "linerate_tests_finished_total{protocol=\"udp\",direction=\"reverse\",outcome=\"complete\"} 1",
+        "linerate_test_rate_bits_per_second_bucket{protocol=\"tcp\",le=\"10000000\"} 1",
+    ] {
+        assert!(page.lines().any(|l| l == line), "{line}\n{page}");
+    }
+    let sent = page
+        .lines()
+        .find(|l| l.starts_with("linerate_bytes_total{direction=\"sent\",protocol=\"udp\"}"));
+    let sent: u64 = sent
+        .and_then(|l| l.rsplit(' ').next()?.parse().ok())
+        .expect("a number of bytes");
+    assert!((200_000..400_000).contains(&sent), "{sent} bytes");
+    assert!(
+        page.contains("process_resident_memory_bytes ") && page.contains("process_open_fds "),
+        "{page}"
+    );
+    assert!(get(&metrics, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+    assert!(get(&metrics, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
+    assert!(get(&metrics, "nonsense\r\n\r\n").starts_with("HTTP/1.1 400 "));
+    assert_eq!(get(&metrics, &"x".repeat(100_000)), "", "an endless request is cut off");
+
+    let plain = Service::start(&[]);
+    assert_eq!(listeners(plain.process.id()), 1, "the test port and nothing else");
+    assert_eq!(listeners(service.process.id()), 2);
+}
+
+/// Asks until the other end closes.
+fn get(address: &str, request: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("the endpoint listens");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    // A request that is cut off may not be taken completely.
+    let _ = stream.write_all(request.as_bytes());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+/// Listening TCP sockets of a process.
+fn listeners(id: u32) -> usize {
+    let output = Command::new("ss").args(["-ltnpH"]).output().expect("ss is installed");
+    let own = format!("pid={id},");
+    String::from_utf8_lossy(&output.stdout)
+        .lines()
+        .filter(|l| l.contains(&own))
+        .count()
+}
+
+#[test]
+fn an_address_for_figures_that_is_taken_is_an_error_at_the_start() {
+    let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let mut command = Command::new(ours().path());
+    command.args(["serve", "--port", &free_port().to_string(), "--metrics", &address]);
+    Process::start(command)
+        .finish()
+        .expect_code(1)
+        .expect_stderr("for metrics");
+}
+
+// Keepalive
+
+#[test]
+fn control_connections_are_kept_alive_by_default() {
+    let server = Server::start(ours(), &[]);
+    let client = server.client(original(), "127.0.0.1", &[&LONG[..], &["--forceflush"]].concat());
+    client.wait_for_stdout("/sec", 1);
+    let rows = established(server.port);
+    assert!(rows.iter().any(|row| row.contains("keepalive")), "{rows:#?}");
+}
+
+// Logins
+
+/// User and SHA-256 of `{mario}rossi`.
+const USERS: &str = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
+
+struct Keys {
+    folder: TempDir,
+}
+
+impl Keys {
+    fn make() -> Self {
+        let keys = Self {
+            folder: tempfile::tempdir().expect("a temporary folder"),
+        };
+        openssl(&["genrsa", "-out", &keys.path("private"), "2048"], b"");
+        openssl(
+            &[
+                "rsa",
+                "-in",
+                &keys.path("private"),
+                "-pubout",
+                "-out",
+                &keys.path("public"),
+            ],
+            b"",
+        );
+        fs::write(keys.path("users"), USERS).expect("the folder is writable");
+        keys
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder
+            .path()
+            .join(name)
+            .to_str()
+            .expect("temporary folders have plain names")
+            .to_owned()
+    }
+
+    fn service(&self, more: &[&str]) -> Service {
+        let (key, users) = (self.path("private"), self.path("users"));
+        Service::start(&[&["--private-key", &key, "--users", &users], more].concat())
+    }
+
+    fn login(&self, service: &Service, program: &Program, more: &[&str]) -> Option<i32> {
+        let (port, key) = (service.port.to_string(), self.path("public"));
+        let base = [
+            "-c",
+            "127.0.0.1",
+            "-p",
+            &port,
+            "-n",
+            "64K",
+            "--username",
+            "mario",
+            "--rsa-public-key-path",
+            &key,
+        ];
+        let mut command = program.command(base.iter().chain(more));
+        command.env("IPERF3_PASSWORD", "rossi");
+        Process::start(command).finish().code()
+    }
+
+    /// A token as clients make it.
+    fn token(&self, user: &str, password: &str, clock_offset_s: i64, padding: &str) -> String {
+        let now = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .expect("after 1970")
+            .as_secs() as i64;
+        let text = format!("user: {user}\npwd:  {password}\nts:   {}", now + clock_offset_s);
+        let mode = format!("rsa_padding_mode:{padding}");
+        let key = self.path("public");
+        let cipher = openssl(
+            &["pkeyutl", "-encrypt", "-pubin", "-inkey", &key, "-pkeyopt", &mode],
+            text.as_bytes(),
+        );
+        let base64 = openssl(&["base64", "-A"], &cipher);
+        String::from_utf8(base64).expect("Base64 is ASCII")
+    }
+}
+
+fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
+    let mut child = Command::new("openssl")
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("openssl is installed");
+    child
+        .stdin
+        .take()
+        .expect("stdin is piped")
+        .write_all(input)
+        .expect("openssl reads");
+    let output = child.wait_with_output().expect("openssl ends");
+    assert!(output.status.success(), "openssl {arguments:?}");
+    output.stdout
+}
+
+/// What the peer sees of a refused login: everything it is sent, and when.
+fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
+    let mut control = Control::connect(port);
+    control.send(&fresh_cookie());
+    control.expect(state::PARAM_EXCHANGE);
+    let member = token.map_or(String::new(), |t| format!(",\"authtoken\":\"{t}\""));
+    control.send(&frame(&format!("{{\"tcp\":true,\"time\":1{member}}}")));
+    let started = Instant::now();
+    (control.drain(), started.elapsed())
+}
+
+#[test]
+fn every_refused_login_is_explained_to_the_operator_and_to_nobody_else() {
+    let keys = Keys::make();
+    let service = keys.service(&[]);
+    let rows = [
+        (
+            Some(keys.token("mario", "bianchi", 0, "oaep")),
+            "wrong_password",
+            "wrong password",
+        ),
+        (
+            Some(keys.token("luigi", "rossi", 0, "oaep")),
+            "unknown_user",
+            "unknown user",
+        ),
+        (
+            Some(keys.token("mario", "rossi", -3600, "oaep")),
+            "clock_skew",
+            "clock differs by -3",
+        ),
+        (
+            Some(keys.token("mario", "rossi", 0, "pkcs1")),
+            "padding_mismatch",
+            "PKCS#1 v1.5",
+        ),
+        (Some("!!!".to_owned()), "malformed_token", "malformed token"),
+        (None, "no_credentials", "no credentials"),
+    ];
+    let mut answers = Vec::new();
+    for (number, (token, cause, explanation)) in rows.iter().enumerate() {
+        let (answer, elapsed) = refused_login(service.port, token.as_deref());
+        let event = service
+            .wait_for_events("login_failed", number + 1, PATIENCE)
+            .remove(number);
+        assert_eq!(event["cause"], *cause);
+        assert!(
+            event["message"].as_str().is_some_and(|m| m.contains(explanation)),
+            "{event}"
+        );
+        answers.push((answer, elapsed));
+    }
+    let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
+    assert!(answers.iter().all(|(answer, _)| *answer == refusal), "{answers:?}");
+    // Whatever the check found, it is answered after the same time; a busy machine may add to it.
+    let mut times: Vec<u128> = answers.iter().map(|(_, elapsed)| elapsed.as_millis()).collect();
+    times.sort_unstable();
+    assert!(times[0] >= 240 && times[times.len() / 2] < 400, "{times:?} ms");
+    let log = service.process.stdout() + &service.process.stderr();
+    for secret in ["bianchi", "rossi", USERS.trim()] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    assert_eq!(
+        keys.login(&service, ours(), &[]),
+        Some(0),
+        "who knows the password is still let in"
+    );
+}
+
+#[test]
+fn guessing_passwords_is_slowed_down_per_address() {
+    let keys = Keys::make();
+    let service = keys.service(&[]);
+    let guess = keys.token("mario", "bianchi", 0, "oaep");
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| refused_login(service.port, Some(&guess)));
+        }
+    });
+    let causes = service.wait_for_events("login_failed", 12, PATIENCE);
+    let locked = causes.iter().filter(|e| e["cause"] == "too_many_failures").count();
+    assert!((1..=2).contains(&locked), "{causes:?}");
+    assert_eq!(keys.login(&service, ours(), &[]), Some(1), "this address has to wait");
+    assert_eq!(
+        keys.login(&service, ours(), &["-B", "127.0.0.5"]),
+        Some(0),
+        "others need not"
+    );
+}
+
+#[test]
+fn both_paddings_are_accepted_during_a_migration() {
+    let keys = Keys::make();
+    let strict = keys.service(&[]);
+    assert_eq!(
+        (keys.login(&strict, ours(), &[]), keys.login(&strict, original(), &[])),
+        (Some(0), Some(1))
+    );
+    let lenient = keys.service(&["--accept-both-paddings"]);
+    assert_eq!(
+        (keys.login(&lenient, ours(), &[]), keys.login(&lenient, original(), &[])),
+        (Some(0), Some(0))
+    );
+    let record = &lenient.wait_for_events("test_ended", 2, PATIENCE)[0];
+    assert_eq!(record["user"], "mario");
+}
+
+#[test]
+fn a_user_runs_only_so_many_tests_at_once() {
+    let keys = Keys::make();
+    let service = keys.service(&["--accept-both-paddings", "--limit", "user:tests=1"]);
+    let (port, key) = (service.port.to_string(), keys.path("public"));
+    let base = [
+        "-c",
+        "127.0.0.1",
+        "-p",
+        &port,
+        "--username",
+        "mario",
+        "--rsa-public-key-path",
+        &key,
+    ];
+    let mut command = original().command(base.iter().chain(&LONG).chain(&["--forceflush"]));
+    command.env("IPERF3_PASSWORD", "rossi");
+    let running = Process::start(command);
+    running.wait_for_stdout("/sec", 1);
+    assert_eq!(keys.login(&service, original(), &[]), Some(1));
+    assert_eq!(
+        service.wait_for_events("refused", 1, PATIENCE)[0]["reason"],
+        "user_tests"
+    );
+}
+
+/// The log is for machines as well: every line is JSON, and times never go back.
+#[test]
+fn the_log_is_in_order() {
+    let service = Service::start(&["--log-level", "debug", "--interval", "1"]);
+    service
+        .client(original(), &["-t", "3", "-b", "1M"])
+        .finish()
+        .expect_clean();
+    let records = service.wait_for_events("test_ended", 1, PATIENCE);
+    assert_eq!(records.len(), 1);
+    let progress = wait_for(PATIENCE, || service.events("test_progress").pop());
+    assert!(progress.is_some_and(|p| p["received_bps"].as_f64() > Some(0.0)));
+    let text = service.process.stdout();
+    let times: Vec<String> = text
+        .lines()
+        .map(|l| {
+            serde_json::from_str::<Value>(l).expect("JSON")["time"]
+                .as_str()
+                .expect("a time")
+                .to_owned()
+        })
+        .collect();
+    assert!(times.is_sorted(), "{times:?}");
+}
