@@ -1,7 +1,7 @@
-//! Tables of independent cases, several at a time.
+//! Tables of independent cases, several at a time, and observations that a busy host can spoil.
 
 use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -10,7 +10,11 @@ use std::thread;
 /// tests depend on each other.
 const AT_A_TIME: usize = 6;
 
-/// Runs `check` on every case and fails at the end with the names of all that failed.
+/// Times an observation is made before its failure is believed, see [`patiently`].
+const ATTEMPTS: usize = 3;
+
+/// Runs `check` on every case, several at a time, and fails at the end with the names of all that failed. A case that
+/// failed beside others is looked at again alone: what the others did to its rates says nothing about the program.
 ///
 /// # Panics
 /// When a case failed.
@@ -19,9 +23,8 @@ pub fn run_cases<C: Sync>(cases: &[C], name: impl Fn(&C) -> String + Sync, check
     let failed = Mutex::new(Vec::new());
     let worker = || {
         while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
-            if let Err(reason) = catch_unwind(AssertUnwindSafe(|| check(case))) {
-                let row = format!("{}: {}", name(case), first_line(reason.as_ref()));
-                failed.lock().unwrap_or_else(PoisonError::into_inner).push(row);
+            if outcome(|| check(case)).is_err() {
+                failed.lock().unwrap_or_else(PoisonError::into_inner).push(case);
             }
         }
     };
@@ -30,13 +33,44 @@ pub fn run_cases<C: Sync>(cases: &[C], name: impl Fn(&C) -> String + Sync, check
             scope.spawn(worker);
         }
     });
-    let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let disturbed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let again = |case: &&C| {
+        let reason = attempt(ATTEMPTS - 1, || check(case)).err()?;
+        Some(format!("{}: {}", name(case), first_line(reason.as_ref())))
+    };
+    let failed: Vec<String> = disturbed.iter().filter_map(again).collect();
     assert!(
         failed.is_empty(),
         "{} of {} cases failed: {failed:#?}",
         failed.len(),
         cases.len()
     );
+}
+
+/// Makes an observation that other work of the host can spoil, such as a rate or the order of two programs, and makes
+/// it again when it failed. A program that is wrong is wrong every time.
+///
+/// # Panics
+/// When every attempt failed, with the last one's reason.
+pub fn patiently(check: impl Fn()) {
+    if let Err(reason) = attempt(ATTEMPTS, check) {
+        resume_unwind(reason);
+    }
+}
+
+fn attempt(times: usize, check: impl Fn()) -> thread::Result<()> {
+    let mut last = Ok(());
+    for _ in 0..times {
+        last = outcome(&check);
+        if last.is_ok() {
+            break;
+        }
+    }
+    last
+}
+
+fn outcome(check: impl Fn()) -> thread::Result<()> {
+    catch_unwind(AssertUnwindSafe(check))
 }
 
 /// The message of a panic, which is a `String` or a `&str` whenever it came from an assertion.

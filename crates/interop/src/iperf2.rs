@@ -79,6 +79,15 @@ impl Iperf2Server {
         self.process.signal(Signal::Interrupt);
         self.process.finish_within(Duration::from_secs(10))
     }
+
+    /// Waits until every flow the server has announced has its line of numbers. Interrupted earlier, the original
+    /// waits for ever for flows it still holds. Only a wait: what then is missing, the test will miss.
+    fn settle(&self) {
+        let is_settled = |report: &str| totals(report).len() >= report.matches("connected with").count();
+        wait_for(Duration::from_secs(2), || {
+            is_settled(&self.process.stdout()).then_some(())
+        });
+    }
 }
 
 /// Runs one client against one server and returns what both said.
@@ -92,6 +101,7 @@ pub fn run_iperf2(pairing: (Iperf2, Iperf2), client: &str, server: &str) -> (Fin
     let words = client.replace("BACK", &(server.port + 1).to_string());
     let client = Process::start(pairing.0.command(&format!("-c 127.0.0.1 -p {} {words}", server.port))).finish();
     client.expect_code(0);
+    server.settle();
     let server = server.stop();
     server.expect_code(0);
     (client, server)

@@ -22,7 +22,7 @@ mod status;
 mod transcript;
 mod wire;
 
-pub use cases::{run_cases, skip};
+pub use cases::{patiently, run_cases, skip};
 pub use deadline::{PATIENCE, wait_for};
 pub use link::Link;
 pub use net::{free_port, free_port_run, has_ipv6, is_bound_udp, listens};

@@ -5,7 +5,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use linerate_interop::{
-    Control, PATIENCE, Process, Service, Signal, frame, fresh_cookie, original, ours, run_cases, state,
+    Control, PATIENCE, Process, Service, Signal, frame, fresh_cookie, original, ours, patiently, run_cases, state,
 };
 
 struct Case {
@@ -74,22 +74,24 @@ const fn case(
 
 #[test]
 fn a_test_beyond_a_limit_is_refused_in_words_and_one_within_it_is_run() {
-    run_cases(
-        &CASES,
-        |case| format!("{} {:?}", case.limit, case.options),
-        |case| {
-            let service = Service::start(&["--limit", case.limit]);
-            let refused = service.client(original(), case.options).finish();
-            refused.expect_code(1).expect_stderr(case.words);
-            assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
-            let log = service.wait_for_events("refused", 1, PATIENCE);
-            assert_eq!(log[0]["reason"], case.reason);
-            service
-                .client(original(), &["-t", "1", "-b", "1M"])
-                .finish()
-                .expect_clean();
-        },
-    );
+    patiently(|| {
+        run_cases(
+            &CASES,
+            |case| format!("{} {:?}", case.limit, case.options),
+            |case| {
+                let service = Service::start(&["--limit", case.limit]);
+                let refused = service.client(original(), case.options).finish();
+                refused.expect_code(1).expect_stderr(case.words);
+                assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
+                let log = service.wait_for_events("refused", 1, PATIENCE);
+                assert_eq!(log[0]["reason"], case.reason);
+                service
+                    .client(original(), &["-t", "1", "-b", "1M"])
+                    .finish()
+                    .expect_clean();
+            },
+        );
+    });
 }
 
 #[test]
@@ -115,21 +117,23 @@ fn an_address_runs_only_so_many_tests_at_once() {
 
 #[test]
 fn a_test_that_says_nothing_of_its_rate_is_measured() {
-    let service = Service::start(&["--limit", "server:rate=20M"]);
-    let modest = service.client(original(), &["-t", "9", "-b", "1M"]);
-    let _ = service.wait_for_events("test_started", 1, PATIENCE);
-    let greedy = service.client(original(), &["-t", "30"]).finish();
-    greedy
-        .expect_code(1)
-        .expect_stderr("total required bandwidth is larger than server limit");
-    assert!(greedy.elapsed < Duration::from_secs(10), "{greedy:?}");
-    modest.finish().expect_clean();
-    let records = service.wait_for_events("test_ended", 2, PATIENCE);
-    assert_eq!(
-        records.iter().filter(|r| r["outcome"] == "partial").count(),
-        1,
-        "{records:?}"
-    );
+    patiently(|| {
+        let service = Service::start(&["--limit", "server:rate=20M"]);
+        let modest = service.client(original(), &["-t", "9", "-b", "1M"]);
+        let _ = service.wait_for_events("test_started", 1, PATIENCE);
+        let greedy = service.client(original(), &["-t", "30"]).finish();
+        greedy
+            .expect_code(1)
+            .expect_stderr("total required bandwidth is larger than server limit");
+        assert!(greedy.elapsed < Duration::from_secs(10), "{greedy:?}");
+        modest.finish().expect_clean();
+        let records = service.wait_for_events("test_ended", 2, PATIENCE);
+        assert_eq!(
+            records.iter().filter(|r| r["outcome"] == "partial").count(),
+            1,
+            "{records:?}"
+        );
+    });
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linerate_interop::{
-    PATIENCE, Pairing, Process, Program, Report, Server, Signal, free_port, listens, original, ours, run_cases,
-    run_pair, skip, wait_for,
+    PATIENCE, Pairing, Process, Program, Report, Server, Signal, free_port, listens, original, ours, patiently,
+    run_cases, run_pair, skip, wait_for,
 };
 
 #[test]
@@ -72,22 +72,26 @@ fn bitrate_limit_refuses_a_faster_test() {
 
 #[test]
 fn bitrate_limit_ends_a_test_that_exceeds_it() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
-        let limit = ["--server-bitrate-limit", "10M/1"];
-        let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
-        pair.client.expect_code(1);
-        assert!(pair.client.elapsed < Duration::from_secs(10), "{:?}", pair.client);
-        pair.server
-            .expect_stderr("total required bandwidth is larger than server limit");
+    patiently(|| {
+        run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+            let limit = ["--server-bitrate-limit", "10M/1"];
+            let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
+            pair.client.expect_code(1);
+            assert!(pair.client.elapsed < Duration::from_secs(10), "{:?}", pair.client);
+            pair.server
+                .expect_stderr("total required bandwidth is larger than server limit");
+        });
     });
 }
 
 #[test]
 fn idle_timeout_ends_a_one_off_server() {
-    let started = Server::start(ours(), &["-1", "--idle-timeout", "1"]);
-    let server = started.finish();
-    server.expect_clean();
-    assert!((0.9..3.0).contains(&server.elapsed.as_secs_f64()), "{server:?}");
+    patiently(|| {
+        let started = Server::start(ours(), &["-1", "--idle-timeout", "1"]);
+        let server = started.finish();
+        server.expect_clean();
+        assert!((0.9..3.0).contains(&server.elapsed.as_secs_f64()), "{server:?}");
+    });
 }
 
 #[test]

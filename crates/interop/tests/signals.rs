@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use linerate_interop::{Control, Pairing, Process, Program, Report, Server, Signal, ours, run_cases};
+use linerate_interop::{Control, Pairing, Process, Program, Report, Server, Signal, ours, patiently, run_cases};
 
 /// A test that would run far longer than anybody waits.
 const LONG: [&str; 8] = ["-t", "60", "-i", "0.1", "--forceflush", "-b", "5M", "-P"];
@@ -80,30 +80,32 @@ fn an_idle_server_leaves_on_a_signal() {
 /// of the last interval.
 #[test]
 fn an_interrupted_json_report_is_complete_and_true() {
-    let server = Server::start(ours(), &["-1", "--forceflush"]);
-    let client = server.client(ours(), "127.0.0.1", &["-J", "-t", "60", "-i", "1", "-b", "8M"]);
-    let streams = || (linerate_interop::established(server.port).len() >= 4).then_some(());
-    linerate_interop::wait_for(linerate_interop::PATIENCE, streams).expect("the test runs");
-    // A first report of the kernel that data has moved; from here on the test is measurably under way.
-    let moved = || {
-        linerate_interop::established(server.port)
-            .iter()
-            .any(|row| bytes_received(row) > 1_000_000)
-    };
-    linerate_interop::wait_for(linerate_interop::PATIENCE, || moved().then_some(())).expect("a megabyte arrives");
-    client.signal(Signal::Interrupt);
-    let client = client.finish();
-    assert_eq!(client.stderr, "");
-    let report = Report::parse(&client.stdout);
-    assert!(report.text("/error").contains("the client has terminated"));
-    let seconds = report.number("/end/sum_sent/seconds");
-    assert!(
-        seconds > 0.5 && seconds <= client.elapsed.as_secs_f64(),
-        "{seconds} s of {:?}",
-        client.elapsed
-    );
-    let rate = report.number("/end/sum_sent/bits_per_second");
-    assert!((0.7..1.4).contains(&(rate / 8e6)), "{rate} bit/s instead of 8 Mbit/s");
+    patiently(|| {
+        let server = Server::start(ours(), &["-1", "--forceflush"]);
+        let client = server.client(ours(), "127.0.0.1", &["-J", "-t", "60", "-i", "1", "-b", "8M"]);
+        let streams = || (linerate_interop::established(server.port).len() >= 4).then_some(());
+        linerate_interop::wait_for(linerate_interop::PATIENCE, streams).expect("the test runs");
+        // A first report of the kernel that data has moved; from here on the test is measurably under way.
+        let moved = || {
+            linerate_interop::established(server.port)
+                .iter()
+                .any(|row| bytes_received(row) > 1_000_000)
+        };
+        linerate_interop::wait_for(linerate_interop::PATIENCE, || moved().then_some(())).expect("a megabyte arrives");
+        client.signal(Signal::Interrupt);
+        let client = client.finish();
+        assert_eq!(client.stderr, "");
+        let report = Report::parse(&client.stdout);
+        assert!(report.text("/error").contains("the client has terminated"));
+        let seconds = report.number("/end/sum_sent/seconds");
+        assert!(
+            seconds > 0.5 && seconds <= client.elapsed.as_secs_f64(),
+            "{seconds} s of {:?}",
+            client.elapsed
+        );
+        let rate = report.number("/end/sum_sent/bits_per_second");
+        assert!((0.7..1.4).contains(&(rate / 8e6)), "{rate} bit/s instead of 8 Mbit/s");
+    });
 }
 
 fn bytes_received(row: &str) -> u64 {
