@@ -96,6 +96,52 @@ fn both_ends_name_the_path() {
         .wait_for_stdout("Send path: pages of a file (sendfile)", 1);
 }
 
+#[test]
+fn json_names_the_path_and_what_one_call_moves() {
+    if ours().is_original() {
+        return skip("the original says nothing of it");
+    }
+    let server = Server::start(ours(), &[]);
+    for (options, role, method, per_call) in [
+        (&["-k", "20"][..], "sender", "copy", ("bytes_per_call", 1_048_576)),
+        (&["-k", "20", "-Z"], "sender", "sendfile", ("bytes_per_call", 1_048_576)),
+        (&["-k", "20", "-l", "1000"], "sender", "copy", ("bytes_per_call", 1000)),
+        (
+            &["-k", "20", "-u", "-b", "1M"],
+            "sender",
+            "datagrams",
+            ("datagrams_per_call", 1),
+        ),
+        (&["-k", "20", "-R", "--skip-rx-copy"], "receiver", "discard", ("", 0)),
+    ] {
+        for style in ["-J", "--json-stream"] {
+            let client = server.run(ours(), &[options, &[style]].concat());
+            let text = &client.expect_clean().stdout;
+            let last = text.lines().last().expect("a report");
+            let (document, end) = if style == "-J" {
+                (text.as_str(), "/end")
+            } else {
+                (last, "/data")
+            };
+            let paths = &Report::parse(document).root;
+            let paths = paths.pointer(&format!("{end}/linerate/data_paths")).expect(text);
+            let [path] = &paths.as_array().expect(text)[..] else {
+                panic!("{text}")
+            };
+            assert_eq!(
+                (&path["role"], &path["method"]),
+                (&role.into(), &method.into()),
+                "{text}"
+            );
+            assert_eq!(
+                path.get(per_call.0).and_then(|n| n.as_u64()).unwrap_or(0),
+                per_call.1,
+                "{text}"
+            );
+        }
+    }
+}
+
 /// With only the first number of a burst read, loss is counted as exactly as ever.
 #[test]
 fn checking_bursts_counts_the_same_datagrams() {

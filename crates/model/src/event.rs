@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
+use crate::data_path::DataPath;
 use crate::details::Details;
 use crate::failure::Failure;
 use crate::interval::IntervalReport;
@@ -41,6 +42,8 @@ pub enum Event {
     Appendix(Box<Appendix>),
     /// Something the user should know, without consequences for the test.
     Warning(String),
+    /// How the data of one role will move; before `TestStarted`.
+    DataPath(DataPath),
     /// A fact for verbose reports; one line.
     Detail(String),
     /// Facts for a user who debugs; one line.

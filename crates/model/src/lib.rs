@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod data_path;
 pub mod details;
 pub mod event;
 pub mod failure;

@@ -1,7 +1,8 @@
-//! What verbose reports say about the way the data went.
+//! The way the data goes, and how well it went.
 
 use std::os::fd::AsFd;
 
+use linerate_model::data_path::{DataPath, Method, PerCall};
 use linerate_model::spec::{SendPath, SequenceCheck};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::lending;
@@ -10,33 +11,26 @@ use super::OpenStream;
 use crate::observations::Histogram;
 use crate::worker::{datagrams_per_call, submission_bytes};
 
-/// How the data of these streams moves, a line per role.
-pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream]) -> impl Iterator<Item = String> {
+/// How the data of these streams moves, one path per role.
+pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream]) -> impl Iterator<Item = DataPath> {
     [StreamRole::Sender, StreamRole::Receiver]
         .into_iter()
         .filter_map(|role| {
             let first = streams.iter().find(|s| s.stream.role == role)?;
-            Some(path(spec, role, first.peer_coalesces))
+            Some(match (spec.transport, role) {
+                (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
+                (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec.udp.check),
+                (_, StreamRole::Sender) => bytes_out(spec),
+                (_, StreamRole::Receiver) => bytes_in(spec.skip_rx_copy),
+            })
         })
 }
 
-fn path(spec: &TestSpec, role: StreamRole, peer_coalesces: bool) -> String {
-    match (spec.transport, role) {
-        (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, peer_coalesces),
-        (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec.udp.check).to_owned(),
-        (_, StreamRole::Sender) => bytes_out(spec),
-        (_, StreamRole::Receiver) if spec.skip_rx_copy => {
-            "Receive path: discarded in the kernel (MSG_TRUNC)".to_owned()
-        }
-        (_, StreamRole::Receiver) => "Receive path: copied to memory, as an application does".to_owned(),
-    }
-}
-
-fn bytes_out(spec: &TestSpec) -> String {
-    let how = match spec.send_path {
-        SendPath::Auto | SendPath::Copy => "copied from memory",
-        SendPath::SendFile => "pages of a file (sendfile)",
-        SendPath::ZeroCopy => "memory lent to the kernel (MSG_ZEROCOPY)",
+fn bytes_out(spec: &TestSpec) -> DataPath {
+    let (method, how) = match spec.send_path {
+        SendPath::Auto | SendPath::Copy => (Method::Copy, "copied from memory"),
+        SendPath::SendFile => (Method::SendFile, "pages of a file (sendfile)"),
+        SendPath::ZeroCopy => (Method::ZeroCopy, "memory lent to the kernel (MSG_ZEROCOPY)"),
     };
     let (block, call) = (spec.block_len_bytes as usize, submission_bytes(spec));
     let size = match call / block.max(1) {
@@ -49,26 +43,60 @@ fn bytes_out(spec: &TestSpec) -> String {
     } else {
         ""
     };
-    format!("Send path: {how}, {size}{note}")
-}
-
-fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> String {
-    let datagrams = datagrams_per_call(spec, spec.block_len_bytes as usize, peer_coalesces);
-    match datagrams {
-        1 => "Send path: one datagram per call".to_owned(),
-        most => format!("Send path: up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"),
+    DataPath {
+        role: StreamRole::Sender,
+        method,
+        per_call: Some(PerCall::Bytes(call)),
+        description: format!("Send path: {how}, {size}{note}"),
     }
 }
 
-fn datagrams_in(check: SequenceCheck) -> &'static str {
+fn bytes_in(is_discarded: bool) -> DataPath {
+    let (method, how) = if is_discarded {
+        (Method::Discard, "discarded in the kernel (MSG_TRUNC)")
+    } else {
+        (Method::Copy, "copied to memory, as an application does")
+    };
+    received(method, how)
+}
+
+fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
+    let most = datagrams_per_call(spec, spec.block_len_bytes as usize, peer_coalesces);
+    let (method, how) = match most {
+        1 => (Method::SingleDatagrams, "one datagram per call".to_owned()),
+        _ => (
+            Method::SegmentedDatagrams,
+            format!("up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"),
+        ),
+    };
+    DataPath {
+        role: StreamRole::Sender,
+        method,
+        per_call: Some(PerCall::Datagrams(most)),
+        description: format!("Send path: {how}"),
+    }
+}
+
+fn datagrams_in(check: SequenceCheck) -> DataPath {
     match check {
-        SequenceCheck::EveryDatagram => {
-            "Receive path: datagrams joined by the kernel (UDP_GRO), every number is checked"
-        }
-        SequenceCheck::FirstOfBurst => {
-            "Receive path: datagrams joined by the kernel (UDP_GRO), only the first number of a burst is checked; \
-             order inside bursts is not"
-        }
+        SequenceCheck::EveryDatagram => received(
+            Method::JoinedDatagrams,
+            "datagrams joined by the kernel (UDP_GRO), every number is checked",
+        ),
+        SequenceCheck::FirstOfBurst => received(
+            Method::JoinedDatagramsFirstChecked,
+            "datagrams joined by the kernel (UDP_GRO), only the first number of a burst is checked; \
+             order inside bursts is not",
+        ),
+    }
+}
+
+fn received(method: Method, how: &str) -> DataPath {
+    DataPath {
+        role: StreamRole::Receiver,
+        method,
+        per_call: None,
+        description: format!("Receive path: {how}"),
     }
 }
 

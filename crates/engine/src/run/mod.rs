@@ -273,7 +273,7 @@ impl TestRun {
 
     /// Says how the data will move.
     pub(crate) fn describe_paths(&self, reporter: &mut Reporter<'_>) {
-        describing::paths(&self.settings.spec, &self.streams).for_each(|line| reporter.emit(&Event::Detail(line)));
+        describing::paths(&self.settings.spec, &self.streams).for_each(|path| reporter.emit(&Event::DataPath(path)));
     }
 
     /// Starts the workers.

@@ -125,6 +125,7 @@ impl EventSink for TextWriter {
             | Event::PeerFacts(_)
             | Event::Appendix(_)
             | Event::Debug(_)
+            | Event::DataPath(_)
             | Event::Detail(_)
             | Event::Finished => {}
         }

@@ -8,7 +8,7 @@ use super::interval::members;
 use crate::iperf3::text::{congestion, display_id, file_percent};
 use crate::iperf3::totals::{Totals, UdpView, View, percent};
 
-pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Value {
+pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Map<String, Value> {
     let is_udp = spec.transport == Transport::Udp;
     let is_bidirectional = spec.direction == Direction::Bidirectional;
     let streams = summary.streams.iter().map(|stream| {
@@ -36,7 +36,7 @@ pub(super) fn end(summary: &Summary, spec: &TestSpec) -> Value {
     if spec.transport == Transport::Tcp {
         end.extend(congestion_members(summary, is_bidirectional));
     }
-    Value::Object(end)
+    end
 }
 
 fn tcp_stream(stream: &StreamSummary, totals: &Totals) -> Value {

@@ -9,9 +9,10 @@ mod start;
 
 use std::sync::Arc;
 
+use linerate_model::data_path::{DataPath, PerCall};
 use linerate_model::event::{ServerOutput, TestHeader};
-use linerate_model::{IntervalReport, Stream, Summary};
-use serde_json::{Map, Value};
+use linerate_model::{IntervalReport, Stream, StreamRole, Summary};
+use serde_json::{Map, Value, json};
 
 use super::Options;
 use super::text::is_negligible;
@@ -23,6 +24,7 @@ pub(super) struct Document {
     streams: Vec<Stream>,
     is_started: bool,
     intervals: Vec<Value>,
+    paths: Vec<Value>,
     end: Value,
     server_output: Option<(&'static str, Value)>,
     appendices: Map<String, Value>,
@@ -36,6 +38,7 @@ impl Document {
             streams: Vec::new(),
             is_started: false,
             intervals: Vec::new(),
+            paths: Vec::new(),
             end: Value::Object(Map::new()),
             server_output: None,
             appendices: Map::new(),
@@ -48,6 +51,24 @@ impl Document {
 
     pub(super) fn open_stream(&mut self, stream: &Stream) {
         self.streams.push(stream.clone());
+    }
+
+    pub(super) fn take_path(&mut self, path: &DataPath) {
+        let role = match path.role {
+            StreamRole::Sender => "sender",
+            StreamRole::Receiver => "receiver",
+        };
+        let mut members = Map::from_iter([
+            ("role".into(), role.into()),
+            ("method".into(), path.method.name().into()),
+        ]);
+        match path.per_call {
+            Some(PerCall::Bytes(bytes)) => members.insert("bytes_per_call".into(), bytes.into()),
+            Some(PerCall::Datagrams(datagrams)) => members.insert("datagrams_per_call".into(), datagrams.into()),
+            None => None,
+        };
+        members.insert("description".into(), path.description.as_str().into());
+        self.paths.push(Value::Object(members));
     }
 
     pub(super) fn start_test(&mut self) {
@@ -67,7 +88,11 @@ impl Document {
 
     pub(super) fn summarise(&mut self, summary: &Summary) {
         if let Some(header) = &self.header {
-            self.end = end::end(summary, &header.spec);
+            let mut end = end::end(summary, &header.spec);
+            if !self.paths.is_empty() {
+                end.insert(OURS.into(), json!({"data_paths": self.paths}));
+            }
+            self.end = Value::Object(end);
         }
     }
 
@@ -140,6 +165,9 @@ impl Document {
         ])
     }
 }
+
+/// What iperf3 has no place for stands under this name.
+const OURS: &str = "linerate";
 
 const SERVER_OUTPUT_TEXT: &str = "server_output_text";
 const SERVER_OUTPUT_JSON: &str = "server_output_json";

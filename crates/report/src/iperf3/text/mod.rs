@@ -62,6 +62,7 @@ impl EventSink for TextWriter {
             Event::Appendix(appendix) => self.page.line(&format!("\n{}", appendix.text)),
             Event::Warning(text) => self.page.warning(text),
             Event::Detail(text) => self.detail(text),
+            Event::DataPath(path) => self.detail(&path.description),
             Event::Debug(text) => self.debug(text),
             // iperf3 shows none of these.
             Event::Details(_) => {}

@@ -1,0 +1,63 @@
+//! How the data of a test moves between memory and the network.
+
+use crate::stream::StreamRole;
+
+/// How the streams of one role move their data: the same for all of them, chosen before the test starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DataPath {
+    /// Which end of the streams this is.
+    pub role: StreamRole,
+    /// The method.
+    pub method: Method,
+    /// What one system call hands over at most; `None` where the kernel decides.
+    pub per_call: Option<PerCall>,
+    /// The same and what it means, as one line for a person.
+    pub description: String,
+}
+
+/// A way to move data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method {
+    /// Copied between the memory of the program and the kernel, as an application does.
+    Copy,
+    /// Pages of a file, sendfile(2).
+    SendFile,
+    /// Memory lent to the kernel, `MSG_ZEROCOPY`.
+    ZeroCopy,
+    /// Received and thrown away in the kernel, `MSG_TRUNC`.
+    Discard,
+    /// One datagram per call.
+    SingleDatagrams,
+    /// Datagrams that one call hands over together, `UDP_SEGMENT`.
+    SegmentedDatagrams,
+    /// Datagrams that the kernel joins, `UDP_GRO`; every number is checked.
+    JoinedDatagrams,
+    /// The same, with only the first number of a burst checked.
+    JoinedDatagramsFirstChecked,
+}
+
+impl Method {
+    /// The name in machine-readable reports.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::SendFile => "sendfile",
+            Self::ZeroCopy => "zerocopy",
+            Self::Discard => "discard",
+            Self::SingleDatagrams => "datagrams",
+            Self::SegmentedDatagrams => "segmented-datagrams",
+            Self::JoinedDatagrams => "joined-datagrams",
+            Self::JoinedDatagramsFirstChecked => "joined-datagrams-first-checked",
+        }
+    }
+}
+
+/// The most that one system call hands over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PerCall {
+    /// Bytes.
+    Bytes(usize),
+    /// Datagrams.
+    Datagrams(usize),
+}
