@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Compares linerate with an installed iperf3 on loopback, or on a virtual cable between two network namespaces.
+"""Compares linerate with an installed iperf3 and iperf 2 on loopback, or on a virtual cable between two network
+namespaces.
 
 Each round runs both programs back to back, each client against a server of its own kind, in alternating order
 (AB, BA, AB, ...), so that a machine that grows warm or busy treats both alike. A row shows the median over the rounds
 of the ratio within a round, and the lowest and highest ratio seen.
 
-    rate ratio   received payload per second, ours / peer; above 1 ours is faster
-    cpu ratio    CPU seconds of client and server together per GiB received, ours / peer; below 1 ours is cheaper
+    rate ratio   received payload (or connections) per second, ours / peer; above 1 ours is faster
+    cpu ratio    CPU seconds of client and server together per GiB received (or per connection), ours / peer; below 1
+                 ours is cheaper
 
 Most rows compare two ends of ours with two ends of the peer's. In rows with "to the peer" or "from the peer" one end of
 ours works with the peer's other end. Where ours is given an option that the peer lacks, the row's name says so.
@@ -19,13 +21,15 @@ import argparse
 import json
 import os
 import platform
-import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
+
+from dialects import Connections, Iperf2, Iperf3, UNREACHED_RATE
+from places import Failed, Place, free_port, reap, resolve, start, wait_until_listening
 
 
 @dataclass
@@ -37,6 +41,12 @@ class Row:
     ours_only: str = ""
     ours_client: bool = True
     ours_server: bool = True
+    dialect: type = Iperf3
+
+
+def iperf2(name, options=""):
+    """A row in which both ends are one kind of iperf 2."""
+    return Row(f"iperf 2: {name}", options, dialect=Iperf2)
 
 
 ROWS = [
@@ -58,19 +68,29 @@ ROWS = [
     Row("UDP, 1460 bytes, unlimited, to the peer's server", "-u -b 0 -l 1460", ours_server=False),
     Row("UDP, 1460 bytes, unlimited, ours with --lr-udp-check burst", "-u -b 0 -l 1460", "--lr-udp-check burst"),
     Row("UDP, 64 bytes, unlimited", "-u -b 0 -l 64"),
+    iperf2("TCP, 1 stream"),
+    iperf2("TCP, 2 streams", "-P 2"),
+    iperf2("TCP, 8 streams", "-P 8"),
+    iperf2("TCP, 64 streams", "-P 64"),
+    iperf2("TCP, 32-byte writes, 100 streams", "-l 32 -P 100"),
+    iperf2("UDP, 1470 bytes, unlimited", f"-u -b {UNREACHED_RATE}"),
+    iperf2("UDP, 64 bytes, unlimited", f"-u -b {UNREACHED_RATE} -l 64"),
+    Row("iperf 2: opening connections", "--connect-only=3000", dialect=Connections),
 ]
 
 GIB = 2**30
-START_LIMIT_S = 5
 # What connecting, exchanging results and leaving may take beyond the test itself.
 OVERTIME_S = 3
+# A server that has not told of all it received by then never will.
+SETTLING_S = 2
 
 
 @dataclass
 class Run:
     """One test of one program."""
 
-    received_bytes: int
+    dialect: type
+    received: int
     seconds: float
     cpu_seconds: float
     wall_seconds: float
@@ -78,16 +98,18 @@ class Run:
     lost_percent: float | None
 
     @property
-    def rate_bps(self):
-        return self.received_bytes * 8 / self.seconds
+    def counts_bytes(self):
+        return self.dialect is not Connections
 
     @property
-    def cpu_per_gib(self):
-        return self.cpu_seconds / (self.received_bytes / GIB)
+    def rate(self):
+        """bit/s, or connections per second."""
+        return self.received * (8 if self.counts_bytes else 1) / self.seconds
 
-
-class Failed(Exception):
-    """A test that did not complete."""
+    @property
+    def cpu_cost(self):
+        """CPU seconds per GiB, or per connection."""
+        return self.cpu_seconds / (self.received / (GIB if self.counts_bytes else 1))
 
 
 def main():
@@ -97,11 +119,11 @@ def main():
     print("| test | ours | peer | rate ratio (lowest to highest) | cpu ratio (lowest to highest) | notes |")
     print("|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder, Place(options.place) as place:
-        programs = {who: link(folder, who, getattr(options, who)) for who in ("ours", "peer")}
+        programs = links(folder, options)
         for row in ROWS:
             if options.only and options.only not in row.name:
                 continue
-            result = measure(row, programs, place, options)
+            result = measure(row, programs[row.dialect.name], place, options)
             rows.append(result)
             honest = honest and not result["doubts"]
             print(markdown(result), flush=True)
@@ -116,6 +138,7 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ours", required=True, help="the linerate program")
     parser.add_argument("--peer", default="iperf3", help="the program to compare with")
+    parser.add_argument("--peer2", default="iperf", help="the program to compare with in the dialect of iperf 2")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2, help="length of each test")
     parser.add_argument("--only", help="run only the rows whose name contains this")
@@ -126,63 +149,18 @@ def arguments():
     return parser.parse_args()
 
 
-class Place:
-    """Where client and server run: on this host, or on two hosts made of namespaces that go when this goes."""
-
-    NAMESPACES = [f"linerate-bench-{os.getpid()}-{side}" for side in ("client", "server")]
-    ADDRESSES = ["192.0.2.1", "192.0.2.2"]
-
-    def __init__(self, kind):
-        self.veth = kind == "veth"
-        self.server_host = self.ADDRESSES[1] if self.veth else "127.0.0.1"
-        self.anchors = []
-
-    def __enter__(self):
-        if self.veth:
-            client, server = self.NAMESPACES
-            for name in self.NAMESPACES:
-                ip("netns", "add", name)
-            ip(*f"link add lr0 netns {client} type veth peer name lr0 netns {server}".split())
-            for name, address in zip(self.NAMESPACES, self.ADDRESSES):
-                ip("-n", name, "addr", "add", f"{address}/24", "dev", "lr0")
-                ip("-n", name, "link", "set", "lr0", "up")
-            # They keep the namespaces open for reading their counters.
-            self.anchors = [subprocess.Popen([*self.prefix(side), "sleep", "infinity"]) for side in (0, 1)]
-        return self
-
-    def __exit__(self, *_):
-        for anchor in self.anchors:
-            anchor.kill()
-            anchor.wait()
-        if self.veth:
-            for name in self.NAMESPACES:
-                subprocess.run(["ip", "netns", "delete", name], check=False)
-
-    def prefix(self, side):
-        return ["ip", "netns", "exec", self.NAMESPACES[side]] if self.veth else []
-
-    def received_octets(self):
-        """Of both hosts: data goes both ways."""
-        return sum(in_octets(anchor.pid) for anchor in self.anchors) if self.anchors else in_octets(os.getpid())
-
-
-def in_octets(pid):
-    with open(f"/proc/{pid}/net/netstat", encoding="ascii") as file:
-        lines = [line.split() for line in file if line.startswith("IpExt:")]
-    return int(lines[1][lines[0].index("InOctets")])
-
-
-def ip(*words):
-    if subprocess.run(["ip", *words], check=False).returncode:
-        raise Failed(f"ip {' '.join(words)}: namespaces need root")
-
-
-def link(folder, who, program):
-    """A link called iperf3: linerate is a drop-in replacement under that name only."""
-    os.mkdir(os.path.join(folder, who))
-    path = os.path.join(folder, who, "iperf3")
-    os.symlink(resolve(program), path)
-    return path
+def links(folder, options):
+    """Links called iperf3 and iperf: linerate is a drop-in replacement under those names only."""
+    peers = {"iperf3": options.peer, "iperf": options.peer2}
+    programs = {}
+    for name, peer in peers.items():
+        programs[name] = {}
+        for who, program in (("ours", options.ours), ("peer", peer)):
+            place = os.path.join(folder, name, who)
+            os.makedirs(place)
+            programs[name][who] = os.path.join(place, name)
+            os.symlink(resolve(program), programs[name][who])
+    return programs
 
 
 def measure(row, programs, place, options):
@@ -194,121 +172,75 @@ def measure(row, programs, place, options):
     words = {"peer": row.options.split(), "ours": f"{row.options} {row.ours_only}".split()}
     if options.congestion and "-u" not in words["peer"]:
         for who in words:
-            words[who] += ["-C", options.congestion]
+            words[who] += [row.dialect.congestion_option, options.congestion]
     rounds = []
     for number in range(-1, options.rounds):
         order = ("ours", "peer") if number % 2 == 0 else ("peer", "ours")
-        runs = {who: run_test(ends[who], words[who], place, options) for who in order}
+        runs = {who: run_test(row.dialect, ends[who], words[who], place, options) for who in order}
         if number >= 0:
             rounds.append(runs)
     return {
         "name": row.name,
         "options": words,
-        "rate_bps": {who: statistics.median(r[who].rate_bps for r in rounds) for who in ("ours", "peer")},
-        "cpu_s_per_gib": {who: statistics.median(r[who].cpu_per_gib for r in rounds) for who in ("ours", "peer")},
+        "unit": "bit/s" if rounds[0]["ours"].counts_bytes else "connections/s",
+        "rate": {who: statistics.median(r[who].rate for r in rounds) for who in ("ours", "peer")},
+        "cpu_cost": {who: statistics.median(r[who].cpu_cost for r in rounds) for who in ("ours", "peer")},
         "lost_percent": {who: median_or_none([r[who].lost_percent for r in rounds]) for who in ("ours", "peer")},
-        "rate_ratio": spread([r["ours"].rate_bps / r["peer"].rate_bps for r in rounds]),
-        "cpu_ratio": spread([r["ours"].cpu_per_gib / r["peer"].cpu_per_gib for r in rounds]),
+        "rate_ratio": spread([r["ours"].rate / r["peer"].rate for r in rounds]),
+        "cpu_ratio": spread([r["ours"].cpu_cost / r["peer"].cpu_cost for r in rounds]),
         "doubts": sorted({d for r in rounds for who in r for d in doubts(who, r[who], options)}),
     }
 
 
-def run_test(ends, extra, place, options):
+def run_test(dialect, ends, words, place, options):
     """One server, one client; what both cost and what the kernel saw."""
     port = free_port()
-    with tempfile.TemporaryFile() as report, tempfile.TemporaryFile() as server_output:
-        server = start([*place.prefix(1), ends[1], "-s", "-1", "-p", str(port)], server_output, pin(options, 1))
+    with tempfile.TemporaryFile() as client_file, tempfile.TemporaryFile() as server_file:
+        server = start([*place.prefix(1), ends[1], *dialect.server(port, words)], server_file, pin(options, 1))
         client = None
         try:
             wait_until_listening(server, port)
             octets = place.received_octets()
             began = time.monotonic()
-            command = [ends[0], "-c", place.server_host, "-p", str(port), "-J", "-t", str(options.seconds), *extra]
-            client = start([*place.prefix(0), *command], report, pin(options, 0))
+            command = [ends[0], *dialect.client(place.server_host, port, options.seconds, words)]
+            client = start([*place.prefix(0), *command], client_file, pin(options, 0))
             limit = began + options.seconds + 30
             client_cpu = reap(client, limit)
             wall = time.monotonic() - began
             octets = place.received_octets() - octets
-            server_cpu = reap(server, limit)
+            wait_until(lambda: dialect.is_served(text(server_file)), SETTLING_S)
+            server_cpu = reap(server, limit, dialect.ending)
         finally:
             for process in (client, server):
                 if process is not None and process.returncode is None:
                     process.kill()
                     process.wait()
-        report.seek(0)
-        return parse(report.read(), client_cpu + server_cpu, wall, octets, command)
+        try:
+            received, seconds, lost = dialect.parse(text(client_file), text(server_file))
+        except Failed as failure:
+            raise Failed(f"{' '.join(command)}: {failure}") from failure
+        if not received:
+            raise Failed(f"{' '.join(command)}: nothing received")
+        return Run(dialect, received, seconds or wall, client_cpu + server_cpu, wall, octets, lost)
 
 
-def start(command, output, cpu):
-    return subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        preexec_fn=(lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None,
-    )
+def text(file):
+    """All of it. Its writer shares the file but not the position read from here."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
 
 
-def resolve(program):
-    found = subprocess.run(["sh", "-c", 'command -v "$1"', "sh", program], capture_output=True, text=True, check=False)
-    if found.returncode:
-        sys.exit(f"{program}: no such program")
-    return os.path.realpath(found.stdout.strip())
+def wait_until(condition, limit_s):
+    deadline = time.monotonic() + limit_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
 
 
 def pin(options, side):
     return int(options.cpus.split(",")[side]) if options.cpus else None
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return probe.getsockname()[1]
-
-
-def wait_until_listening(server, port):
-    """Looks into the kernel's tables; connecting would be taken for a client."""
-    deadline = time.monotonic() + START_LIMIT_S
-    local = f":{port:04X}"
-    while time.monotonic() < deadline and server.poll() is None:
-        for table in ("tcp", "tcp6"):
-            with open(f"/proc/{server.pid}/net/{table}", encoding="ascii") as lines:
-                fields = (line.split() for line in lines)
-                if any(field[1].endswith(local) and field[3] == "0A" for field in fields):
-                    return
-        time.sleep(0.005)
-    raise Failed("the server does not listen")
-
-
-def reap(process, deadline):
-    """Waits for the end and returns the CPU seconds the process used."""
-    while time.monotonic() < deadline:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_utime + usage.ru_stime
-        time.sleep(0.005)
-    raise Failed(f"process {process.pid} does not end")
-
-
-def parse(text, cpu, wall, octets, command):
-    try:
-        report = json.loads(text[text.index(b"{"):])
-    except ValueError as error:
-        raise Failed(f"{command}: no report: {text[-300:]!r}") from error
-    if "error" in report:
-        raise Failed(f"{command}: {report['error']}")
-    end = report["end"]
-    sums = [end[key] for key in ("sum_received", "sum_received_bidir_reverse") if key in end]
-    lost = sums[0].get("lost_percent")
-    received = sum(one["bytes"] for one in sums)
-    if not received:
-        raise Failed(f"{command}: nothing received")
-    return Run(received, max(one["seconds"] for one in sums), cpu, wall, octets, lost)
-
-
 def doubts(who, run, options):
-    if run.received_bytes > run.kernel_bytes:
+    if run.counts_bytes and run.received > run.kernel_bytes:
         yield f"{who} reports more than the kernel received"
     if run.wall_seconds > options.seconds + OVERTIME_S:
         yield f"{who} ran longer than asked"
@@ -324,7 +256,8 @@ def median_or_none(values):
 
 
 def markdown(row):
-    rate = {who: f"{value / 1e9:.2f} Gbit/s" for who, value in row["rate_bps"].items()}
+    scale, unit = (1e9, "Gbit/s") if row["unit"] == "bit/s" else (1, "per second")
+    rate = {who: f"{value / scale:.2f} {unit}" for who, value in row["rate"].items()}
     ratio = {key: "{median:.2f} ({lowest:.2f} to {highest:.2f})".format(**row[key]) for key in ("rate_ratio", "cpu_ratio")}
     notes = list(row["doubts"])
     if row["lost_percent"]["ours"] is not None:
@@ -335,8 +268,9 @@ def markdown(row):
 
 def environment(options):
     return {
-        "ours": version(options.ours),
-        "peer": version(options.peer),
+        "ours": version(options.ours, "iperf3"),
+        "peer": version(options.peer, "iperf3"),
+        "peer2": version(options.peer2, "iperf"),
         "kernel": platform.release(),
         "cpu": cpu_model(),
         "cpus": os.cpu_count(),
@@ -351,14 +285,14 @@ def environment(options):
 def headline(options):
     facts = environment(options)
     return (
-        "{ours} against {peer}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, "
+        "{ours} against {peer} and {peer2}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, "
         "{congestion}, {rounds} rounds of {seconds} s, pinned: {pinned}\n"
     ).format(**facts)
 
 
-def version(program):
-    command = subprocess.run(["iperf3", "--version"], executable=resolve(program), capture_output=True, text=True, check=False)
-    return command.stdout.splitlines()[0] if command.stdout else "unknown"
+def version(program, name):
+    command = subprocess.run([name, "--version"], executable=resolve(program), capture_output=True, text=True, check=False)
+    return next(iter((command.stdout + command.stderr).splitlines()), "unknown")
 
 
 def kernel_default(name):

@@ -220,20 +220,33 @@ impl AsFd for EventFd {
 /// # Errors
 /// The operating system's.
 pub fn wait_fd(fd: impl AsFd, interest: Interest, timeout: Option<Duration>) -> io::Result<bool> {
-    let mut poll = libc::pollfd {
-        fd: fd.as_fd().as_raw_fd(),
+    wait_fds([(fd.as_fd(), interest)], timeout).map(|[is_ready]| is_ready)
+}
+
+/// Waits for the first of some descriptors, as [`wait_fd`] does for one, and says of each whether it is ready.
+///
+/// # Errors
+/// The operating system's.
+pub fn wait_fds<const N: usize>(
+    fds: [(BorrowedFd<'_>, Interest); N],
+    timeout: Option<Duration>,
+) -> io::Result<[bool; N]> {
+    let mut polls = fds.map(|(fd, interest)| libc::pollfd {
+        fd: fd.as_raw_fd(),
         events: interest.poll_events(),
         revents: 0,
-    };
+    });
     let timeout = timeout.map(|timeout| libc::timespec {
         tv_sec: timeout.as_secs().try_into().unwrap_or(libc::c_long::MAX),
         tv_nsec: timeout.subsec_nanos().into(),
     });
     let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: one pollfd is passed; timeout and signal mask may be null, and a timeout that is not outlives the call.
-    match syscall(unsafe { libc::ppoll(&raw mut poll, 1, timeout, std::ptr::null()) }) {
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
-        other => Ok(other? > 0),
+    let count = N as libc::nfds_t;
+    // SAFETY: `polls` has `count` elements; timeout and signal mask may be null, and a timeout that is not outlives the
+    // call.
+    match syscall(unsafe { libc::ppoll(polls.as_mut_ptr(), count, timeout, std::ptr::null()) }) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok([false; N]),
+        other => other.map(|_| polls.map(|poll| poll.revents != 0)),
     }
 }
 

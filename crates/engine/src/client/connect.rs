@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::ErrorCode;
 use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec};
 use linerate_model::{Failure, FailureKind};
-use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Connect, Family, Protocol, ResolveError};
 use linerate_sys::{OsError, errno, sockopt};
 
@@ -122,12 +122,7 @@ pub(super) fn connect(
     match socket::connect(fd, remote).map_err(WaitError::Os)? {
         Connect::Done => Ok(()),
         Connect::InProgress => {
-            let write = Interest {
-                read: false,
-                write: true,
-                edge: false,
-            };
-            wait(fd, write, timeout, interrupts)?;
+            wait(fd, Interest::WRITE, timeout, interrupts)?;
             socket::take_error(fd).map_err(WaitError::Os)
         }
     }
@@ -140,34 +135,15 @@ pub(crate) fn wait(
     timeout: Option<Duration>,
     interrupts: &dyn Interrupts,
 ) -> Result<(), WaitError> {
-    const SOCKET: u64 = 0;
-    const INTERRUPT: u64 = 1;
     let deadline = timeout.map(|t| Instant::now() + t);
-    let epoll = Epoll::new().map_err(WaitError::Os)?;
-    epoll.add(fd, SOCKET, interest).map_err(WaitError::Os)?;
-    epoll
-        .add(
-            interrupts.fd(),
-            INTERRUPT,
-            Interest {
-                read: true,
-                write: false,
-                edge: false,
-            },
-        )
-        .map_err(WaitError::Os)?;
-    let mut events = Vec::new();
     loop {
         let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
-        epoll
-            .wait(&mut events, left)
+        let [is_ready, is_interrupted] = poll::wait_fds([(fd, interest), (interrupts.fd(), Interest::READ)], left)
             .map_err(|source| WaitError::Os(OsError::new("wait", "", source)))?;
-        if events.iter().any(|e| e.token == INTERRUPT)
-            && let Some(signal_text) = interrupts.take()
-        {
+        if is_interrupted && let Some(signal_text) = interrupts.take() {
             return Err(WaitError::Interrupted(signal_text));
         }
-        if events.iter().any(|e| e.token == SOCKET) {
+        if is_ready {
             return Ok(());
         }
         if left.is_some_and(|l| l.is_zero()) {

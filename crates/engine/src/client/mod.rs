@@ -133,18 +133,15 @@ impl<'a> Client<'a> {
     }
 
     fn watch(&self) -> Result<(), Failure> {
-        let read = Interest {
-            read: true,
-            write: false,
-            edge: false,
-        };
         let fds = [
             (self.control.fd(), CONTROL),
             (self.interrupts.fd(), INTERRUPT),
             (self.run.notice_fd(), NOTICE),
         ];
         for (fd, token) in fds {
-            self.epoll.add(fd, token, read).map_err(failed(ErrorCode::InitTest))?;
+            self.epoll
+                .add(fd, token, Interest::READ)
+                .map_err(failed(ErrorCode::InitTest))?;
         }
         Ok(())
     }
@@ -362,15 +359,10 @@ impl<'a> Client<'a> {
         let _ = self.control.flush();
         let _ = socket::shutdown_write(self.control.fd());
         let deadline = Instant::now() + CLOSE_PATIENCE;
-        let read = Interest {
-            read: true,
-            write: false,
-            edge: false,
-        };
         let mut buffer = [0; CONTROL_READ_BYTES];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() || poll::wait_fd(self.control.fd(), read, Some(left)).is_err() {
+            if left.is_zero() || poll::wait_fd(self.control.fd(), Interest::READ, Some(left)).is_err() {
                 return;
             }
             match self.control.receive(&mut buffer) {

@@ -184,12 +184,7 @@ impl Context<'_, '_> {
                     if left.is_zero() {
                         return Err(read_failed(&e));
                     }
-                    let read = Interest {
-                        read: true,
-                        write: false,
-                        edge: false,
-                    };
-                    match connect::wait(fd, read, Some(left), self.interrupts) {
+                    match connect::wait(fd, Interest::READ, Some(left), self.interrupts) {
                         // A time-out is the receive error of the next turn.
                         Ok(()) | Err(WaitError::Os(_)) => {}
                         Err(interrupted) => return Err(interrupted.into_failure(ErrorCode::StreamRead)),

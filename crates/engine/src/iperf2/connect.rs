@@ -121,16 +121,11 @@ pub(super) fn connect_all(
     let timeout = spec.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
     let mut connected = Vec::with_capacity(began.len());
     for (opening, start, outcome) in began {
-        let write = Interest {
-            read: false,
-            write: true,
-            edge: false,
-        };
         let outcome = match outcome {
             Ok(Connect::Done) => Ok(()),
             Ok(Connect::InProgress) => {
                 let left = timeout.saturating_sub(start.elapsed());
-                match wait(opening.fd.as_fd(), write, Some(left), interrupts) {
+                match wait(opening.fd.as_fd(), Interest::WRITE, Some(left), interrupts) {
                     Ok(()) => socket::take_error(opening.fd.as_fd()),
                     Err(WaitError::Os(error)) => Err(error),
                     Err(interrupted @ WaitError::Interrupted(_)) => return Err(interruption(&interrupted)),

@@ -503,17 +503,12 @@ impl TestRun {
     /// Stops the senders and waits until it is done; a matter of microseconds.
     pub(crate) fn stop_now(&mut self, reporter: &mut Reporter<'_>) {
         self.stop_workers(clock::monotonic_ns(), false);
-        let read = Interest {
-            read: true,
-            write: false,
-            edge: false,
-        };
         while let Stop::Waiting { deadline_ns, .. } = self.stop {
             self.poll(clock::monotonic_ns(), reporter);
             if matches!(self.stop, Stop::Waiting { .. }) {
                 let left_ns = deadline_ns.saturating_sub(clock::monotonic_ns());
                 // An error ends in the deadline.
-                let _ = poll::wait_fd(self.notice_fd(), read, Some(Duration::from_nanos(left_ns)));
+                let _ = poll::wait_fd(self.notice_fd(), Interest::READ, Some(Duration::from_nanos(left_ns)));
             }
         }
     }

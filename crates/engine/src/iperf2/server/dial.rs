@@ -66,13 +66,11 @@ impl Dial {
                 Err(text) => return self.later(text),
             }
         }
-        let write = Interest {
-            read: false,
-            write: true,
-            edge: false,
-        };
         let Some(fd) = &self.fd else { return Progress::Waiting };
-        if !matches!(poll::wait_fd(fd.as_fd(), write, Some(Duration::ZERO)), Ok(true)) {
+        if !matches!(
+            poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)),
+            Ok(true)
+        ) {
             if Instant::now() < self.until {
                 return Progress::Waiting;
             }
