@@ -1,0 +1,403 @@
+//! Decides what to run next.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::factor::Scale;
+use crate::findings::{Outcome, Stage, Verdict};
+use crate::plan::{Better, Plan, REFINEMENTS};
+use crate::points::{Point, Setting};
+use crate::runner::{Progress, RunError, Runner};
+use crate::stats;
+
+/// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best ones, the others held
+/// at what was found for them so far. Within a ladder every round runs every level once, in an order of its own, so that
+/// a path that changes with time treats all levels alike.
+pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Figures> {
+    let mut experiment = Experiment::new(plan, runner);
+    let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
+    let mut stages = Vec::new();
+    if experiment.warm_up(&base).is_ok() {
+        for factor in 0..plan.factors.len() {
+            // What was run before the time ran out still says something.
+            let _ = experiment.explore_factor(factor, &base);
+            let Some(stage) = experiment.stage(factor, &base) else {
+                break;
+            };
+            base = experiment.points[stage.advised].setting.clone();
+            stages.push(stage);
+            if experiment.is_over() {
+                break;
+            }
+        }
+    }
+    experiment.into_outcome(stages, base)
+}
+
+/// No more runs: the time is up, or the runner wants no more.
+struct Over;
+
+/// Rounds of more runs at settings of which it is open which one is best, in repetitions of the plan.
+const EXTRA_REPETITIONS: u32 = 2;
+/// Settings that get more runs at once.
+const CONTENDERS_MAX: usize = 4;
+/// Neighbours on the ladder further apart than this are looked between even when both are as good.
+const GAP_RATIO: f64 = 1.5;
+/// A second peak within this share of the best level is looked at as closely.
+const PEAK_SHARE: f64 = 0.7;
+const PEAKS_MAX: usize = 2;
+/// Failed runs in a row that end the experiment.
+const FAILURES_MAX: u32 = 3;
+
+struct Experiment<'a, R: Runner> {
+    plan: &'a Plan,
+    runner: &'a mut R,
+    rng: Rng,
+    points: Vec<Point<R::Figures>>,
+    started: Duration,
+    runs: u64,
+    planned: u64,
+    failures_in_a_row: u32,
+    is_cut_short: bool,
+    ended_by: Option<String>,
+    drift: Option<f64>,
+}
+
+impl<'a, R: Runner> Experiment<'a, R> {
+    fn new(plan: &'a Plan, runner: &'a mut R) -> Self {
+        Self {
+            rng: Rng::with_seed(plan.seed),
+            started: runner.now(),
+            planned: plan.estimate().runs,
+            plan,
+            runner,
+            points: Vec::new(),
+            runs: 0,
+            failures_in_a_row: 0,
+            is_cut_short: false,
+            ended_by: None,
+            drift: None,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_cut_short || self.ended_by.is_some()
+    }
+
+    /// The first run finds cold caches, an idle clock and a fresh route; nobody counts it.
+    fn warm_up(&mut self, setting: &Setting) -> Result<(), Over> {
+        self.run(setting).map(|_| ())
+    }
+
+    fn explore_factor(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {
+        let coarse: Vec<Setting> = self.plan.factors[factor]
+            .coarse()
+            .iter()
+            .map(|level| base.with(factor, *level))
+            .collect();
+        self.measure(&coarse, self.plan.repetitions)?;
+        if factor == 0 {
+            self.drift = self.drift_of(&coarse);
+        }
+        for _ in 0..REFINEMENTS {
+            let mut settings = self.gaps(factor, base);
+            if settings.is_empty() {
+                break;
+            }
+            // Beside the new ones, so that they are compared with what it does now.
+            settings.extend(self.best(factor, base).map(|best| self.points[best].setting.clone()));
+            self.measure(&settings, self.plan.repetitions)?;
+        }
+        for _ in 0..self.plan.repetitions * EXTRA_REPETITIONS {
+            let contenders = self.contenders(factor, base);
+            if contenders.is_empty() {
+                break;
+            }
+            self.measure(&contenders, 1)?;
+        }
+        Ok(())
+    }
+
+    /// Every setting once per round, each round in an order of its own.
+    fn measure(&mut self, settings: &[Setting], rounds: u32) -> Result<(), Over> {
+        let asked = self.runs + settings.len() as u64 * u64::from(rounds);
+        self.planned = self.planned.max(asked);
+        for _ in 0..rounds {
+            let mut order = settings.to_vec();
+            self.rng.shuffle(&mut order);
+            for setting in order {
+                let outcome = self.run(&setting)?;
+                let at = self.point(&setting);
+                match outcome {
+                    Ok(observation) => self.points[at].runs.push(observation),
+                    Err(reason) => self.points[at].failures.push(reason),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&mut self, setting: &Setting) -> Result<Result<crate::Observation<R::Figures>, String>, Over> {
+        let elapsed = self.runner.now().saturating_sub(self.started);
+        if elapsed + self.plan.run_time > self.plan.budget {
+            self.is_cut_short = true;
+            return Err(Over);
+        }
+        let left = self
+            .plan
+            .run_time
+            .saturating_mul(u32::try_from(self.planned - self.runs.min(self.planned)).unwrap_or(u32::MAX));
+        self.runner.progress(&Progress {
+            setting: setting.clone(),
+            runs_done: self.runs,
+            runs_planned: self.planned,
+            left: left.min(self.plan.budget.saturating_sub(elapsed)),
+        });
+        self.runs += 1;
+        match self.runner.run(setting) {
+            Ok(observation) => {
+                self.failures_in_a_row = 0;
+                Ok(Ok(observation))
+            }
+            Err(RunError::Over(reason)) => {
+                self.ended_by = Some(reason);
+                Err(Over)
+            }
+            Err(RunError::Failed(reason)) => {
+                self.failures_in_a_row += 1;
+                if self.failures_in_a_row >= FAILURES_MAX {
+                    self.ended_by = Some(reason);
+                    return Err(Over);
+                }
+                Ok(Err(reason))
+            }
+        }
+    }
+
+    fn point(&mut self, setting: &Setting) -> usize {
+        let known = self.points.iter().position(|point| point.setting == *setting);
+        known.unwrap_or_else(|| {
+            self.points.push(Point::new(setting.clone()));
+            self.points.len() - 1
+        })
+    }
+
+    /// What is compared: higher is better, and a share of it means the same for rates and costs.
+    fn scores(&self, point: usize) -> Vec<f64> {
+        let values = self.points[point].values();
+        match self.plan.better {
+            Better::Higher => values,
+            Better::Lower => values
+                .into_iter()
+                .map(|value| value.max(f64::MIN_POSITIVE).recip())
+                .collect(),
+        }
+    }
+
+    fn score(&self, point: usize) -> f64 {
+        stats::median(&self.scores(point)).unwrap_or(f64::NEG_INFINITY)
+    }
+
+    /// The points of this factor with the others at `base`, by level; only those with a result.
+    fn row(&self, factor: usize, base: &Setting) -> Vec<usize> {
+        let mut row: Vec<usize> = (0..self.points.len())
+            .filter(|at| {
+                let point = &self.points[*at];
+                !point.runs.is_empty() && point.setting == base.with(factor, point.setting.level(factor))
+            })
+            .collect();
+        row.sort_by_key(|at| self.points[*at].setting.level(factor));
+        row
+    }
+
+    fn best(&self, factor: usize, base: &Setting) -> Option<usize> {
+        let row = self.row(factor, base);
+        row.into_iter().max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)))
+    }
+
+    /// New levels beside the peaks: where looking closer may find a better one.
+    fn gaps(&self, factor: usize, base: &Setting) -> Vec<Setting> {
+        let row = self.row(factor, base);
+        let scores: Vec<f64> = row.iter().map(|at| self.score(*at)).collect();
+        let level = |place: usize| self.points[row[place]].setting.level(factor);
+        let mut peaks: Vec<usize> = (0..row.len())
+            .filter(|i| {
+                (*i == 0 || scores[i - 1] <= scores[*i]) && scores.get(i + 1).is_none_or(|next| *next <= scores[*i])
+            })
+            .collect();
+        peaks.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
+        let highest = peaks.first().map_or(0.0, |peak| scores[*peak]);
+        let mut levels: Vec<u64> = peaks
+            .iter()
+            .filter(|peak| scores[**peak] >= PEAK_SHARE * highest)
+            .take(PEAKS_MAX)
+            .flat_map(|peak| {
+                [
+                    peak.checked_sub(1),
+                    Some(*peak),
+                    peak.checked_add(1).filter(|next| *next < row.len()),
+                ]
+                .map(|side| (*peak, side))
+            })
+            .filter_map(|(peak, side)| {
+                let side = side.filter(|side| *side != peak)?;
+                let (low, high) = (level(peak.min(side)), level(peak.max(side)));
+                let is_wide = high as f64 > GAP_RATIO * low as f64;
+                let is_worse = scores[side] < (1.0 - self.plan.tolerance) * scores[peak];
+                (is_wide || is_worse).then(|| self.plan.factors[factor].between(low, high))?
+            })
+            .collect();
+        levels.sort_unstable();
+        levels.dedup();
+        levels.into_iter().map(|level| base.with(factor, level)).collect()
+    }
+
+    /// Settings that need more runs, because it is open which of them is best; none when it is not.
+    fn contenders(&self, factor: usize, base: &Setting) -> Vec<Setting> {
+        let Some(stage) = self.stage(factor, base) else {
+            return Vec::new();
+        };
+        if stage.chance >= self.plan.confidence {
+            return Vec::new();
+        }
+        let best = self.scores(stage.best);
+        let mut open: Vec<(f64, usize)> = stage
+            .points
+            .iter()
+            .map(|at| {
+                (
+                    stats::chance_to_lead(&self.scores(*at), &[&best], 1.0, self.plan.seed),
+                    *at,
+                )
+            })
+            .filter(|(chance, at)| *at == stage.best || *at == stage.advised || *chance > 1.0 - self.plan.confidence)
+            .collect();
+        open.sort_by(|a, b| b.0.total_cmp(&a.0));
+        open.into_iter()
+            .take(CONTENDERS_MAX)
+            .map(|(_, at)| self.points[at].setting.clone())
+            .collect()
+    }
+
+    /// What is known about a factor now; `None` when nothing is.
+    fn stage(&self, factor: usize, base: &Setting) -> Option<Stage> {
+        let row = self.row(factor, base);
+        let best = self.best(factor, base)?;
+        let top = row.iter().position(|at| *at == best)?;
+        let best_scores = self.scores(best);
+        let as_good = |place: usize| {
+            stats::chance_to_lead(
+                &self.scores(row[place]),
+                &[&best_scores],
+                1.0 - self.plan.tolerance,
+                self.plan.seed,
+            )
+        };
+        let (mut first, mut last) = (top, top);
+        let may_be = |place: usize| as_good(place) > 1.0 - self.plan.confidence;
+        let candidates = match self.plan.factors[factor].scale {
+            Scale::Amount { .. } => {
+                while first > 0 && may_be(first - 1) {
+                    first -= 1;
+                }
+                while last + 1 < row.len() && may_be(last + 1) {
+                    last += 1;
+                }
+                (first..=last).collect::<Vec<_>>()
+            }
+            // Choices have no order; what is used now is left alone unless another one is better.
+            Scale::Choices(_) => {
+                let start = self.plan.factors[factor].start;
+                let is_start = |place: &usize| self.points[row[*place]].setting.level(factor) == start;
+                (0..row.len()).filter(is_start).collect()
+            }
+        };
+        let advised = candidates
+            .into_iter()
+            .find(|place| as_good(*place) >= self.plan.confidence)
+            .map_or(best, |place| row[place]);
+        let others: Vec<Vec<f64>> = row
+            .iter()
+            .filter(|at| **at != advised)
+            .map(|at| self.scores(*at))
+            .collect();
+        let others: Vec<&[f64]> = others.iter().map(Vec::as_slice).collect();
+        let chance = stats::chance_to_lead(
+            &self.scores(advised),
+            &others,
+            1.0 - self.plan.tolerance,
+            self.plan.seed,
+        );
+        Some(Stage {
+            factor,
+            points: row,
+            best,
+            plateau: first..=last,
+            advised,
+            chance,
+        })
+    }
+
+    /// Last round over first, when nearly all settings moved the same way by more than the tolerance.
+    fn drift_of(&self, settings: &[Setting]) -> Option<f64> {
+        let ratios: Vec<f64> = self
+            .points
+            .iter()
+            .filter(|point| settings.contains(&point.setting) && point.runs.len() >= 2)
+            .filter_map(|point| Some(point.runs.last()?.value / point.runs.first()?.value))
+            .collect();
+        let ratio = stats::median(&ratios)?;
+        let same_way = ratios.iter().filter(|one| (**one > 1.0) == (ratio > 1.0)).count();
+        let is_chance = chance_of_as_many(same_way, ratios.len()) > 1.0 - self.plan.confidence;
+        ((ratio - 1.0).abs() > self.plan.tolerance && !is_chance).then_some(ratio)
+    }
+
+    fn into_outcome(self, stages: Vec<Stage>, base: Setting) -> Outcome<R::Figures> {
+        let verdict = self.verdict(&stages, base);
+        Outcome {
+            points: self.points,
+            stages,
+            verdict,
+            runs: self.runs,
+            drift: self.drift,
+            is_cut_short: self.is_cut_short,
+            ended_by: self.ended_by,
+        }
+    }
+
+    fn verdict(&self, stages: &[Stage], base: Setting) -> Verdict {
+        let open = stages.iter().find(|stage| stage.chance < self.plan.confidence);
+        let is_too_short = |stage: &&Stage| {
+            let ladder = self.plan.factors[stage.factor].coarse().len();
+            stage.points.len() < ladder || self.points[stage.advised].runs.len() < 2
+        };
+        if stages.len() < self.plan.factors.len() || stages.iter().any(|stage| is_too_short(&stage)) {
+            return Verdict::Inconclusive("too few runs were made to compare the settings".to_owned());
+        }
+        match open {
+            None => Verdict::Use(base),
+            Some(stage) => Verdict::Inconclusive(format!(
+                "runs at one setting of {} differ more than the best settings do: its best one is as good as every other \
+                 in {:.0} of 100 draws, {:.0} are asked for",
+                self.plan.factors[stage.factor].name,
+                stage.chance * 100.0,
+                self.plan.confidence * 100.0
+            )),
+        }
+    }
+}
+
+/// How likely at least `count` of `n` fair coins fall the same way as most do (sign test, both sides).
+fn chance_of_as_many(count: usize, n: usize) -> f64 {
+    let all = 2_f64.powi(i32::try_from(n).unwrap_or(i32::MAX));
+    let mut ways = 1.0;
+    let mut at_least = 0.0;
+    for k in 0..=n {
+        if k >= count {
+            at_least += ways;
+        }
+        ways = ways * (n - k) as f64 / (k + 1) as f64;
+    }
+    (2.0 * at_least / all).min(1.0)
+}

@@ -1,0 +1,99 @@
+//! What is varied, and the levels it can take.
+
+/// Something that is varied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Factor {
+    /// What it is called.
+    pub name: String,
+    /// The levels it can take.
+    pub scale: Scale,
+    /// The level it has while other factors are explored.
+    pub start: u64,
+}
+
+/// The levels of a factor. A level is a number: an amount, or the place of a choice in its list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scale {
+    /// An amount from `min` to `max`, both included, in multiples of `step` (and `min` itself).
+    Amount {
+        /// Least, above 0.
+        min: u64,
+        /// Most.
+        max: u64,
+        /// Amounts between are rounded to multiples of this.
+        step: u64,
+    },
+    /// So many unrelated choices, numbered from 0.
+    Choices(u64),
+}
+
+impl Factor {
+    /// The levels to begin with: a ladder that doubles, or every choice.
+    #[must_use]
+    pub fn coarse(&self) -> Vec<u64> {
+        match self.scale {
+            Scale::Choices(count) => (0..count).collect(),
+            Scale::Amount { min, max, .. } => {
+                let mut levels: Vec<u64> = std::iter::successors(Some(min.max(1)), |level| {
+                    level.checked_mul(2).filter(|next| *next < max)
+                })
+                .collect();
+                levels.push(max);
+                levels.dedup();
+                levels
+            }
+        }
+    }
+
+    /// The level halfway between two neighbours on the ladder, if there is one: their geometric mean, because what a
+    /// doubling does is what is being compared.
+    #[must_use]
+    pub fn between(&self, low: u64, high: u64) -> Option<u64> {
+        let Scale::Amount { step, .. } = self.scale else {
+            return None;
+        };
+        let step = step.max(1);
+        let mean = (low as f64 * high as f64).sqrt();
+        let rounded = (mean / step as f64).round() as u64 * step;
+        (rounded > low && rounded < high).then_some(rounded)
+    }
+
+    /// Every level there is: what a full grid would run.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self.scale {
+            Scale::Choices(count) => count,
+            Scale::Amount { min, max, step } => max.saturating_sub(min) / step.max(1) + 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn amount(min: u64, max: u64, step: u64) -> Factor {
+        Factor {
+            name: "streams".to_owned(),
+            scale: Scale::Amount { min, max, step },
+            start: min,
+        }
+    }
+
+    #[test]
+    fn a_ladder_doubles_and_ends_at_the_most() {
+        assert_eq!(amount(1, 64, 1).coarse(), [1, 2, 4, 8, 16, 32, 64]);
+        assert_eq!(amount(1, 20, 1).coarse(), [1, 2, 4, 8, 16, 20]);
+        assert_eq!(amount(5, 5, 1).coarse(), [5]);
+        assert_eq!(amount(1, u64::MAX, 1).coarse().len(), 65);
+    }
+
+    #[test]
+    fn halves_end_where_neighbours_touch() {
+        let streams = amount(1, 64, 1);
+        assert_eq!(streams.between(8, 16), Some(11));
+        assert_eq!(streams.between(9, 11), Some(10));
+        assert_eq!(streams.between(10, 11), None);
+        assert_eq!(amount(4096, 1 << 20, 4096).between(65_536, 131_072), Some(94_208));
+    }
+}

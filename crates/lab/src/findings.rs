@@ -1,0 +1,51 @@
+//! What the runs allow to say.
+
+use std::ops::RangeInclusive;
+
+use crate::points::{Point, Setting};
+
+/// Everything an experiment brought.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome<F> {
+    /// All settings, in the order in which they were first run.
+    pub points: Vec<Point<F>>,
+    /// One per factor that was explored, in the plan's order.
+    pub stages: Vec<Stage>,
+    /// The answer.
+    pub verdict: Verdict,
+    /// Runs that were made, failed ones and the warm-up included.
+    pub runs: u64,
+    /// The last round's values over the first round's where that can hardly be chance: the path or the host changed
+    /// while it was looked at.
+    pub drift: Option<f64>,
+    /// The time ran out before everything planned had been run.
+    pub is_cut_short: bool,
+    /// Why the experiment ended early, when it did for another reason than time.
+    pub ended_by: Option<String>,
+}
+
+/// What was found about one factor, with the others held fixed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stage {
+    /// Place of the factor in the plan.
+    pub factor: usize,
+    /// Places in [`Outcome::points`], by level.
+    pub points: Vec<usize>,
+    /// Place in [`Outcome::points`] of the highest (or lowest) median.
+    pub best: usize,
+    /// Places in [`Stage::points`] of the neighbours of the best one that cannot be told from it or are as good.
+    pub plateau: RangeInclusive<usize>,
+    /// Place in [`Outcome::points`] of the least level of the plateau that is as good: what to use.
+    pub advised: usize,
+    /// How often, drawn again, what is advised is as good as everything else, 0 to 1.
+    pub chance: f64,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Verdict {
+    /// Use this setting: with the confidence asked for nothing that was run is better by more than the tolerance.
+    Use(Setting),
+    /// The runs differ too much among themselves, or too few were made. The text says which.
+    Inconclusive(String),
+}

@@ -1,0 +1,28 @@
+//! Experiment design without input and output.
+//!
+//! A [`Plan`] names the factors, their levels, the repetitions and the time there is. [`explore`] decides what to run and
+//! in which order, starts every run through a [`Runner`], and says what the runs allow to say, which may be that they
+//! allow nothing: [`Verdict::Inconclusive`] is an answer.
+//!
+//! The unit of replication is the run. Intervals within a run share its connection, its route and its neighbours, so that
+//! their number says nothing about how sure a figure is.
+
+#![forbid(unsafe_code)]
+
+mod explore;
+mod factor;
+mod findings;
+mod plan;
+mod points;
+mod runner;
+pub mod stats;
+
+pub use explore::explore;
+pub use factor::{Factor, Scale};
+pub use findings::{Outcome, Stage, Verdict};
+pub use plan::{Better, Estimate, Plan};
+pub use points::{Point, Setting};
+pub use runner::{Observation, Progress, RunError, Runner};
+
+#[cfg(test)]
+mod surfaces_tests;

@@ -1,0 +1,54 @@
+//! What an experiment needs from the world.
+
+use std::time::Duration;
+
+use crate::points::Setting;
+
+/// Starts runs and tells the time.
+pub trait Runner {
+    /// What a run brings besides the value that is compared.
+    type Figures;
+
+    /// Runs once at this setting and waits for the result.
+    ///
+    /// # Errors
+    /// When there is no result; see [`RunError`].
+    fn run(&mut self, setting: &Setting) -> Result<Observation<Self::Figures>, RunError>;
+
+    /// Time since an arbitrary moment; never goes back.
+    fn now(&self) -> Duration;
+
+    /// Hears of every run before it starts.
+    fn progress(&mut self, progress: &Progress);
+}
+
+/// The result of one run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observation<F> {
+    /// What is compared, in the unit of the objective.
+    pub value: f64,
+    /// What else was seen.
+    pub figures: F,
+}
+
+/// Why a run has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RunError {
+    /// This run failed; another one may not. The text says why.
+    Failed(String),
+    /// No other run will do better, or the user wants no more. The text says why.
+    Over(String),
+}
+
+/// Where the experiment is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Progress {
+    /// What runs next.
+    pub setting: Setting,
+    /// Runs that have ended.
+    pub runs_done: u64,
+    /// Runs that are planned now; grows when a result asks for more.
+    pub runs_planned: u64,
+    /// How long those that are left will take.
+    pub left: Duration,
+}

@@ -1,0 +1,319 @@
+//! Experiments on surfaces whose shape is known.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::{Better, Factor, Observation, Outcome, Plan, Progress, RunError, Runner, Scale, Setting, Verdict, explore};
+
+const RUN_TIME: Duration = Duration::from_secs(10);
+
+/// A path on which every run takes as long as planned and brings what the surface says, with noise and drift.
+struct Path<S> {
+    surface: S,
+    noise: f64,
+    drift_per_run: f64,
+    rng: Rng,
+    runs: u32,
+    order: Vec<Setting>,
+    promised: Vec<Duration>,
+}
+
+impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
+    type Figures = ();
+
+    fn run(&mut self, setting: &Setting) -> Result<Observation<()>, RunError> {
+        self.runs += 1;
+        self.order.push(setting.clone());
+        let value = (self.surface)(setting)?;
+        // Nearly normal, with the standard deviation asked for.
+        let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
+        let drift = 1.0 + self.drift_per_run * f64::from(self.runs);
+        Ok(Observation {
+            value: value * drift * (1.0 + self.noise * deviation),
+            figures: (),
+        })
+    }
+
+    fn now(&self) -> Duration {
+        RUN_TIME * self.runs
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.promised.push(progress.left);
+    }
+}
+
+fn path<S: Fn(u64) -> f64>(surface: S, noise: f64, seed: u64) -> Path<impl Fn(&Setting) -> Result<f64, RunError>> {
+    Path {
+        surface: move |setting: &Setting| Ok(surface(setting.level(0))),
+        noise,
+        drift_per_run: 0.0,
+        rng: Rng::with_seed(seed),
+        runs: 0,
+        order: Vec::new(),
+        promised: Vec::new(),
+    }
+}
+
+fn streams() -> Factor {
+    Factor {
+        name: "streams".to_owned(),
+        scale: Scale::Amount {
+            min: 1,
+            max: 64,
+            step: 1,
+        },
+        start: 1,
+    }
+}
+
+fn plan() -> Plan {
+    Plan {
+        factors: vec![streams()],
+        better: Better::Higher,
+        repetitions: 3,
+        seed: 1,
+        run_time: RUN_TIME,
+        budget: Duration::from_secs(36_000),
+        confidence: 0.95,
+        tolerance: 0.03,
+    }
+}
+
+/// 33 at one stream, 288 at ten, 163 at twenty, and less and less beyond.
+fn reported(streams: u64) -> f64 {
+    let n = streams as f64;
+    if n <= 10.0 {
+        33.0 + (288.0 - 33.0) * (n - 1.0) / 9.0
+    } else {
+        (288.0 + (163.0 - 288.0) * (n - 10.0) / 10.0).max(120.0)
+    }
+}
+
+fn best_level(outcome: &Outcome<()>) -> u64 {
+    outcome.points[outcome.stages[0].best].setting.level(0)
+}
+
+#[test]
+fn the_reported_optimum_is_found_in_a_third_of_the_grid() {
+    for seed in 0..20 {
+        let mut path = path(reported, 0.01, seed);
+        let outcome = explore(&plan(), &mut path);
+        assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10])), "seed {seed}");
+        let grid = 64 * 3;
+        assert!(path.runs * 3 <= grid, "{} of {grid} runs", path.runs);
+    }
+}
+
+#[test]
+fn on_a_flat_surface_the_least_level_is_advised() {
+    let mut path = path(|_| 94.1, 0.004, 5);
+    let outcome = explore(&plan(), &mut path);
+    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![1])));
+    let stage = &outcome.stages[0];
+    assert_eq!(stage.plateau, 0..=stage.points.len() - 1, "all of it is a plateau");
+}
+
+#[test]
+fn both_of_two_peaks_are_looked_at() {
+    // A broad peak at 3, and a higher one at 24 of which the ladder sees only the shoulders.
+    let two = |n: u64| {
+        let bump = |at: f64, width: f64, height: f64| height * (-((n as f64 / at).ln() / width).powi(2)).exp();
+        10.0 + bump(3.0, 0.7, 100.0) + bump(24.0, 0.6, 125.0)
+    };
+    for seed in 0..10 {
+        let outcome = explore(&plan(), &mut path(two, 0.005, seed));
+        let level = best_level(&outcome);
+        assert!(two(level) >= 0.97 * two(24), "{level}");
+    }
+}
+
+/// With noise an answer is still one, or there is none: of many experiments no more are wrong than was promised.
+#[test]
+fn noise_makes_answers_rarer_and_not_wrong() {
+    for noise in [0.05, 0.15, 0.4] {
+        let (mut answers, mut wrong) = (0, 0);
+        for seed in 0..30 {
+            let plan = Plan { seed, ..plan() };
+            let outcome = explore(&plan, &mut path(reported, noise, 1000 + seed));
+            if let Verdict::Use(setting) = outcome.verdict {
+                answers += 1;
+                // As good as the best within what was promised, and what one run more would not tell.
+                wrong += u32::from(reported(setting.level(0)) < (1.0 - plan.tolerance - 0.05) * 288.0);
+            }
+        }
+        assert!(
+            f64::from(wrong) <= 0.1 * 30.0,
+            "noise {noise}: {wrong} of {answers} answers are wrong"
+        );
+        assert!(noise < 0.4 || answers < 30, "noise {noise}: always sure");
+    }
+}
+
+#[test]
+fn noise_alone_gives_no_answer_or_the_cheapest_level() {
+    let outcome = explore(&plan(), &mut path(|_| 100.0, 0.3, 11));
+    match &outcome.verdict {
+        Verdict::Inconclusive(reason) => assert!(reason.contains("differ"), "{reason}"),
+        Verdict::Use(setting) => panic!("{setting:?} of noise"),
+    }
+}
+
+#[test]
+fn costs_are_wanted_low() {
+    let plan = Plan {
+        better: Better::Lower,
+        ..plan()
+    };
+    let outcome = explore(&plan, &mut path(|n| 1000.0 / reported(n), 0.01, 3));
+    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10])));
+}
+
+#[test]
+fn no_run_is_started_that_would_exceed_the_budget() {
+    for runs in [0_u32, 1, 7, 30] {
+        let plan = Plan {
+            budget: RUN_TIME * runs,
+            ..plan()
+        };
+        let mut path = path(reported, 0.01, 2);
+        let outcome = explore(&plan, &mut path);
+        assert!(path.runs <= runs, "{} of {runs}", path.runs);
+        assert!(outcome.is_cut_short);
+        assert!(path.promised.iter().all(|left| *left <= plan.budget));
+        assert!(!plan.estimate().fits);
+        if runs < 8 {
+            assert!(
+                matches!(outcome.verdict, Verdict::Inconclusive(_)),
+                "{:?}",
+                outcome.verdict
+            );
+        }
+    }
+}
+
+#[test]
+fn the_estimate_is_near_what_it_takes() {
+    let mut path = path(reported, 0.01, 9);
+    let estimate = plan().estimate();
+    explore(&plan(), &mut path);
+    assert!(estimate.fits);
+    assert!(
+        u64::from(path.runs) <= estimate.runs,
+        "{} of {}",
+        path.runs,
+        estimate.runs
+    );
+    assert!(
+        u64::from(path.runs) * 2 >= estimate.runs,
+        "{} of {}",
+        path.runs,
+        estimate.runs
+    );
+}
+
+#[test]
+fn the_order_is_seeded_and_mixed() {
+    let order = |seed| {
+        let mut path = path(reported, 0.01, 4);
+        explore(&Plan { seed, ..plan() }, &mut path);
+        path.order
+    };
+    assert_eq!(order(1), order(1));
+    assert_ne!(order(1), order(2));
+    let first = order(1);
+    assert_ne!(first[1..8], first[8..15], "every round has an order of its own");
+}
+
+#[test]
+fn a_path_that_changes_is_noticed_and_one_that_does_not_is_not() {
+    let mut changing = path(reported, 0.005, 6);
+    changing.drift_per_run = -0.01;
+    let drift = explore(&plan(), &mut changing)
+        .drift
+        .expect("the path loses a percent per run");
+    assert!((0.75..0.95).contains(&drift), "{drift}");
+    assert_eq!(explore(&plan(), &mut path(reported, 0.005, 6)).drift, None);
+}
+
+#[test]
+fn failed_runs_are_left_out_and_many_of_them_end_it() {
+    let mut some = path(reported, 0.01, 8);
+    let surface = some.surface;
+    let mut partly = Path {
+        surface: move |setting: &Setting| match setting.level(0) {
+            64 => Err(RunError::Failed("refused".to_owned())),
+            _ => surface(setting),
+        },
+        noise: 0.01,
+        drift_per_run: 0.0,
+        rng: Rng::with_seed(8),
+        runs: 0,
+        order: Vec::new(),
+        promised: Vec::new(),
+    };
+    some.order.clear();
+    let outcome = explore(&plan(), &mut partly);
+    assert_eq!(best_level(&outcome), 10);
+    let refused = outcome
+        .points
+        .iter()
+        .find(|point| point.setting.level(0) == 64)
+        .expect("it was tried");
+    assert_eq!((refused.runs.len(), refused.failures.len()), (0, 3));
+    assert_eq!(refused.median(), None);
+
+    let mut never = path(reported, 0.0, 0);
+    never.runs = 0;
+    let mut dead = Path {
+        surface: |_: &Setting| Err(RunError::Failed("connection refused".to_owned())),
+        noise: 0.0,
+        drift_per_run: 0.0,
+        rng: Rng::with_seed(0),
+        runs: 0,
+        order: Vec::new(),
+        promised: Vec::new(),
+    };
+    let outcome = explore(&plan(), &mut dead);
+    assert_eq!(outcome.ended_by.as_deref(), Some("connection refused"));
+    assert!(dead.runs <= 3);
+    assert!(matches!(outcome.verdict, Verdict::Inconclusive(_)));
+}
+
+#[test]
+fn factors_are_explored_one_after_the_other() {
+    let plan = Plan {
+        factors: vec![
+            streams(),
+            Factor {
+                name: "congestion".to_owned(),
+                scale: Scale::Choices(3),
+                start: 0,
+            },
+        ],
+        ..plan()
+    };
+    let mut both = Path {
+        surface: |setting: &Setting| Ok(reported(setting.level(0)) * [1.0, 1.3, 0.8][setting.level(1) as usize]),
+        noise: 0.01,
+        drift_per_run: 0.0,
+        rng: Rng::with_seed(1),
+        runs: 0,
+        order: Vec::new(),
+        promised: Vec::new(),
+    };
+    let outcome = explore(&plan, &mut both);
+    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10, 1])));
+    assert_eq!(outcome.stages.len(), 2);
+    // Equal choices: what is used already stays.
+    let equal = Plan {
+        factors: vec![Factor {
+            start: 2,
+            ..plan.factors[1].clone()
+        }],
+        ..plan
+    };
+    let outcome = explore(&equal, &mut path(|_| 50.0, 0.003, 2));
+    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![2])));
+}
