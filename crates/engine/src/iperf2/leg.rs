@@ -16,7 +16,7 @@ use linerate_model::workload::{Shape, Start};
 use linerate_model::{Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
-use linerate_sys::{OsError, clock, socket};
+use linerate_sys::{OsError, clock, interfaces, socket};
 
 use super::channel::Channel;
 use super::datagrams::{self, transit_of};
@@ -433,6 +433,7 @@ fn announce(channel: &mut Channel, reporter: &mut Reporter<'_>) {
     facts.connect_us = channel.connect_us;
     facts.peer_version.clone_from(&channel.peer_version);
     facts.is_connected_back = channel.is_back;
+    facts.device = interfaces::device_of(channel.local.ip());
     for part in channel.parts() {
         reporter.emit(&Event::Details(Details::Stream(Box::new(facts.clone()))));
         reporter.emit(&Event::StreamOpened(part.stream.clone()));
