@@ -70,7 +70,7 @@ fn notes(options: &Options, test: &TestSpec, facts: &StreamFacts) -> Vec<String>
         _ => {}
     }
     notes.extend(direction(test, facts.is_connected_back && !is_client).map(str::to_owned));
-    if workload.start != Start::Now && is_client && matches!(workload.start, Start::At(_)) {
+    if matches!(workload.start, Start::At(_)) {
         notes.push("epoch-start".to_owned());
     }
     if let Shape::BounceBack(bounce) = &workload.shape {

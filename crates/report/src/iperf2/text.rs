@@ -245,9 +245,18 @@ impl TextWriter {
         let (Some(at), Some(now)) = (clock::zoned(at_unix_us, utc), clock::zoned(now_unix_us, utc)) else {
             return;
         };
+        let label = label(number, false, None);
+        if at_unix_us < now_unix_us {
+            let typed_s = at_unix_us as f64 / 1e6;
+            return self.line(&format!(
+                "{label}WARNING: --txstart-time ({typed_s:?}) {} is before now {} ({})",
+                clock::date(&at, false),
+                clock::date(&now, false),
+                clock::zone(&now)
+            ));
+        }
         let line = format!(
-            "{}Client traffic to start in {in_s} seconds at {} current time is {} ({})",
-            label(number, false, None),
+            "{label}Client traffic to start in {in_s} seconds at {} current time is {} ({})",
             clock::date(&at, false),
             clock::date(&now, self.options.is_new()),
             clock::zone(&now)
