@@ -86,7 +86,7 @@ fn a_test_begins_at_the_time_that_was_named() {
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {
-            let start = now() + Duration::from_secs(3);
+            let start = Duration::from_secs(now().as_secs() + 3);
             let words = format!("--txstart-time {}.25 -t 1 -b 10m -i 0.5 -f B", start.as_secs());
             let (client, server) = run_iperf2(*pairing, &words, "-i 0.5 -f B");
             assert!(now() >= start + Duration::from_secs(1), "not before its time");
