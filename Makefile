@@ -13,7 +13,7 @@ PEER ?= iperf3
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 cc=gcc ethtool=ethtool
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try check test test-dist bench bench-instructions bench-floor dist fuzz vm vm-lab soak scale test-deps dist-deps
+.PHONY: try check test test-dist bench bench-instructions bench-floor dist fuzz vm vm-lab soak scale reports test-deps dist-deps
 
 try:
 	$(CARGO) build --release --locked -p linerate
@@ -85,6 +85,12 @@ scale:
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SCALE_CLIENTS=$(SCALE_CLIENTS) \
 		$(CARGO) test --locked -p linerate-interop --test scale -- --ignored --nocapture
+
+# Full length and full load, in namespaces; needs root.
+reports: test-deps
+	$(CARGO) build --release --locked -p linerate
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
+		$(CARGO) test --locked -p linerate-interop --test iperf2_reports -- --ignored --nocapture
 
 test-deps:
 	@.ci/tools $(TEST_TOOLS)

@@ -238,6 +238,8 @@ impl Track {
         }
         let Some(info) = &self.tcp else { return };
         measured.cwnd_segments = Some(info.snd_cwnd_segments);
+        measured.in_flight_segments = Some(info.in_flight_segments);
+        measured.in_flight_bytes = Some(info.in_flight_bytes());
         measured.tcp = Some(tcp_interval(info, self.last.retransmits, TcpLimits::default()));
     }
 

@@ -7,7 +7,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::deadline::{PATIENCE, wait_for};
-use crate::net::{free_port_run, is_bound_udp, listens};
+use crate::namespaces::inside;
+use crate::net::{free_port_run, is_bound_udp_beside, listens_beside};
 use crate::process::{Finished, Process, Signal};
 use crate::program::ours;
 
@@ -24,14 +25,28 @@ impl Iperf2 {
     /// A command of this program with these words.
     #[must_use]
     pub fn command(self, words: &str) -> Command {
-        let path = match self {
-            Self::Original => env::var_os("IPERF2_BIN").map_or_else(|| PathBuf::from("/usr/bin/iperf"), PathBuf::from),
-            Self::Ours => ours().path().to_path_buf(),
-        };
-        let mut command = Command::new(path);
+        let mut command = Command::new(self.path());
         command.arg0("iperf").args(words.split_whitespace());
         command.env("LC_ALL", "C").env("TZ", "UTC");
         command
+    }
+
+    /// The same in a network namespace.
+    #[must_use]
+    pub fn command_inside(self, namespace: &str, words: &str) -> Command {
+        let mut command = inside(namespace, &self.path(), &[]);
+        if self == Self::Ours {
+            command.arg("iperf2");
+        }
+        command.args(words.split_whitespace()).env("TZ", "UTC");
+        command
+    }
+
+    fn path(self) -> PathBuf {
+        match self {
+            Self::Original => env::var_os("IPERF2_BIN").map_or_else(|| PathBuf::from("/usr/bin/iperf"), PathBuf::from),
+            Self::Ours => ours().path().to_path_buf(),
+        }
     }
 }
 
@@ -61,9 +76,31 @@ impl Iperf2Server {
     #[must_use]
     pub fn start(program: Iperf2, words: &str) -> Self {
         let port = free_port_run(2);
-        let mut process = Process::start(program.command(&format!("-s -p {port} {words}")));
-        let is_udp = words.split_whitespace().any(|word| word == "-u");
-        let is_up = || if is_udp { is_bound_udp(port) } else { listens(port) };
+        let process = Process::start(program.command(&format!("-s -p {port} {words}")));
+        Self::await_up(process, port, words)
+    }
+
+    /// Starts a server in a network namespace.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    #[track_caller]
+    #[must_use]
+    pub fn start_inside(namespace: &str, program: Iperf2, port: u16, words: &str) -> Self {
+        let process = Process::start(program.command_inside(namespace, &format!("-s -p {port} {words}")));
+        Self::await_up(process, port, words)
+    }
+
+    #[track_caller]
+    fn await_up(mut process: Process, port: u16, words: &str) -> Self {
+        let (id, is_udp) = (process.id(), words.split_whitespace().any(|word| word == "-u"));
+        let is_up = || {
+            if is_udp {
+                is_bound_udp_beside(id, port)
+            } else {
+                listens_beside(id, port)
+            }
+        };
         let up = wait_for(PATIENCE, || (is_up() || process.has_ended()).then_some(()));
         assert!(up.is_some() && is_up(), "no server on port {port}: {process:?}");
         Self { port, process }
@@ -97,9 +134,19 @@ impl Iperf2Server {
 #[track_caller]
 #[must_use]
 pub fn run_iperf2(pairing: (Iperf2, Iperf2), client: &str, server: &str) -> (Finished, Finished) {
+    run_iperf2_at("127.0.0.1", pairing, client, server)
+}
+
+/// The same against this address.
+///
+/// # Panics
+/// As [`run_iperf2`].
+#[track_caller]
+#[must_use]
+pub fn run_iperf2_at(host: &str, pairing: (Iperf2, Iperf2), client: &str, server: &str) -> (Finished, Finished) {
     let server = Iperf2Server::start(pairing.1, server);
     let words = client.replace("BACK", &(server.port + 1).to_string());
-    let client = Process::start(pairing.0.command(&format!("-c 127.0.0.1 -p {} {words}", server.port))).finish();
+    let client = Process::start(pairing.0.command(&format!("-c {host} -p {} {words}", server.port))).finish();
     client.expect_code(0);
     server.settle();
     let server = server.stop();

@@ -25,7 +25,7 @@ mod wire;
 pub use cases::{patiently, run_cases, skip};
 pub use deadline::{PATIENCE, wait_for};
 pub use link::Link;
-pub use net::{free_port, free_port_run, has_ipv6, is_bound_udp, listens};
+pub use net::{free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_beside, listens, listens_beside};
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};
 pub use program::{Program, original, ours};

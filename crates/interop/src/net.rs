@@ -57,8 +57,14 @@ pub fn has_ipv6() -> bool {
 /// Whether some TCP socket of this network namespace listens on the port.
 #[must_use]
 pub fn listens(port: u16) -> bool {
-    ["/proc/net/tcp", "/proc/net/tcp6"].iter().any(|table| {
-        let table = fs::read_to_string(table).unwrap_or_default();
+    listens_beside(process::id(), port)
+}
+
+/// The same of the network namespace this process is in.
+#[must_use]
+pub fn listens_beside(process: u32, port: u16) -> bool {
+    ["tcp", "tcp6"].iter().any(|table| {
+        let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
         table.lines().any(|line| is_listener(line, port))
     })
 }
@@ -66,8 +72,14 @@ pub fn listens(port: u16) -> bool {
 /// Whether some UDP socket of this network namespace is bound to the port.
 #[must_use]
 pub fn is_bound_udp(port: u16) -> bool {
-    ["/proc/net/udp", "/proc/net/udp6"].iter().any(|table| {
-        let table = fs::read_to_string(table).unwrap_or_default();
+    is_bound_udp_beside(process::id(), port)
+}
+
+/// The same of the network namespace this process is in.
+#[must_use]
+pub fn is_bound_udp_beside(process: u32, port: u16) -> bool {
+    ["udp", "udp6"].iter().any(|table| {
+        let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
         let local = |line: &str| line.split_whitespace().nth(1).map(str::to_owned);
         let ports = table.lines().filter_map(local);
         ports

@@ -41,12 +41,17 @@ impl Process {
     ///
     /// # Panics
     /// When it cannot be started.
-    pub fn start(mut command: Command) -> Self {
+    pub fn start(command: Command) -> Self {
+        Self::start_reading(command, Stdio::null())
+    }
+
+    /// Starts the command; `input` is what it finds on its standard input.
+    ///
+    /// # Panics
+    /// When it cannot be started.
+    pub fn start_reading(mut command: Command, input: impl Into<Stdio>) -> Self {
         let command_line = format!("{command:?}");
-        command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped());
+        command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command
             .spawn()
             .unwrap_or_else(|error| panic!("{command_line}: {error}"));

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 const MIB: f64 = 1_048_576.0;
 
-fn iperf3(port: u16) -> Process {
-    let words = format!("-c 127.0.0.1 -p {port} -t 1 -b 80M");
+fn iperf3(port: u16, more: &str) -> Process {
+    let words = format!("-c 127.0.0.1 -p {port} -t 1 -b 80M {more}");
     Process::start(original().command(words.split_whitespace()))
 }
 
@@ -26,7 +26,7 @@ fn three_kinds_of_clients_are_served_at_the_same_time() {
         let port2 = free_port();
         let service = Service::start(&["--iperf2-port", &port2.to_string()]);
         let clients = [
-            iperf3(service.port),
+            iperf3(service.port, ""),
             iperf2(Iperf2::Original, port2, "-t 1 -b 80m -f B"),
             iperf2(Iperf2::Original, port2, "-u -t 1 -f B"),
             iperf2(Iperf2::Ours, port2, "-t 1 -b 80m -R -f B"),
@@ -73,11 +73,12 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
         "{service:?}"
     );
     let clients = [
-        iperf3(port),
+        iperf3(port, ""),
         iperf2(Iperf2::Original, port, "-n 1M -f B"),
         iperf2(Iperf2::Original, port, "-t 1 --bounceback"),
         iperf2(Iperf2::Ours, port, "-n 1M -R -f B"),
         iperf2(Iperf2::Original, port, "-n 1M -C -f B"),
+        iperf3(port, "-u"),
     ];
     let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
     for client in &clients {
@@ -98,7 +99,7 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
         .expect("a socket");
     // However it ends, no test begins.
     let _ = stranger.read_to_end(&mut answer);
-    let seen = wait_for(PATIENCE, || (ended(&service.stdout()).len() == 5).then_some(()));
+    let seen = wait_for(PATIENCE, || (ended(&service.stdout()).len() == 6).then_some(()));
     assert!(seen.is_some(), "{service:?}");
 }
 

@@ -117,7 +117,33 @@ const CASES: &[Case] = &[
         same(c, s);
         near(amounts(&s.stdout)[0], 10.0 * 204_800.0, 0.3);
     }),
-    case("-n 1M --permit-key=secret -f B", |_, _| {}),
+    Case {
+        client: "-n 1M --permit-key=secret -f B",
+        server: "-f B --permit-key=secret",
+        check: |c, s| {
+            contains(s, "Permit key is 'secret' (timeout in 20.0 seconds)");
+            for report in [c, s] {
+                contains(report, "[secret(1)] local 127.0.0.1 port ");
+                contains(report, "[secret(1)] 0.0000-");
+            }
+            contains(c, "  1048576 Bytes  ");
+            // The original does not count the letters of the key.
+            let arrived = ["  1048576 Bytes  ", "  1048570 Bytes  "];
+            assert!(arrived.iter().any(|bytes| s.stdout.contains(bytes)), "{s:?}");
+        },
+    },
+    Case {
+        client: "-t 3 --permit-key=another -f B",
+        server: "-f B --permit-key=secret",
+        check: |c, s| {
+            contains(c, "[another(1)] local 127.0.0.1 port ");
+            let told = ["write failed: ", "recv failed: "];
+            assert!(told.iter().any(|text| c.stderr.contains(text)), "{c:?}");
+            assert!(!s.stdout.contains(" sec "), "no test took place: {s:?}");
+            let said = format!("{}{}", s.stdout, s.stderr);
+            assert!(said.contains("permit key"), "{s:?}");
+        },
+    },
 ];
 
 #[test]
@@ -130,12 +156,7 @@ fn every_mode_works_with_the_original_on_either_side() {
         &all,
         |(case, (client, server))| format!("{client:?} client, {server:?} server, {}", case.client),
         |(case, pairing)| {
-            let server = if case.client.contains("permit-key") {
-                "--permit-key=secret"
-            } else {
-                ""
-            };
-            let (client, server) = run_iperf2(*pairing, case.client, &format!("{} {server}", case.server));
+            let (client, server) = run_iperf2(*pairing, case.client, case.server);
             (case.check)(&client, &server);
         },
     );

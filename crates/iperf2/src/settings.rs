@@ -117,6 +117,7 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
             quick_ack: header.quick_ack,
             unsent_limit_bytes: header.unsent_limit_bytes,
             without_final_report: header.without_final_report,
+            start: scheduled_start(header),
             back_port: header.mode.connects_back().then_some(header.port),
             ..Workload::default()
         },
@@ -129,6 +130,14 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     }
     test.pacing.fq_rate_bps = header.fq_rate_bytes_per_s.map(|bytes| bytes.saturating_mul(8));
     test
+}
+
+/// Headers tell when they were written, too; only some tell a time that was planned.
+fn scheduled_start(header: &Header) -> Start {
+    match header.start.filter(|_| header.start_is_scheduled) {
+        Some(time) => Start::At(Duration::from_nanos(time.unix_ns())),
+        None => Start::Now,
+    }
 }
 
 /// The head of every request of a bounce-back test.

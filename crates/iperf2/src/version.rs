@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use linerate_model::workload::Release;
+
 /// Release of a peer: two words of its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Version {
@@ -46,6 +48,15 @@ impl Version {
             minor,
             patch,
             stage,
+        }
+    }
+
+    /// What this release calls itself.
+    #[must_use]
+    pub fn of(release: Release) -> Self {
+        match release {
+            Release::V2_1 => Self::V2_1_8,
+            Release::V2_2 => Self::V2_2_1,
         }
     }
 

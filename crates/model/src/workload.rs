@@ -50,6 +50,20 @@ pub struct Workload {
     pub back_port: Option<u16>,
     /// Client and server give a stream the same number in their reports.
     pub shared_ids: bool,
+    /// A read takes one block at most, because the sizes of reads are shown.
+    pub exact_reads: bool,
+    /// Release this end speaks as.
+    pub release: Release,
+}
+
+/// Releases of iperf 2 that differ on the wire.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Release {
+    /// 2.1.8.
+    #[default]
+    V2_1,
+    /// 2.2.1, whose headers are longer and name the congestion control.
+    V2_2,
 }
 
 /// How the two directions of a bidirectional test share connections.

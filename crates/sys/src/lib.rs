@@ -16,6 +16,7 @@ pub mod cpu;
 pub mod errno;
 pub mod error;
 pub mod ethtool;
+pub mod interfaces;
 pub mod lending;
 pub mod manager;
 pub mod netlink;

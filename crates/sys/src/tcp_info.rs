@@ -14,6 +14,8 @@ pub struct TcpInfo {
     pub retransmits_total: u32,
     /// Congestion window in segments of [`Self::snd_mss_bytes`].
     pub snd_cwnd_segments: u32,
+    /// Segments in the network: sent, neither acknowledged nor known to be lost, with those sent again.
+    pub in_flight_segments: u32,
     /// Payload of a full outgoing segment.
     pub snd_mss_bytes: u32,
     /// Smoothed round-trip time.
@@ -52,6 +54,12 @@ impl TcpInfo {
     pub fn cwnd_bytes(&self) -> u64 {
         u64::from(self.snd_cwnd_segments) * u64::from(self.snd_mss_bytes)
     }
+
+    /// What is in the network, in bytes.
+    #[must_use]
+    pub fn in_flight_bytes(&self) -> u64 {
+        u64::from(self.in_flight_segments) * u64::from(self.snd_mss_bytes)
+    }
 }
 
 /// Asks the kernel about a TCP connection. Cheap: 1 to 4 microseconds.
@@ -82,9 +90,13 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
         };
     }
     let bits = |bytes_per_second: u64| bytes_per_second.saturating_mul(8);
+    // As the kernel itself counts (`tcp_packets_in_flight`, include/net/tcp.h).
+    let left = field!(sacked: u32)?.saturating_add(field!(lost: u32)?);
+    let in_flight = field!(unacked: u32)?.saturating_sub(left);
     Some(TcpInfo {
         retransmits_total: field!(total_retrans: u32)?,
         snd_cwnd_segments: field!(snd_cwnd: u32)?,
+        in_flight_segments: in_flight.saturating_add(field!(retrans: u32)?),
         snd_mss_bytes: field!(snd_mss: u32)?,
         rtt_us: field!(rtt: u32)?,
         rttvar_us: field!(rttvar: u32)?,
@@ -204,6 +216,8 @@ mod tests {
         assert_eq!(info.delivery_rate_bps, Some((40 | 41 << 32) * 8));
         assert_eq!(info.bytes_retransmitted, Some(52 | 53 << 32));
         assert_eq!(info.cwnd_bytes(), 80);
+        // Words 6 to 9: nothing is left of 6 when 7 and 8 are subtracted, 9 were sent again.
+        assert_eq!((info.in_flight_segments, info.in_flight_bytes()), (9, 36));
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(super) struct Channel {
     pub(super) number: u32,
     /// The server opened it.
     pub(super) is_back: bool,
+    /// Most bytes of one read: what this end was told, whatever the client writes.
+    read_len_bytes: u32,
     pub(super) spec: TestSpec,
     /// What the client told; its datagrams carry it.
     pub(super) header: Option<Header>,
@@ -92,6 +94,7 @@ impl Channel {
             dialogue,
             number,
             is_back: false,
+            read_len_bytes: spec.block_len_bytes,
             spec,
             header: None,
             origin: Origin::Pattern,
@@ -266,7 +269,7 @@ impl Channel {
             return (Some(make), 0);
         }
         let is_framed = self.header.as_ref().is_some_and(Header::frames_tcp_data);
-        let make = pumps::stream_receiver(&self.spec, &gauge, is_framed);
+        let make = pumps::stream_receiver(&self.spec, self.read_len_bytes, &gauge, is_framed);
         (Some(make), self.received_bytes)
     }
 
@@ -416,6 +419,8 @@ pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
         asked.block_len_bytes = own.block_len_bytes;
     }
     asked.skip_rx_copy = own.skip_rx_copy;
+    asked.workload.permit_key.clone_from(&own.workload.permit_key);
+    asked.workload.exact_reads = own.workload.exact_reads;
     asked.workload.histogram = own.workload.histogram;
     asked.workload.window_clamp_bytes = own.workload.window_clamp_bytes;
     asked.workload.quick_ack |= own.workload.quick_ack;

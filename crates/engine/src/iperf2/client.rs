@@ -33,16 +33,19 @@ pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interru
     let mut reporter = Reporter::new(sink);
     let outcome = Client { spec, interrupts }.run(&mut reporter);
     match &outcome {
-        Ok(()) => reporter.emit(&Event::Finished),
+        Ok(_) => reporter.emit(&Event::Finished),
         // Who interrupts a test has its report.
         Err(failure) if failure.kind == FailureKind::Interrupted => reporter.emit(&Event::Finished),
         Err(failure) => reporter.emit(&Event::Failed(failure.clone())),
     }
     match reporter.take_failure() {
         Some(error) => Err(failure(error.to_string())),
-        None => outcome,
+        None => outcome.and_then(|told| told),
     }
 }
+
+/// How a test went. What went wrong was told when it happened.
+type Told = Result<(), Failure>;
 
 struct Client<'a> {
     spec: &'a ClientSpec,
@@ -58,7 +61,7 @@ const BACK_TIMEOUT: Duration = Duration::from_secs(2);
 const DATAGRAM_BYTES: usize = 65_536;
 
 impl Client<'_> {
-    fn run(&self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    fn run(&self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
         let origin = self.origin();
         pumps::check(&origin).map_err(failure)?;
         let server = connect::resolve(self.spec)?;
@@ -77,7 +80,7 @@ impl Client<'_> {
             .for_each(|text| reporter.emit(&Event::Warning(text)));
         reporter.emit(&Event::TestAccepted(Box::new(self.header())));
         if let Shape::ConnectOnly { count } = self.spec.test.workload.shape {
-            return connect_only::run(self.spec, server, count, reporter, self.interrupts);
+            return connect_only::run(self.spec, server, count, reporter, self.interrupts).map(Ok);
         }
         let mut connected = connect::connect_all(openings, self.spec, self.interrupts)?;
         while connected.iter().all(Result::is_err) && patience.wait(self.interrupts)? {
@@ -200,7 +203,7 @@ impl Client<'_> {
             Start::At(time) => Timestamp::from_unix_ns(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)),
             Start::Now | Start::After(_) => wall(),
         };
-        let header = client_header(self.spec, Version::V2_1_8, start);
+        let header = client_header(self.spec, Version::of(workload.release), start);
         header.map(Some).map_err(|e| failure(e.to_string()))
     }
 
@@ -241,7 +244,7 @@ impl Client<'_> {
     }
 
     /// Drives the leg, and the one that comes back afterwards if there is one.
-    fn watch(&self, leg: Leg, listener: Option<OwnedFd>, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    fn watch(&self, leg: Leg, listener: Option<OwnedFd>, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
         let mut legs = Legs {
             client: self,
             server_ip: leg.channels().first().map(|c| c.remote.ip()),
@@ -268,7 +271,7 @@ struct Legs<'a> {
 }
 
 impl Legs<'_> {
-    fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
         // Rows end when this thread reads the counters; without the favour that is later than planned.
         let _ = scheduling::wake_soon();
         let epoll = Epoll::new().map_err(|e| os("test", &e))?;
@@ -287,7 +290,7 @@ impl Legs<'_> {
                 let outcome = self.leg.finish(reporter);
                 first_outcome = first_outcome.and(outcome);
                 if self.back_missing == 0 {
-                    return first_outcome;
+                    return Ok(first_outcome);
                 }
                 let fresh = self.new_leg()?;
                 let _ = epoll.remove(self.leg.fd());

@@ -16,7 +16,7 @@ use linerate_model::workload::{Shape, Start};
 use linerate_model::{Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
-use linerate_sys::{OsError, clock, socket};
+use linerate_sys::{OsError, clock, interfaces, socket};
 
 use super::channel::Channel;
 use super::datagrams::{self, transit_of};
@@ -36,6 +36,8 @@ pub(super) struct Leg {
     next_id: u32,
     /// Nothing starts before this.
     not_before: Option<Instant>,
+    /// Where the clock begins, if that is later than the data.
+    clock_start_ns: Option<u64>,
     has_data: bool,
     summary: Option<Summary>,
     failure: Option<Failure>,
@@ -78,6 +80,7 @@ impl Leg {
             epoll,
             next_id: 0,
             not_before: None,
+            clock_start_ns: None,
             has_data: false,
             summary: None,
             failure: None,
@@ -114,6 +117,11 @@ impl Leg {
             Start::At(time) => time.saturating_sub(Duration::from_nanos(clock::unix_ns())),
         };
         self.not_before = Instant::now().checked_add(wait);
+    }
+
+    /// The clock of this leg shows 0 at this time, whatever arrives before.
+    pub(super) fn count_from(&mut self, start_ns: u64) {
+        self.clock_start_ns = Some(start_ns);
     }
 
     /// Takes a channel in and announces its streams, unless the peer has to say first who it is.
@@ -336,7 +344,8 @@ impl Leg {
         }
         let now_ns = clock::monotonic_ns();
         if is_first {
-            self.run.start_clock(now_ns);
+            self.run
+                .start_clock(self.clock_start_ns.map_or(now_ns, |start_ns| start_ns.max(now_ns)));
             reporter.emit(&Event::TestStarted);
         }
         let mut joined = Vec::new();
@@ -433,6 +442,7 @@ fn announce(channel: &mut Channel, reporter: &mut Reporter<'_>) {
     facts.connect_us = channel.connect_us;
     facts.peer_version.clone_from(&channel.peer_version);
     facts.is_connected_back = channel.is_back;
+    facts.device = interfaces::device_of(channel.local.ip());
     for part in channel.parts() {
         reporter.emit(&Event::Details(Details::Stream(Box::new(facts.clone()))));
         reporter.emit(&Event::StreamOpened(part.stream.clone()));

@@ -77,8 +77,8 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>,
     })
 }
 
-/// A receiver on a byte stream; `is_framed` tells that bursts have heads.
-pub(super) fn stream_receiver(spec: &TestSpec, gauge: &Arc<Gauge>, is_framed: bool) -> MakePump {
+/// A receiver on a byte stream; `block_len` is that of this end, `is_framed` tells that bursts have heads.
+pub(super) fn stream_receiver(spec: &TestSpec, block_len: u32, gauge: &Arc<Gauge>, is_framed: bool) -> MakePump {
     let (spec, gauge) = (spec.clone(), Arc::clone(gauge));
     Box::new(move |parts| {
         let may_nap = spec.socket.window_bytes.is_none();
@@ -88,10 +88,13 @@ pub(super) fn stream_receiver(spec: &TestSpec, gauge: &Arc<Gauge>, is_framed: bo
             Sink::Memory
         };
         let sees_data = matches!(sink, Sink::Memory);
-        let receiver =
-            StreamReceiver::new(parts.fd, parts.counters, sink, spec.block_len_bytes, may_nap, None).awaiting_end();
+        let mut receiver = StreamReceiver::new(parts.fd, parts.counters, sink, block_len, may_nap, None).awaiting_end();
+        // Wherever bursts are reported the sizes of reads are, too.
+        if spec.workload.exact_reads || is_framed {
+            receiver = receiver.reading_at_most(block_len);
+        }
         Ok(if sees_data {
-            Box::new(receiver.observed_by(Box::new(Reads::new(gauge, &spec, is_framed))))
+            Box::new(receiver.observed_by(Box::new(Reads::new(gauge, &spec, block_len, is_framed))))
         } else {
             Box::new(receiver)
         })

@@ -28,11 +28,12 @@ struct Bursts {
 }
 
 impl Reads {
-    pub(super) fn new(gauge: Arc<Gauge>, spec: &TestSpec, is_framed: bool) -> Self {
+    /// `block_len` is what one read may take.
+    pub(super) fn new(gauge: Arc<Gauge>, spec: &TestSpec, block_len: u32, is_framed: bool) -> Self {
         gauge.note(|readings| readings.reads = Some(ReadCounts::default()));
         Self {
             gauge,
-            bin_bytes: (spec.block_len_bytes as usize / 8).max(1),
+            bin_bytes: (block_len as usize / 8).max(1),
             bursts: is_framed.then(|| Bursts {
                 reader: BurstReader::new(),
                 began_ns: None,
@@ -96,12 +97,9 @@ mod tests {
     #[test]
     fn reads_are_sorted_by_size_and_bursts_are_timed() {
         let gauge = Arc::new(Gauge::default());
-        let mut spec = TestSpec {
-            block_len_bytes: 800,
-            ..TestSpec::default()
-        };
+        let mut spec = TestSpec::default();
         spec.workload.trip_times = true;
-        let mut reads = Reads::new(Arc::clone(&gauge), &spec, true);
+        let mut reads = Reads::new(Arc::clone(&gauge), &spec, 800, true);
         let mut burst = vec![b'5'; 800];
         let head = BurstHead {
             written: Timestamp::from_unix_ns(clock::unix_ns() - 5_000_000),

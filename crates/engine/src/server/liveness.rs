@@ -16,6 +16,7 @@ pub(crate) struct Liveness {
 const BLOCKS: u64 = 3;
 
 impl Liveness {
+    /// Nothing is expected before `now_ns`, which may lie ahead.
     pub(crate) fn new(patience: Duration, now_ns: u64) -> Self {
         Self {
             patience_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
@@ -33,7 +34,7 @@ impl Liveness {
     pub(crate) fn is_over(&mut self, now_ns: u64, progress_bytes: u64) -> bool {
         if progress_bytes > self.progress_bytes {
             self.progress_bytes = progress_bytes;
-            self.changed_ns = now_ns;
+            self.changed_ns = self.changed_ns.max(now_ns);
         }
         now_ns >= self.changed_ns.saturating_add(self.patience_ns)
     }

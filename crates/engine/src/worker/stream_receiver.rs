@@ -32,6 +32,8 @@ pub(crate) struct StreamReceiver {
     nap: Nap,
     target: Option<Arc<Target>>,
     observer: Option<Box<dyn Observer>>,
+    /// Most bytes of one read into memory.
+    read_len: usize,
     /// The peer's end of the stream is what ends the test.
     awaits_end: bool,
 }
@@ -60,6 +62,7 @@ impl StreamReceiver {
             nap,
             target,
             observer: None,
+            read_len: RECEIVE_BYTES,
             awaits_end: false,
         }
     }
@@ -70,6 +73,12 @@ impl StreamReceiver {
         self
     }
 
+    /// Takes at most `len` bytes with one call.
+    pub(crate) fn reading_at_most(mut self, len: u32) -> Self {
+        self.read_len = usize::try_from(len).unwrap_or(RECEIVE_BYTES).clamp(1, RECEIVE_BYTES);
+        self
+    }
+
     /// Lets `observer` see everything that is read into memory.
     pub(crate) fn observed_by(mut self, observer: Box<dyn Observer>) -> Self {
         self.observer = Some(observer);
@@ -77,12 +86,12 @@ impl StreamReceiver {
     }
 
     fn read(&mut self, scratch: &mut Scratch) -> io::Result<usize> {
-        let fd = self.fd.as_fd();
+        let (fd, len) = (self.fd.as_fd(), self.read_len);
         match &mut self.sink {
-            Sink::Memory => stream_io::recv(fd, scratch.bytes()),
+            Sink::Memory => stream_io::recv(fd, &mut scratch.bytes()[..len]),
             Sink::Discard => stream_io::recv_discard(fd, DISCARD_BYTES),
             Sink::File(file) => {
-                let n = stream_io::recv(fd, scratch.bytes())?;
+                let n = stream_io::recv(fd, &mut scratch.bytes()[..len])?;
                 file.write_all(&scratch.bytes()[..n])?;
                 Ok(n)
             }
@@ -91,7 +100,7 @@ impl StreamReceiver {
 
     fn capacity(&self) -> usize {
         match self.sink {
-            Sink::Memory | Sink::File(_) => RECEIVE_BYTES,
+            Sink::Memory | Sink::File(_) => self.read_len,
             Sink::Discard => DISCARD_BYTES,
         }
     }

@@ -126,7 +126,7 @@ fn read_buffer(options: &Options, test: &TestSpec) -> Option<String> {
         (Transport::Udp, true) => format!("Read buffer size: {len:.0} Byte "),
         _ => format!(
             "Read buffer size: {} (Dist bin width={})",
-            bytes(len),
+            options.units.window(u64::from(test.block_len_bytes)),
             bytes((len / 8.0).floor())
         ),
     })

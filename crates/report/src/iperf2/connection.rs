@@ -38,6 +38,25 @@ pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &
     line
 }
 
+/// When a client begins to send, if that is not at once: the time it was told and now, in µs since 1970.
+pub(super) fn start(
+    options: &Options,
+    number: u32,
+    in_s: u64,
+    (at_unix_us, now_unix_us): (u64, u64),
+) -> Option<String> {
+    let zoned = |unix_us| clock::zoned(unix_us, options.utc);
+    let (at, now) = (zoned(at_unix_us)?, zoned(now_unix_us)?);
+    let (label, zone) = (label(number, false, None), clock::zone(&now));
+    let (at, now_ms) = (clock::date(&at, false), clock::date(&now, options.is_new()));
+    Some(if at_unix_us < now_unix_us {
+        let (typed_s, now) = (at_unix_us as f64 / 1e6, clock::date(&now, false));
+        format!("{label}WARNING: --txstart-time ({typed_s:?}) {at} is before now {now} ({zone})")
+    } else {
+        format!("{label}Client traffic to start in {in_s} seconds at {at} current time is {now_ms} ({zone})")
+    })
+}
+
 /// A server shows more as well when its client sends its clock or its bursts.
 fn shows_more(options: &Options, test: &TestSpec) -> bool {
     options.enhanced || (!options.is_client() && implies_more(test))
@@ -70,7 +89,7 @@ fn notes(options: &Options, test: &TestSpec, facts: &StreamFacts) -> Vec<String>
         _ => {}
     }
     notes.extend(direction(test, facts.is_connected_back && !is_client).map(str::to_owned));
-    if workload.start != Start::Now && is_client && matches!(workload.start, Start::At(_)) {
+    if matches!(workload.start, Start::At(_)) {
         notes.push("epoch-start".to_owned());
     }
     if let Shape::BounceBack(bounce) = &workload.shape {

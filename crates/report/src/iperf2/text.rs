@@ -15,7 +15,7 @@ use super::options::Options;
 use super::row::{Row, is_reversed, label};
 use super::stream_columns::{Family, PLAIN_HEADER, one_way, out_of_order};
 use super::sum::{Numbered, Sum};
-use super::{banner, clock, connection, histogram};
+use super::{banner, connection, histogram};
 use crate::Output;
 
 /// Headers that were shown already. Tests that run at the same time share them; when none is left, all is forgotten.
@@ -183,7 +183,11 @@ impl TextWriter {
                 in_s,
                 at_unix_us,
                 now_unix_us,
-            } => self.starts_later(*number, *in_s, *at_unix_us, *now_unix_us),
+            } => {
+                let times = (*at_unix_us, *now_unix_us);
+                let line = connection::start(&self.options, *number, *in_s, times);
+                line.into_iter().for_each(|line| self.line(&line));
+            }
             Details::Connects(times) => self.connects(times),
         }
     }
@@ -239,21 +243,6 @@ impl TextWriter {
             ms(send_ns.saturating_sub(answer_ns))
         );
         self.output.error(&text);
-    }
-
-    fn starts_later(&mut self, number: u32, in_s: u64, at_unix_us: u64, now_unix_us: u64) {
-        let utc = self.options.utc;
-        let (Some(at), Some(now)) = (clock::zoned(at_unix_us, utc), clock::zoned(now_unix_us, utc)) else {
-            return;
-        };
-        let line = format!(
-            "{}Client traffic to start in {in_s} seconds at {} current time is {} ({})",
-            label(number, false, None),
-            clock::date(&at, false),
-            clock::date(&now, self.options.is_new()),
-            clock::zone(&now)
-        );
-        self.line(&line);
     }
 
     fn connects(&mut self, connects: &ConnectTimes) {

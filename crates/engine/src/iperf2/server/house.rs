@@ -5,8 +5,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::Header;
 use linerate_iperf2::server::{AcceptedTest, Policy};
+use linerate_iperf2::{Header, Version};
 use linerate_model::details::{Details, ListenerFacts};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::network::Network;
@@ -105,6 +105,7 @@ impl House {
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
         let key = serving.test.workload.permit_key.clone();
         let policy = Policy {
+            version: Version::of(serving.test.workload.release),
             permit_key: key.map(String::into_bytes),
             handshake_timeout: serving.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()

@@ -7,7 +7,7 @@ use linerate_iperf2::Header;
 use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
 use linerate_model::details::Details;
 use linerate_model::spec::LocalOptions;
-use linerate_model::workload::{Pairing, Shape, Workload};
+use linerate_model::workload::{Pairing, Shape, Start, Workload};
 use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport};
 use linerate_sys::{OsError, clock};
 
@@ -43,6 +43,8 @@ const GATHERING: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(250);
 /// Time a test may take beyond twice what was announced: it may run one way and then the other.
 const OVERTIME: Duration = Duration::from_secs(30);
+/// Clients plan no further ahead.
+const START_AHEAD_MAX: Duration = Duration::from_secs(3600);
 /// Requests may be far apart.
 const BOUNCE_PATIENCE: Duration = Duration::from_secs(60);
 
@@ -61,6 +63,15 @@ impl Session {
             Shape::BounceBack(_) => liveness.max(BOUNCE_PATIENCE),
             _ => patience(spec, liveness),
         };
+        let wait = wait_for_start(spec);
+        let overtime = OVERTIME.saturating_add(wait);
+        let begin_ns = clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let mut leg = Leg::new(false, spec.clone(), local, decides_end)?;
+        match spec.direction {
+            // It is read from at once, so that a client that gives up is noticed.
+            Direction::Forward => leg.count_from(begin_ns),
+            Direction::Reverse | Direction::Bidirectional => leg.wait_until(Start::After(wait)),
+        }
         Ok(Self {
             peer,
             reporter,
@@ -69,13 +80,13 @@ impl Session {
             until: spec
                 .end
                 .duration()
-                .and_then(|time| Instant::now().checked_add(time.saturating_mul(2) + OVERTIME)),
+                .and_then(|time| Instant::now().checked_add(time.saturating_mul(2).saturating_add(overtime))),
             local: local.clone(),
-            leg: Leg::new(false, spec.clone(), local, decides_end)?,
+            leg,
             back: None,
             dials: Vec::new(),
             // Flows have a limit of their own on silence.
-            liveness: (spec.transport != Transport::Udp).then(|| Liveness::new(patience, clock::monotonic_ns())),
+            liveness: (spec.transport != Transport::Udp).then(|| Liveness::new(patience, begin_ns)),
             moved: Moved::default(),
             failure: None,
         })
@@ -297,6 +308,17 @@ impl Session {
     pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
         let back = self.back.as_ref().and_then(Leg::summary);
         self.leg.summary().into_iter().chain(back)
+    }
+}
+
+/// How long a client that named a time will say nothing. The first datagram of a flow comes at that time.
+fn wait_for_start(spec: &TestSpec) -> Duration {
+    match spec.workload.start {
+        Start::At(time) if spec.transport != Transport::Udp => {
+            let wait = time.saturating_sub(Duration::from_nanos(clock::unix_ns()));
+            Some(wait).filter(|wait| *wait <= START_AHEAD_MAX).unwrap_or_default()
+        }
+        Start::At(_) | Start::After(_) | Start::Now => Duration::ZERO,
     }
 }
 

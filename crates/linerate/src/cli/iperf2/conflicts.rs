@@ -8,107 +8,140 @@ use linerate_model::Transport;
 use super::args::{Args, RateArg};
 use super::message::Stop;
 
+/// What a client was told, as far as options can contradict each other.
+struct Asked<'a> {
+    args: &'a Args,
+    to_group: bool,
+}
+
+impl Asked<'_> {
+    fn is_udp(&self) -> bool {
+        self.args.test.transport == Transport::Udp
+    }
+
+    fn is_bouncing(&self) -> bool {
+        self.args.bounce.burst.is_some()
+    }
+
+    fn is_isochronous(&self) -> bool {
+        self.args.shape.isochronous.is_some()
+    }
+
+    fn is_near_congestion(&self) -> bool {
+        self.args.shape.near_congestion.is_some()
+    }
+
+    fn has_bursts(&self) -> bool {
+        self.args.shape.burst_bytes.is_some() || self.args.shape.burst_period_s.is_some()
+    }
+
+    fn has_rate(&self) -> bool {
+        self.args.rate.is_some() && !self.is_bouncing()
+    }
+
+    /// Options by which the server sends.
+    fn ways(&self) -> usize {
+        let ways = &self.args.ways;
+        let wanted = [ways.reverse, ways.full_duplex, ways.dual, ways.trade_off];
+        wanted.into_iter().filter(|wanted| *wanted).count()
+    }
+
+    fn needs_header(&self) -> bool {
+        let is_shaped = self.is_bouncing() || self.is_isochronous() || self.has_bursts();
+        self.ways() > 0 || is_shaped || self.args.test.workload.trip_times || self.args.output.enhanced
+    }
+}
+
+/// What contradicts what.
+type Conflict = (fn(&Asked<'_>) -> bool, &'static str);
+
+/// Contradictions in what a client was told, in the order in which they are shown.
+const CONFLICTS: &[Conflict] = &[
+    (
+        |a| a.args.test.workload.without_header && a.needs_header(),
+        "compatibility mode not supported with the requested with options",
+    ),
+    (
+        |a| a.ways() > 1,
+        "options of --full-duplex, --reverse, -d and -r are mutually exclusive",
+    ),
+    (
+        |a| a.is_bouncing() && a.ways() > 0,
+        "option of --bounceback goes both ways already, without -R, -d, -r or --full-duplex",
+    ),
+    (
+        |a| a.is_udp() && a.args.test.workload.detect_peer,
+        "option of -X or --peer-detect not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.args.connect_only.is_some(),
+        "option of --connect-only not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.is_bouncing(),
+        "option of --bounceback not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.is_near_congestion(),
+        "option of --near-congestion not supported with -u UDP",
+    ),
+    (
+        |a| a.is_udp() && a.args.permit_key.is_some(),
+        "Option of --permit-key not supported with UDP",
+    ),
+    (
+        |a| !a.is_udp() && a.args.shape.gap_s.is_some(),
+        "option --ipg requires -u UDP",
+    ),
+    (
+        |a| !a.is_udp() && matches!(a.args.rate, Some(RateArg::Datagrams(_))),
+        "units of pps not supported with TCP",
+    ),
+    (
+        |a| a.is_isochronous() && a.has_rate(),
+        "options of --b and --isochronous cannot be applied together",
+    ),
+    (
+        |a| a.is_near_congestion() && a.has_rate(),
+        "option of --near-congestion and -b rate limited are mutually exclusive",
+    ),
+    (
+        |a| a.has_bursts() && a.is_isochronous(),
+        "options of --burst-period and --isochronous cannot be applied together",
+    ),
+    (
+        |a| a.has_bursts() && a.is_near_congestion(),
+        "options of --burst-period and --near-congestion cannot be applied together",
+    ),
+    (
+        |a| a.args.start.at.is_some() && a.args.start.after_s.is_some(),
+        "options of --txstart-time and --txdelay-time are mutually exclusive",
+    ),
+    (
+        |a| a.to_group && a.args.parallel.unwrap_or(1) > 1,
+        "client option of -P greater than 1 not supported with multicast address",
+    ),
+    (
+        |a| a.args.permit_key == Some(None),
+        "option of --permit-key requires a value on the client",
+    ),
+];
+
 /// Checks what a client was told.
 ///
 /// # Errors
 /// All complaints.
 pub(super) fn check_client(args: &Args, host: &str, block_len_bytes: u32, now: Duration) -> Result<(), Stop> {
-    let mut wrong: Vec<String> = Vec::new();
-    let mut check = |is_wrong: bool, text: &str| {
-        if is_wrong {
-            wrong.push(format!("ERROR: {text}"));
-        }
-    };
-    let (ways, shape) = (&args.ways, &args.shape);
-    let workload = &args.test.workload;
-    let is_udp = args.test.transport == Transport::Udp;
-    let is_bouncing = args.bounce.burst.is_some();
-    let is_isochronous = shape.isochronous.is_some();
-    let has_bursts = shape.burst_bytes.is_some() || shape.burst_period_s.is_some();
-    let has_rate = args.rate.is_some() && !is_bouncing;
-
-    let ways_wanted = [ways.reverse, ways.full_duplex, ways.dual, ways.trade_off];
-    let needs_header = ways_wanted.contains(&true)
-        || is_bouncing
-        || is_isochronous
-        || has_bursts
-        || workload.trip_times
-        || args.output.enhanced;
-    check(
-        workload.without_header && needs_header,
-        "compatibility mode not supported with the requested with options",
-    );
-    check(
-        ways_wanted.iter().filter(|wanted| **wanted).count() > 1,
-        "options of --full-duplex, --reverse, -d and -r are mutually exclusive",
-    );
-    check(
-        is_bouncing && ways_wanted.contains(&true),
-        "option of --bounceback goes both ways already, without -R, -d, -r or --full-duplex",
-    );
-    check(
-        is_udp && workload.detect_peer,
-        "option of -X or --peer-detect not supported with -u UDP",
-    );
-    check(
-        is_udp && args.connect_only.is_some(),
-        "option of --connect-only not supported with -u UDP",
-    );
-    check(
-        is_udp && is_bouncing,
-        "option of --bounceback not supported with -u UDP",
-    );
-    check(
-        is_udp && shape.near_congestion.is_some(),
-        "option of --near-congestion not supported with -u UDP",
-    );
-    check(
-        is_udp && args.permit_key.is_some(),
-        "Option of --permit-key not supported with UDP",
-    );
-    check(!is_udp && shape.gap_s.is_some(), "option --ipg requires -u UDP");
-    check(
-        !is_udp && matches!(args.rate, Some(RateArg::Datagrams(_))),
-        "units of pps not supported with TCP",
-    );
-    check(
-        is_isochronous && has_rate,
-        "options of --b and --isochronous cannot be applied together",
-    );
-    check(
-        shape.near_congestion.is_some() && has_rate,
-        "option of --near-congestion and -b rate limited are mutually exclusive",
-    );
-    check(
-        has_bursts && is_isochronous,
-        "options of --burst-period and --isochronous cannot be applied together",
-    );
-    check(
-        has_bursts && shape.near_congestion.is_some(),
-        "options of --burst-period and --near-congestion cannot be applied together",
-    );
-    check(
-        args.start.at.is_some() && args.start.after_s.is_some(),
-        "options of --txstart-time and --txdelay-time are mutually exclusive",
-    );
-    check(
-        is_group(host) && args.parallel.unwrap_or(1) > 1,
-        "client option of -P greater than 1 not supported with multicast address",
-    );
-    check(
-        args.permit_key == Some(None),
-        "option of --permit-key requires a value on the client",
-    );
+    let to_group = is_group(host);
+    let asked = Asked { args, to_group };
+    let conflicts = CONFLICTS.iter().filter(|(applies, _)| applies(&asked));
+    let mut wrong: Vec<String> = conflicts.map(|(_, text)| format!("ERROR: {text}")).collect();
     wrong.extend(permit_key_len(args));
     wrong.extend(lengths(args, block_len_bytes));
     wrong.extend(start_time(args, now));
     wrong.extend(bounce_sizes(args, block_len_bytes));
     wrong.extend(reverse_amount(args));
-    if wrong.is_empty() {
-        Ok(())
-    } else {
-        Err(Stop::Refused(wrong))
-    }
+    complain(wrong)
 }
 
 /// Checks what a server was told.
@@ -121,6 +154,10 @@ pub(super) fn check_server(args: &Args) -> Result<(), Stop> {
         wrong.push("ERROR: Option of --permit-key not supported with UDP".to_owned());
     }
     wrong.extend(permit_key_len(args));
+    complain(wrong)
+}
+
+fn complain(wrong: Vec<String>) -> Result<(), Stop> {
     if wrong.is_empty() {
         Ok(())
     } else {

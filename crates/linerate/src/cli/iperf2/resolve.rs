@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_model::sharing::Sharing;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
-use linerate_model::workload::{BounceBack, Isochronous, Pairing, Serving, Shape, Start};
+use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Serving, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
 
 use super::args::{Args, Layout, OutputOptions, RateArg, Role};
@@ -81,6 +81,7 @@ fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Res
         block_len_explicit: args.block_len_bytes.is_some(),
         ..args.test.clone()
     };
+    apply_output(&args.output, &mut test);
     let workload = &mut test.workload;
     workload.pairing = pairing(args);
     workload.shape = shape(args, block_len_bytes);
@@ -125,6 +126,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
         block_len_explicit: args.block_len_bytes.is_some(),
         ..args.test.clone()
     };
+    apply_output(&args.output, &mut test);
     test.workload.histogram = args.histogram;
     test.workload.trip_times = false;
     test.workload.permit_key = args
@@ -312,12 +314,22 @@ fn shape(args: &Args, block_len_bytes: u32) -> Shape {
 
 fn start(args: &Args) -> Start {
     match (&args.start.at, args.start.after_s) {
-        (Some((_, at_s)), _) => seconds(*at_s).map_or(Start::Now, Start::At),
+        // Fractions are typed to the microsecond at most; conversions saturate.
+        (Some((_, at_s)), _) => Start::At(Duration::from_micros((at_s * 1e6).round() as u64)),
         (None, Some(after_s)) => seconds(after_s)
             .filter(|after| !after.is_zero())
             .map_or(Start::Now, Start::After),
         (None, None) => Start::Now,
     }
+}
+
+/// An end speaks as the release whose lines it writes, and reads as its lines say.
+fn apply_output(output: &OutputOptions, test: &mut TestSpec) {
+    test.workload.release = match output.layout {
+        Layout::V2_1 => Release::V2_1,
+        Layout::V2_2 => Release::V2_2,
+    };
+    test.workload.exact_reads = output.enhanced || test.block_len_explicit;
 }
 
 fn apply_rate(args: &Args, test: &mut TestSpec) {

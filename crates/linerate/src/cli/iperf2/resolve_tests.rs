@@ -235,6 +235,19 @@ fn addresses_have_ports_and_devices() {
 }
 
 #[test]
+fn an_end_speaks_as_the_release_whose_lines_it_writes() {
+    assert_eq!(test("").workload.release, Release::V2_1);
+    assert_eq!(test("--lr-format 2.2").workload.release, Release::V2_2);
+    assert_eq!(serving("--lr-format 2.2").test.workload.release, Release::V2_2);
+}
+
+#[test]
+fn who_shows_the_sizes_of_reads_reads_what_the_banner_says() {
+    let exact = |line| serving(line).test.workload.exact_reads;
+    assert_eq!((exact(""), exact("-e"), exact("-l 8K")), (false, true, true));
+}
+
+#[test]
 fn start_times_and_retries() {
     assert_eq!(
         test("--txdelay-time 1.5").workload.start,
@@ -244,6 +257,8 @@ fn start_times_and_retries() {
         test("--txstart-time 1800000005.5").workload.start,
         Start::At(NOW + Duration::from_millis(5500))
     );
+    let typed_us = Duration::from_micros(1_795_319_078_050_000);
+    assert_eq!(test("--txstart-time 1795319078.05").workload.start, Start::At(typed_us));
     assert!(
         command(&words("-c h --txstart-time 1800003601")).is_err(),
         "more than an hour ahead"

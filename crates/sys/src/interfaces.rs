@@ -1,0 +1,75 @@
+//! Which network device has which address (`getifaddrs(3)`).
+
+use std::ffi::CStr;
+use std::iter;
+use std::net::IpAddr;
+
+use crate::syscall::socket_addr;
+
+/// The device that has this address. `None` where none has it, as with addresses of multicast groups, or where the
+/// kernel does not tell.
+#[must_use]
+pub fn device_of(address: IpAddr) -> Option<String> {
+    let list = DeviceList::query()?;
+    let entry = list.iter().find(|entry| ip(entry) == Some(address))?;
+    // SAFETY: the C library gives every entry a NUL-terminated name that lives as long as the list.
+    let name = unsafe { CStr::from_ptr(entry.ifa_name) };
+    Some(name.to_string_lossy().into_owned())
+}
+
+/// The address of an entry; devices without one have entries, too.
+fn ip(entry: &libc::ifaddrs) -> Option<IpAddr> {
+    // SAFETY: the address is null or lives as long as the list.
+    let family = i32::from(unsafe { entry.ifa_addr.as_ref() }?.sa_family);
+    let len = match family {
+        libc::AF_INET => size_of::<libc::sockaddr_in>(),
+        libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
+        _ => return None,
+    };
+    // SAFETY: all-zero bytes are a valid sockaddr_storage.
+    let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
+    // SAFETY: an address of this family has `len` bytes, and the storage has room for every address.
+    unsafe { std::ptr::copy_nonoverlapping(entry.ifa_addr.cast::<u8>(), (&raw mut storage).cast(), len) };
+    socket_addr(&storage).map(|address| address.ip())
+}
+
+/// What `getifaddrs(3)` allocated.
+struct DeviceList(*mut libc::ifaddrs);
+
+impl DeviceList {
+    fn query() -> Option<Self> {
+        let mut head = std::ptr::null_mut();
+        // SAFETY: the result pointer outlives the call.
+        let code = unsafe { libc::getifaddrs(&raw mut head) };
+        (code == 0).then_some(Self(head))
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &libc::ifaddrs> {
+        // SAFETY: the list came from getifaddrs and lives until `self` drops; its end is a null pointer.
+        let head = unsafe { self.0.as_ref() };
+        // SAFETY: as above for every further link.
+        iter::successors(head, |entry| unsafe { entry.ifa_next.as_ref() })
+    }
+}
+
+impl Drop for DeviceList {
+    fn drop(&mut self) {
+        // SAFETY: the list came from a successful getifaddrs and is freed once.
+        unsafe { libc::freeifaddrs(self.0) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_device_has_the_loopback_address() {
+        assert_eq!(device_of([127, 0, 0, 1].into()).as_deref(), Some("lo"));
+    }
+
+    #[test]
+    fn addresses_of_nobody_have_no_device() {
+        assert_eq!(device_of([239, 1, 2, 3].into()), None);
+    }
+}
