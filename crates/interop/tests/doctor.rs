@@ -326,6 +326,8 @@ fn a_class_that_was_left_behind_is_found() {
     let diagnosis = net.doctor(&net.a, &[DEVICE, "--window", "4s"]);
     assert!(ids(&diagnosis).contains(&"QD-01"), "{diagnosis:#}");
     assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{diagnosis:#}");
+    let share = diagnosis["verdict"]["share_of_time_percent"].as_u64();
+    assert!(share > Some(50), "{diagnosis:#}");
 }
 
 #[test]

@@ -167,6 +167,8 @@ impl Observer {
             window: observed.window,
             forward: None,
             reverse: None,
+            forward_moments: self.course.moments(Flow::Forward),
+            reverse_moments: self.course.moments(Flow::Reverse),
         };
         for (flow, mut facts) in self.course.runs(thread.as_ref().map(|(share, _)| *share)) {
             if let Some((_, Some(cpus))) = &thread {
