@@ -10,7 +10,8 @@ SCALE_CLIENTS ?= 200
 PEER ?= iperf3
 
 # Program that must exist = Debian package that brings it.
-TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 cc=gcc ethtool=ethtool
+TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 cc=gcc ethtool=ethtool \
+	lspci=pciutils nft=nftables
 DIST_TOOLS := musl-gcc=musl-tools
 
 .PHONY: try check test test-dist bench bench-instructions bench-floor dist fuzz vm vm-lab soak scale reports test-deps dist-deps

@@ -7,12 +7,13 @@ use linerate_model::snapshot::{Snapshot, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::classes::Class;
-use crate::course::RunFacts;
+use crate::course::{Moment, RunFacts};
 use crate::derive::derive;
-use crate::judge::{Observed, diagnose, world};
+use crate::judge::{Observed, diagnose_with, world};
 use crate::loss::split_loss;
 use crate::runs;
 use crate::scope::Host;
+use crate::slices::slices;
 use crate::window::Window;
 
 /// What one end knows after a test. It travels as JSON.
@@ -29,6 +30,12 @@ pub struct Account {
     /// Server to client, as this end saw it.
     #[serde(default)]
     pub reverse: Option<RunFacts>,
+    /// The intervals of [`Self::forward`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub forward_moments: Vec<Moment>,
+    /// The intervals of [`Self::reverse`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reverse_moments: Vec<Moment>,
 }
 
 impl Account {
@@ -55,13 +62,30 @@ pub fn diagnose_test(client: Account, server: Option<Account>) -> Diagnosis {
         joined(&client, server.as_ref(), |account| account.forward.as_ref()),
         joined(&client, server.as_ref(), |account| account.reverse.as_ref()),
     ];
+    let courses: Vec<Vec<Moment>> = [
+        course(
+            &client,
+            server.as_ref(),
+            |account| &account.forward_moments,
+            runs[0].is_some(),
+        ),
+        course(
+            &client,
+            server.as_ref(),
+            |account| &account.reverse_moments,
+            runs[1].is_some(),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     let same_host = server.as_ref().map(|server| {
         let boots = (&client.snapshot.boot_id, &server.snapshot.boot_id);
         boots.0.is_some() && boots.0 == boots.1
     });
     let mut observed = vec![end("client", client, &runs, ["sender", "receiver"], same_host)];
     observed.extend(server.map(|server| end("server", server, &runs, ["receiver", "sender"], same_host)));
-    let mut diagnosis = diagnose(&observed, &[]);
+    let mut diagnosis = diagnose_with(&observed, &[], &slices(&observed, &courses));
     diagnosis.loss = loss(&observed, &runs);
     diagnosis
 }
@@ -78,6 +102,28 @@ fn joined(
         facts.insert(name.clone(), value.clone());
     }
     Some(facts)
+}
+
+/// The moments of a run that exists, each with what the server knows of its middle.
+fn course(
+    client: &Account,
+    server: Option<&Account>,
+    direction: impl Fn(&Account) -> &Vec<Moment>,
+    exists: bool,
+) -> Option<Vec<Moment>> {
+    let mut moments = exists.then(|| direction(client).clone())?;
+    let told = server.map_or(&[][..], |server| direction(server).as_slice());
+    for moment in &mut moments {
+        let middle = f64::midpoint(moment.start_s, moment.end_s);
+        let covers = |other: &&Moment| other.start_s <= middle && middle < other.end_s;
+        for (name, value) in told.iter().find(covers).into_iter().flat_map(|other| &other.facts) {
+            let receives = name == "received_bps" && !moment.facts.contains_key(name);
+            if receives || TOLD_BY_PEER.contains(&name.as_str()) {
+                moment.facts.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    Some(moments)
 }
 
 /// What only the server can know of a run: its threads, and of what it sent itself.
@@ -251,6 +297,8 @@ mod tests {
             window: Some(window),
             forward: Some(facts.collect()),
             reverse: None,
+            forward_moments: Vec::new(),
+            reverse_moments: Vec::new(),
         }
     }
 
@@ -341,6 +389,63 @@ mod tests {
         };
         assert!(run(0).findings.iter().any(|finding| finding.id == "MTU-02"));
         assert!(run(1).findings.iter().all(|finding| finding.id != "MTU-02"));
+    }
+
+    /// Moments of one second each with what was received in them.
+    fn moments(rates_bps: &[f64]) -> Vec<Moment> {
+        let moment = |(second, rate): (usize, &f64)| Moment {
+            start_s: crate::scope::to_f64(second as u64),
+            end_s: crate::scope::to_f64(second as u64 + 1),
+            facts: [("received_bps".to_owned(), (*rate).into())].into(),
+        };
+        rates_bps.iter().enumerate().map(moment).collect()
+    }
+
+    #[test]
+    fn every_second_of_a_test_votes() {
+        let run = [
+            ("tool", "linerate".into()),
+            ("transport", "tcp".into()),
+            ("received_bps", 8e7.into()),
+            ("target_bps", 1e8.into()),
+        ];
+        let verdict = |rates_bps: &[f64]| {
+            let mut client = account(&run, &[]);
+            client.window = None;
+            client.forward_moments = moments(rates_bps);
+            diagnose_test(client, None).verdict
+        };
+        // As a whole the test missed its target; three seconds of four it did not.
+        let voted = verdict(&[1e8, 1e8, 2e7, 1e8]);
+        assert_eq!(
+            (voted.verdict.as_str(), voted.share_of_time_percent),
+            ("configured-rate", Some(75))
+        );
+        assert_eq!(voted.course.len(), 3, "{voted:?}");
+        let missed = verdict(&[2e7, 2e7]);
+        assert_eq!(
+            (missed.verdict.as_str(), missed.share_of_time_percent),
+            ("unknown", None)
+        );
+        assert_eq!(verdict(&[1e8]).verdict, "unknown", "one second is no vote");
+    }
+
+    #[test]
+    fn what_the_server_saw_of_a_second_joins_the_clients() {
+        let mut client = account(&udp(), &[]);
+        client.forward_moments = moments(&[1.0, 2.0]);
+        client
+            .forward_moments
+            .iter_mut()
+            .for_each(|moment| moment.facts.clear());
+        let mut server = account(&[], &[]);
+        server.forward_moments = moments(&[5.0, 7.0]);
+        let joined = course(&client, Some(&server), |account| &account.forward_moments, true);
+        assert_eq!(joined, Some(server.forward_moments.clone()));
+        assert_eq!(
+            course(&client, Some(&server), |account| &account.forward_moments, false),
+            None
+        );
     }
 
     #[test]

@@ -1,13 +1,18 @@
 //! The course of a test as one end saw it: events become the facts of a run (see [`crate::runs`]).
 
+mod way;
+
 use std::collections::BTreeMap;
 
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::interval::{StreamInterval, TcpLimits};
+use linerate_model::interval::StreamInterval;
 use linerate_model::snapshot::Value;
 use linerate_model::summary::{Half, StreamSummary};
 use linerate_model::units::ns_to_s;
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport};
+
+pub use way::Moment;
+use way::Way;
 
 /// Facts of one run under their names without `run.N.`.
 pub type RunFacts = BTreeMap<String, Value>;
@@ -22,23 +27,6 @@ pub struct Course {
     summary: Option<Summary>,
     failed: bool,
 }
-
-/// What one direction did, added up over its streams.
-#[derive(Debug, Default)]
-struct Way {
-    /// Rate of every full interval, bit/s.
-    rates_bps: Vec<f64>,
-    first_seconds: f64,
-    seconds: f64,
-    limits: Option<TcpLimits>,
-    windows_bytes: Option<u64>,
-    min_rtt_us: Option<u32>,
-    mss_bytes: Option<u32>,
-    pmtu_bytes: Option<u32>,
-}
-
-/// Intervals whose rates are kept; a longer test is described by its beginning.
-const RATES_MAX: usize = 100_000;
 
 impl Course {
     /// Takes the next event.
@@ -66,11 +54,31 @@ impl Course {
             .collect()
     }
 
+    /// The intervals of a direction, as far as this end saw them.
+    #[must_use]
+    pub fn moments(&self, flow: Flow) -> Vec<Moment> {
+        let way = match flow {
+            Flow::Forward => &self.forward,
+            Flow::Reverse => &self.reverse,
+        };
+        way.moments()
+    }
+
     fn interval(&mut self, report: &IntervalReport) {
+        let omit_s = self
+            .header
+            .as_ref()
+            .map_or(0.0, |header| header.spec.omit.as_secs_f64());
         for (flow, way) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
             let rows: Vec<&StreamInterval> = report.streams.iter().filter(|row| row.flow == flow).collect();
             if let Some(sum) = report.sum(flow) {
                 way.interval(&rows, sum.seconds(), sum.bits_per_second(), report.last);
+                way.moment(
+                    &rows,
+                    omit_s + ns_to_s(sum.start_ns),
+                    omit_s + ns_to_s(sum.end_ns),
+                    sum.bits_per_second(),
+                );
             }
         }
     }
@@ -130,64 +138,6 @@ impl Course {
         if let Some(cpu) = summary.cpu_remote.filter(|_| self.streams.len() == 1) {
             facts.insert(peers.into(), cores(cpu.total_percent).min(1.0).into());
         }
-    }
-}
-
-impl Way {
-    fn interval(&mut self, rows: &[&StreamInterval], seconds: f64, rate_bps: f64, last: bool) {
-        if self.rates_bps.is_empty() {
-            self.first_seconds = seconds;
-        }
-        // The stub at the end of a test is no interval of its own.
-        let whole = !last || seconds >= 0.9 * self.first_seconds;
-        if whole && self.rates_bps.len() < RATES_MAX {
-            self.rates_bps.push(rate_bps);
-        }
-        let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
-        for limits in facts.iter().filter_map(|tcp| tcp.limits) {
-            let sum = self.limits.get_or_insert_default();
-            sum.busy_us = sum.busy_us.saturating_add(limits.busy_us);
-            sum.rwnd_limited_us = sum.rwnd_limited_us.saturating_add(limits.rwnd_limited_us);
-            sum.sndbuf_limited_us = sum.sndbuf_limited_us.saturating_add(limits.sndbuf_limited_us);
-        }
-        self.seconds += rows.iter().map(|row| row.seconds()).sum::<f64>();
-        let windows = facts.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
-        self.windows_bytes = self.windows_bytes.max(windows.filter(|_| !facts.is_empty()));
-        self.min_rtt_us = facts
-            .iter()
-            .filter_map(|tcp| tcp.min_rtt_us)
-            .chain(self.min_rtt_us)
-            .min();
-        self.mss_bytes = facts.iter().map(|tcp| tcp.mss_bytes).chain(self.mss_bytes).max();
-        self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).min().or(self.pmtu_bytes);
-    }
-
-    fn describe(&self, facts: &mut RunFacts) {
-        // Shorter intervals see single stalls, longer ones hide the start.
-        if let ([first, later @ ..], 0.9..=1.1) = (self.rates_bps.as_slice(), self.first_seconds)
-            && let Some(median) = median(later)
-        {
-            facts.insert("first_second_bps".into(), (*first).into());
-            facts.insert("later_median_bps".into(), median.into());
-            if median > 0.0 {
-                let widest = later.iter().map(|rate| (rate - median).abs()).fold(0.0, f64::max);
-                facts.insert("later_spread".into(), (widest / median).into());
-            }
-        }
-        if let Some(limits) = self.limits.filter(|limits| limits.busy_us > 0) {
-            let busy = ns_to_s(limits.busy_us.saturating_mul(1000));
-            let share = |us: u64| Value::from(ns_to_s(us.saturating_mul(1000)) / busy);
-            facts.insert("rwnd_limited_share".into(), share(limits.rwnd_limited_us));
-            facts.insert("sndbuf_limited_share".into(), share(limits.sndbuf_limited_us));
-            if self.seconds > 0.0 {
-                facts.insert("busy_share".into(), (busy / self.seconds).min(1.0).into());
-                facts.insert("idle_share".into(), (1.0 - busy / self.seconds).max(0.0).into());
-            }
-        }
-        insert(facts, "snd_wnd_bytes", self.windows_bytes.map(Value::from));
-        insert(facts, "min_rtt_us", self.min_rtt_us.map(Value::from));
-        insert(facts, "mss_bytes", self.mss_bytes.map(Value::from));
-        insert(facts, "pmtu_bytes", self.pmtu_bytes.map(Value::from));
     }
 }
 
@@ -296,17 +246,11 @@ fn insert(facts: &mut RunFacts, name: &str, value: Option<Value>) {
     }
 }
 
-fn median(rates: &[f64]) -> Option<f64> {
-    let mut sorted = rates.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use linerate_model::StreamId;
-    use linerate_model::interval::TcpInterval;
+    use linerate_model::interval::{TcpInterval, TcpLimits};
     use linerate_model::stream::EffectiveOptions;
     use linerate_model::summary::{CpuUsage, TcpSummary};
 

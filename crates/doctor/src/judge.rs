@@ -9,7 +9,9 @@ use crate::derive::derive;
 use crate::rule::{Firing, Judge, Phase, Rule, Ruling, Stop};
 use crate::rules;
 use crate::scope::{Host, World};
+use crate::slices::{Slice, slices};
 use crate::verdict;
+use crate::vote;
 use crate::window::Window;
 
 /// One host as it was observed.
@@ -33,6 +35,38 @@ impl Observed {
 /// Judges hosts. `only` names the rules to ask; empty means all.
 #[must_use]
 pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {
+    let slices = slices(observed, &[]);
+    diagnose_with(observed, only, &slices)
+}
+
+/// Judges hosts as a whole, and again in every slice of the time for the verdict.
+pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Slice]) -> Diagnosis {
+    let (answers, verdict) = judged(observed, only, verdict::verdict);
+    let votes = slices.iter().filter_map(|slice| {
+        let (_, verdict) = judged(&slice.observed, only, verdict::of_slice);
+        Some((slice.seconds, verdict?))
+    });
+    let watched = observed.iter().any(|one| one.window.is_some());
+    Diagnosis {
+        schema: DOCTOR_SCHEMA.to_owned(),
+        hosts: observed.iter().map(|one| one.snapshot.host.clone()).collect(),
+        verdict: vote::decide(verdict, votes.collect(), watched),
+        findings: answers.findings.into_iter().map(|(_, finding)| finding).collect(),
+        ruled_out: answers.ruled_out,
+        not_evaluated: answers.not_evaluated,
+        loss: Vec::new(),
+        differences: None,
+        comparison: None,
+        unread: Vec::new(),
+    }
+}
+
+/// The answers of all rules, and what `verdict` makes of them.
+fn judged<T>(
+    observed: &[Observed],
+    only: &[String],
+    verdict: impl FnOnce(&World<'_>, &[(Phase, Finding)]) -> T,
+) -> (Answers, T) {
     let snapshots: Vec<Snapshot> = observed.iter().map(|one| derive(one.snapshot.clone())).collect();
     let windows: Vec<Option<&Window>> = observed.iter().map(|one| one.window.as_ref()).collect();
     let world = world(&snapshots, &windows);
@@ -43,19 +77,8 @@ pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {
         }
     }
     answers.resolve(&world);
-    let verdict = verdict::verdict(&world, &answers.findings);
-    Diagnosis {
-        schema: DOCTOR_SCHEMA.to_owned(),
-        hosts: snapshots.iter().map(|snapshot| snapshot.host.clone()).collect(),
-        verdict,
-        findings: answers.findings.into_iter().map(|(_, finding)| finding).collect(),
-        ruled_out: answers.ruled_out,
-        not_evaluated: answers.not_evaluated,
-        loss: Vec::new(),
-        differences: None,
-        comparison: None,
-        unread: Vec::new(),
-    }
+    let verdict = verdict(&world, &answers.findings);
+    (answers, verdict)
 }
 
 /// Joins snapshots that were derived already.

@@ -26,7 +26,9 @@ mod loss;
 mod rule;
 mod rules;
 mod scope;
+mod slices;
 mod verdict;
+mod vote;
 mod window;
 
 pub use account::{Account, diagnose_test};

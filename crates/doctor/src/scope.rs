@@ -538,6 +538,11 @@ impl Qdisc<'_> {
         self.nic.host.number(&format!("{}.{fact}", self.key))
     }
 
+    /// Whether it could shape and was not told a rate.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.nic.host.absence(&format!("{}.rate_bps", self.key)) == Absence::NotApplicableToKind
+    }
+
     pub(crate) fn drops_key(&self) -> String {
         format!("{}.drops", self.key)
     }

@@ -72,19 +72,33 @@ const LIMITS: [(&str, &[&str], &str); 19] = [
     ),
 ];
 
+/// There was load, and nothing explains it.
+pub(crate) const UNKNOWN: &str = "unknown";
+/// There was nothing to explain.
+pub(crate) const NO_LOAD: &str = "no-load";
+
 /// Bytes per second below which a window says nothing about limits.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
 pub(crate) fn verdict(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdict {
     if let Some(refusal) = refusal(world) {
         return Verdict {
-            verdict: "no-load".to_owned(),
+            verdict: NO_LOAD.to_owned(),
             sentence: summary(findings, &refusal),
-            confidence: Confidence::Low,
-            runner_up: None,
-            what_if: None,
+            ..Verdict::default()
         };
     }
+    cause(world, findings)
+}
+
+/// What limits in a part of the time; `None` where nothing happened in it.
+pub(crate) fn of_slice(world: &World<'_>, findings: &[(Phase, Finding)]) -> Option<Verdict> {
+    let tested = world.runs().any(|run| run.goodput_bps().is_ok());
+    (tested || !is_idle(world)).then(|| cause(world, findings))
+}
+
+/// What limits, given that there was load.
+fn cause(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdict {
     let invalid = findings
         .iter()
         .any(|(_, finding)| finding.severity == Severity::Blocker);
@@ -101,14 +115,17 @@ pub(crate) fn verdict(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdi
         Some((*name, *sentence, finding))
     });
     let Some((name, sentence, finding)) = found.next() else {
-        return Verdict {
-            verdict: "unknown".to_owned(),
+        return starting(world).unwrap_or_else(|| Verdict {
+            verdict: UNKNOWN.to_owned(),
             sentence: "there was load, and nothing that could be checked limits it".to_owned(),
-            confidence: Confidence::Low,
-            runner_up: None,
-            what_if: None,
-        };
+            ..Verdict::default()
+        });
     };
+    if !BEFORE_SLOW_START.contains(&name)
+        && let Some(starting) = starting(world)
+    {
+        return starting;
+    }
     let runner_up = found.next();
     Verdict {
         verdict: name.to_owned(),
@@ -116,7 +133,20 @@ pub(crate) fn verdict(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdi
         confidence: confidence(world, finding),
         runner_up: runner_up.map(|(name, _, finding)| format!("{name} ({})", finding.id)),
         what_if: runner_up.map(|(_, sentence, _)| format!("without it: {sentence}")),
+        ..Verdict::default()
     }
+}
+
+/// Limits that hold while a window still opens.
+const BEFORE_SLOW_START: [&str; 3] = ["invalid", "configured-rate", "line-rate"];
+
+/// A sender that is still finding out what the path carries.
+fn starting(world: &World<'_>) -> Option<Verdict> {
+    let run = world
+        .runs()
+        .find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
+    let sentence = "the sender is still opening its window";
+    Some(limit("slow-start", sentence, Confidence::Medium, &run.label()))
 }
 
 fn limit(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> Verdict {
@@ -124,8 +154,7 @@ fn limit(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> V
         verdict: name.to_owned(),
         sentence: format!("{sentence} ({subject})"),
         confidence,
-        runner_up: None,
-        what_if: None,
+        ..Verdict::default()
     }
 }
 
@@ -162,10 +191,15 @@ fn refusal(world: &World<'_>) -> Option<String> {
     if windows.iter().all(|(_, window)| window.intervals < 2) {
         return Some("two readings have no spread: take more with --window".to_owned());
     }
-    let idle = windows
-        .iter()
-        .all(|(host, window)| bytes(host) < IDLE_BYTES_PER_SECOND * window.seconds);
-    idle.then(|| "the interfaces were idle during the window".to_owned())
+    is_idle(world).then(|| "the interfaces were idle during the window".to_owned())
+}
+
+/// Whether nothing worth explaining crossed an interface of any host.
+pub(crate) fn is_idle(world: &World<'_>) -> bool {
+    let windows = world.hosts.iter().filter_map(|host| Some((host, host.window?)));
+    windows
+        .into_iter()
+        .all(|(host, window)| bytes(host) < IDLE_BYTES_PER_SECOND * window.seconds)
 }
 
 fn bytes(host: &Host<'_>) -> f64 {

@@ -13,7 +13,13 @@ pub struct Window {
     /// Intervals the window consists of. One interval has no spread, so no verdict rests on it.
     pub intervals: usize,
     deltas: BTreeMap<String, Delta>,
+    /// The window interval by interval. It stays at home: an account that travels tells its sum.
+    #[serde(skip)]
+    steps: Vec<Self>,
 }
+
+/// Intervals that are kept apart. Ten minutes say what limits a test; a longer one is judged by its beginning.
+pub(crate) const STEPS_MAX: usize = 600;
 
 /// How much one counter grew.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,14 +88,30 @@ impl Window {
         }
         #[expect(clippy::cast_precision_loss, reason = "a window lasts seconds")]
         let seconds = (to - from) as f64 / 1e9;
+        let mut step = Self {
+            seconds,
+            intervals: 1,
+            ..Self::default()
+        };
         self.seconds += seconds;
         self.intervals += 1;
         for (key, to) in &after.counters {
             if let Some(from) = before.counters.get(key) {
                 self.deltas.entry(key.clone()).or_default().add(*from, *to);
+                if *from != *to || key.starts_with("cpu.") {
+                    step.deltas.entry(key.clone()).or_default().add(*from, *to);
+                }
             }
         }
+        if self.steps.len() < STEPS_MAX {
+            self.steps.push(step);
+        }
         Ok(())
+    }
+
+    /// The intervals, each a window of its own with the counters that grew and those of the processors.
+    pub(crate) fn steps(&self) -> &[Self] {
+        &self.steps
     }
 
     /// Growth of one counter; `None` when it was not read at both ends.
@@ -156,6 +178,19 @@ mod tests {
         assert_eq!((window.seconds, window.intervals), (3.0, 2));
         let delta = window.delta("x").expect("read at both ends");
         assert_eq!((delta.value, delta.at_least), (4, false));
+    }
+
+    #[test]
+    fn every_interval_is_a_window_of_its_own() {
+        let window = Window::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
+        let grown: Vec<_> = window
+            .steps()
+            .iter()
+            .map(|step| (step.seconds, step.delta("x").map(|d| d.value)))
+            .collect();
+        assert_eq!(grown, [(1.0, Some(4)), (2.0, None)], "what did not grow is left out");
+        let travelled = serde_json::to_string(&window).expect("plain data");
+        assert!(!travelled.contains("steps"), "{travelled}");
     }
 
     #[test]

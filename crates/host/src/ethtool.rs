@@ -6,6 +6,7 @@ use linerate_sys::ethtool::Ethtool;
 use linerate_sys::netlink::{Family, Netlink};
 
 use crate::netlink::{self as nl, Bitset, attribute, u16_at, u32_at, u64_at};
+use crate::rss;
 
 const EOPNOTSUPP: i32 = 95;
 const ENODEV: i32 = 19;
@@ -52,6 +53,7 @@ pub(crate) const SECTIONS: &[Section] = &[
     section(23, "link.eee", "ethtool-nl:EEE_GET", energy),
     section(FEC_GET, "link.fec", "ethtool-nl:FEC_GET", error_correction),
     section(11, "feat", "ethtool-nl:FEATURES_GET", features),
+    section(rss::GET, "rss", "ethtool-nl:RSS_GET", rss::answer),
 ];
 
 /// Header flag: with statistics, where the driver has them.
@@ -82,6 +84,9 @@ impl Asker {
         let nic = format!("nic.{device}");
         for section in SECTIONS {
             self.section(snapshot, device, &nic, section);
+        }
+        if let Some(ioctl) = &self.ioctl {
+            rss::ask(snapshot, ioctl, device, &nic);
         }
         self.driver(snapshot, device, &nic);
         self.counters(snapshot, device, &nic);
@@ -137,7 +142,7 @@ impl Asker {
     }
 }
 
-fn absent(snapshot: &mut Snapshot, key: &str, error: &OsError, src: &str) {
+pub(crate) fn absent(snapshot: &mut Snapshot, key: &str, error: &OsError, src: &str) {
     let errno = error.errno().unwrap_or(0);
     snapshot.set_absent(key, reason(errno), Some(errno), src);
 }

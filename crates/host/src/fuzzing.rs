@@ -2,14 +2,17 @@
 
 use linerate_model::snapshot::{Snapshot, Source};
 
+use crate::filters::Filters;
 use crate::netlink::messages;
-use crate::{ethtool, links, qdiscs, route};
+use crate::{ethtool, links, qdiscs, route, shapers};
 
 /// Records whatever the bytes may mean, as every kind of answer; returns how many facts and counters that are.
 #[must_use]
 pub fn decode_anything(bytes: &[u8]) -> usize {
     let mut snapshot = Snapshot::new("fuzz", Source::Live);
     let mut found = Vec::new();
+    let mut filters = Filters::default();
+    let mut classes = shapers::Classes::new();
     for message in messages(bytes) {
         let payload = message.payload;
         found.extend(links::link(payload));
@@ -18,6 +21,12 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
             (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");
         }
         let _ = crate::netlink::errno(payload);
+        let _ = filters.add(payload);
+        classes.extend(shapers::class(payload));
+        let _ = crate::config_space::express(payload);
+    }
+    for class in classes.keys() {
+        let _ = shapers::ceiling(&classes, *class);
     }
     for link in &found {
         link.record(&mut snapshot, &found);
@@ -25,7 +34,9 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     for message in messages(bytes) {
         route::answer_facts(&mut snapshot, message.payload.get(12..).unwrap_or_default(), &found);
     }
-    snapshot.facts.len() + snapshot.counters.len()
+    let found = snapshot.facts.len() + snapshot.counters.len();
+    filters.record(&mut snapshot, "nic.e");
+    found
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use linerate_model::procfs;
 use linerate_model::snapshot::{Absence, Snapshot};
 
+use crate::firewall;
 use crate::sysfs::read;
 
 /// Variables that decide about throughput, by directory.
@@ -92,6 +93,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
         }
     }
     limits(snapshot);
+    firewall::record(snapshot);
     services(snapshot);
 }
 

@@ -9,12 +9,19 @@ pub mod fuzzing;
 pub mod netlink;
 
 mod collect;
+mod config_space;
 mod cpu;
+mod dump;
 mod ethtool;
+mod filters;
+mod firewall;
 mod kernel;
 mod links;
+mod pci;
 mod qdiscs;
 mod route;
+mod rss;
+mod shapers;
 mod sysfs;
 
 pub use collect::{Request, collect};

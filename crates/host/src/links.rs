@@ -1,9 +1,10 @@
 //! Interfaces and their standard counters (`rtnetlink(7)`, RTM_GETLINK).
 
 use linerate_model::snapshot::Snapshot;
-use linerate_sys::netlink::{Family, Netlink};
+use linerate_sys::netlink::Family;
 
-use crate::netlink::{self as nl, attribute, text, u32_at, u64_at};
+use crate::dump::dump;
+use crate::netlink::{attribute, text, u32_at, u64_at};
 
 const GET_LINK: u16 = 18;
 const SRC: &str = "rtnetlink:GETLINK";
@@ -23,31 +24,12 @@ pub(crate) struct Link {
 
 /// All interfaces of this network namespace.
 pub(crate) fn all() -> Vec<Link> {
-    let dump = dump(GET_LINK, &[0; 16]);
-    dump.iter()
+    let links = dump(Family::Route, GET_LINK, &[0; 16]).answers;
+    links
+        .iter()
         .take(LINKS_MAX)
         .filter_map(|payload| link(payload))
         .collect()
-}
-
-/// All answers to a dump request; what arrived before an error.
-pub(crate) fn dump(kind: u16, body: &[u8]) -> Vec<Vec<u8>> {
-    let Ok(mut socket) = Netlink::open(Family::Route) else {
-        return Vec::new();
-    };
-    if socket.send(&nl::request(kind, nl::DUMP, 1, body)).is_err() {
-        return Vec::new();
-    }
-    let mut answers = Vec::new();
-    while let Ok(datagram) = socket.receive() {
-        for message in nl::messages(&datagram) {
-            match message.kind {
-                nl::DONE | nl::ERROR => return answers,
-                _ => answers.push(message.payload.to_vec()),
-            }
-        }
-    }
-    answers
 }
 
 pub(crate) fn link(payload: &[u8]) -> Option<Link> {

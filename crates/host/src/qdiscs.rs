@@ -1,26 +1,46 @@
-//! Queueing disciplines and their counters (RTM_GETQDISC).
+//! Queueing disciplines and their counters, their classes and filters (RTM_GETQDISC, RTM_GETTCLASS, RTM_GETTFILTER).
 
-use linerate_model::snapshot::Snapshot;
+use linerate_model::snapshot::{Absence, Quality, Snapshot};
+use linerate_sys::netlink::Family;
 
-use crate::links::dump;
+use crate::dump::dump;
+use crate::filters::Filters;
 use crate::netlink::{attribute, text, u32_at, u64_at};
+use crate::shapers::{self, Classes};
 
 const GET_QDISC: u16 = 38;
+const GET_CLASS: u16 = 42;
+const GET_FILTER: u16 = 46;
 const SRC: &str = "rtnetlink:GETQDISC";
 const ROOT: u32 = 0xffff_ffff;
 const INGRESS: u32 = 0xffff_fff1;
+/// Where the filters of `ingress` and `clsact` hang, on the way in and on the way out.
+const FILTERS_IN: u32 = 0xffff_fff2;
+const FILTERS_OUT: u32 = 0xffff_fff3;
 
 /// Records the disciplines of the given interfaces: index and name.
 pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
-    for payload in dump(GET_QDISC, &[0; 20]) {
-        let Some(index) = u32_at(&payload, 4) else { continue };
-        if let Some((_, name)) = links.iter().find(|(known, _)| *known == index) {
-            qdisc(snapshot, name, &payload);
+    let payloads = dump(Family::Route, GET_QDISC, &[0; 20]).answers;
+    for (index, name) in links {
+        let own = payloads.iter().filter(|payload| u32_at(payload, 4) == Some(*index));
+        let own: Vec<Qdisc> = own.filter_map(|payload| qdisc(snapshot, name, payload)).collect();
+        let has_filters = filters(snapshot, *index, name, &own);
+        for one in own.iter().filter(|one| one.default_class.is_some()) {
+            hierarchy(snapshot, *index, one, has_filters);
         }
     }
 }
 
-pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Option<()> {
+/// What the questions about classes and filters need to know of a discipline.
+pub(crate) struct Qdisc {
+    key: String,
+    handle: u32,
+    parent: u32,
+    both_ways: bool,
+    default_class: Option<u32>,
+}
+
+pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Option<Qdisc> {
     let handle = u32_at(payload, 8)?;
     let parent = u32_at(payload, 12)?;
     let body = payload.get(20..)?;
@@ -32,75 +52,94 @@ pub(crate) fn qdisc(snapshot: &mut Snapshot, name: &str, payload: &[u8]) -> Opti
     };
     let key = format!("nic.{name}.qdisc.{place}");
     snapshot.set(format!("{key}.handle"), format!("{:x}:", handle >> 16), SRC);
-    if let Some(bucket) = bucket(&kind, body) {
-        snapshot.set_in(format!("{key}.rate_bps"), bucket.rate_bps, "bit/s", SRC);
-        if place == "root" {
-            snapshot.set(format!("{key}.command"), bucket.command(name), SRC);
+    if let Some(shaper) = shapers::shaper(&kind, body) {
+        snapshot.set_in(format!("{key}.rate_bps"), shaper.rate_bps, "bit/s", SRC);
+        if let Some(command) = shaper.command(name).filter(|_| place == "root") {
+            snapshot.set(format!("{key}.command"), command, SRC);
         }
+    } else if kind == "cake" {
+        snapshot.set_absent(format!("{key}.rate_bps"), Absence::NotApplicableToKind, None, SRC);
     }
+    counters(snapshot, &key, body);
+    let default_class = shapers::default_class(&kind, handle, body);
+    let both_ways = kind == "clsact";
     snapshot.set(format!("{key}.kind"), kind, SRC);
-    if let Some(statistics) = attribute(body, 7) {
-        let basic = attribute(statistics, 1).unwrap_or_default();
-        let queue = attribute(statistics, 3).unwrap_or_default();
-        let counters = [
-            ("bytes", u64_at(basic, 0)),
-            ("drops", u32_at(queue, 8).map(u64::from)),
-            ("requeues", u32_at(queue, 12).map(u64::from)),
-            ("overlimits", u32_at(queue, 16).map(u64::from)),
-        ];
-        for (counter, value) in counters {
-            if let Some(value) = value {
-                snapshot.count(format!("{key}.{counter}"), value, (counter != "bytes").then_some(32));
-            }
-        }
-        if let Some(backlog) = u32_at(queue, 4) {
-            snapshot.set_in(format!("{key}.backlog"), backlog, "bytes", SRC);
-        }
-    }
-    Some(())
-}
-
-/// A token bucket (`struct tc_tbf_qopt`).
-struct Bucket {
-    rate_bps: f64,
-    limit_bytes: Option<u32>,
-    burst_bytes: Option<f64>,
-}
-
-impl Bucket {
-    /// What makes it again.
-    fn command(&self, name: &str) -> String {
-        let part =
-            |word: &str, bytes: Option<f64>| bytes.map_or_else(String::new, |bytes| format!(" {word} {bytes:.0}"));
-        format!(
-            "tc qdisc replace dev {name} root tbf rate {:.0}bit{}{}",
-            self.rate_bps,
-            part("burst", self.burst_bytes),
-            part("limit", self.limit_bytes.map(f64::from))
-        )
-    }
-}
-
-/// The rate stands in bytes per second, in 64 bits where 32 are not enough.
-fn bucket(kind: &str, body: &[u8]) -> Option<Bucket> {
-    const PARAMETERS: u16 = 1;
-    const RATE64: u16 = 4;
-    // The burst stands there as the time it takes, in the kernel's ticks of 64 ns.
-    const TICK_S: f64 = 64e-9;
-    if kind != "tbf" {
-        return None;
-    }
-    let options = attribute(body, 2)?;
-    let parameters = attribute(options, PARAMETERS)?;
-    let wide = attribute(options, RATE64).and_then(|bytes| u64_at(bytes, 0));
-    #[expect(clippy::cast_precision_loss, reason = "rates are far below 2^53")]
-    let rate = match wide {
-        Some(rate) => rate as f64,
-        None => f64::from(u32_at(parameters, 8)?),
-    };
-    Some(Bucket {
-        rate_bps: rate * 8.0,
-        limit_bytes: u32_at(parameters, 24),
-        burst_bytes: u32_at(parameters, 28).map(|ticks| (f64::from(ticks) * TICK_S * rate).ceil()),
+    Some(Qdisc {
+        key,
+        handle,
+        parent,
+        both_ways,
+        default_class,
     })
+}
+
+fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
+    let Some(statistics) = attribute(body, 7) else { return };
+    let basic = attribute(statistics, 1).unwrap_or_default();
+    let queue = attribute(statistics, 3).unwrap_or_default();
+    let counters = [
+        ("bytes", u64_at(basic, 0)),
+        ("drops", u32_at(queue, 8).map(u64::from)),
+        ("requeues", u32_at(queue, 12).map(u64::from)),
+        ("overlimits", u32_at(queue, 16).map(u64::from)),
+    ];
+    for (counter, value) in counters {
+        if let Some(value) = value {
+            snapshot.count(format!("{key}.{counter}"), value, (counter != "bytes").then_some(32));
+        }
+    }
+    if let Some(backlog) = u32_at(queue, 4) {
+        snapshot.set_in(format!("{key}.backlog"), backlog, "bytes", SRC);
+    }
+}
+
+/// Answers about one interface, of what hangs at `parent`.
+fn attached(kind: u16, index: u32, parent: u32) -> Vec<Vec<u8>> {
+    let mut body = vec![0; 20];
+    for (at, value) in [(4, index), (12, parent)] {
+        if let Some(slot) = body.get_mut(at..at + 4) {
+            slot.copy_from_slice(&value.to_ne_bytes());
+        }
+    }
+    let mut answers = dump(Family::Route, kind, &body).answers;
+    answers.retain(|payload| u32_at(payload, 4) == Some(index));
+    answers
+}
+
+/// What packets get that no filter classifies; whether filters do is the other half of the truth.
+fn hierarchy(snapshot: &mut Snapshot, index: u32, qdisc: &Qdisc, has_filters: bool) {
+    let classes = attached(GET_CLASS, index, 0);
+    let classes: Classes = classes.iter().filter_map(|payload| shapers::class(payload)).collect();
+    let key = format!("{}.rate_bps", qdisc.key);
+    let src = "rtnetlink:GETTCLASS";
+    match qdisc.default_class.and_then(|class| shapers::ceiling(&classes, class)) {
+        Some(rate) => snapshot.set_in(&key, rate, "bit/s", src),
+        // Without a default class packets go through unshaped, or are dropped.
+        None => snapshot.set_absent(&key, Absence::NotReported, None, src),
+    }
+    if has_filters {
+        snapshot.qualify(&key, Quality::Inferred);
+    }
+}
+
+/// Records the filters of an interface; whether there are any on the way out.
+fn filters(snapshot: &mut Snapshot, index: u32, name: &str, qdiscs: &[Qdisc]) -> bool {
+    let places = qdiscs.iter().flat_map(|qdisc| match qdisc.parent {
+        // The older of the two shows the same filters at both places.
+        INGRESS if qdisc.both_ways => vec![FILTERS_IN, FILTERS_OUT],
+        INGRESS => vec![FILTERS_IN],
+        _ => vec![qdisc.handle],
+    });
+    let mut all = Filters::default();
+    let mut classifies = false;
+    // Handle 0 are disciplines nobody made, which take no filters.
+    for place in places.filter(|place| *place != 0) {
+        let answers = attached(GET_FILTER, index, place);
+        classifies |= !answers.is_empty() && place < INGRESS;
+        for payload in answers {
+            all.add(&payload);
+        }
+    }
+    all.record(snapshot, &format!("nic.{name}"));
+    classifies
 }

@@ -1,10 +1,12 @@
-//! What `/sys` says about one interface: its bus, its node, its queues and its interrupts.
+//! What `/sys` says about one interface: its node, its queues and its interrupts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use linerate_model::procfs::Interrupt;
 use linerate_model::snapshot::{Absence, Snapshot};
+
+use crate::pci;
 
 const SRC: &str = "sysfs";
 /// Queues of one interface that are looked at.
@@ -21,81 +23,13 @@ pub(crate) fn record(snapshot: &mut Snapshot, name: &str, interrupts: &[Interrup
     let nic = format!("nic.{name}");
     let root = Path::new("/sys/class/net").join(name);
     queues(snapshot, &nic, &root);
-    let Some(device) = pci_device(&root) else {
+    let Some(device) = pci::device(&root) else {
         snapshot.set_absent(format!("{nic}.pci"), Absence::NotApplicableToKind, None, SRC);
         return;
     };
-    bus(snapshot, &nic, &device);
+    pci::record(snapshot, &nic, &device);
     node(snapshot, &nic, &device);
     own_interrupts(snapshot, &nic, name, &[root.join("device"), device], interrupts);
-}
-
-/// The PCI device behind an interface; a virtio device is one level below its own.
-fn pci_device(root: &Path) -> Option<PathBuf> {
-    let device = fs::canonicalize(root.join("device")).ok()?;
-    let candidates = device.ancestors().take(3).map(Path::to_path_buf);
-    candidates
-        .into_iter()
-        .find(|path| path.join("vendor").exists() && path.join("class").exists())
-}
-
-fn bus(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let speed = |text: String| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
-    let width = |text: String| text.parse::<f64>().ok();
-    if let Some(address) = device.file_name().and_then(|name| name.to_str()) {
-        snapshot.set(format!("{nic}.pci.addr"), address, SRC);
-    }
-    for (side, file) in [("cur", "current"), ("max", "max")] {
-        let values = [
-            (
-                "speed_gts",
-                read(device.join(format!("{file}_link_speed"))).and_then(speed),
-            ),
-            ("width", read(device.join(format!("{file}_link_width"))).and_then(width)),
-        ];
-        for (fact, value) in values {
-            let key = format!("{nic}.pci.{side}_{fact}");
-            match value {
-                Some(value) => snapshot.set(key, value, SRC),
-                None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, SRC),
-            }
-        }
-    }
-    upstream(snapshot, nic, device);
-}
-
-/// The narrowest link between the device and the root, and who else is behind it.
-fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
-    let number = |path: &Path, file: &str| {
-        read(path.join(file)).and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
-    };
-    let ports = device
-        .ancestors()
-        .skip(1)
-        .take_while(|path| path.join("vendor").exists());
-    let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
-    for port in ports {
-        speed = number(port, "max_link_speed").unwrap_or(speed).min(speed);
-        width = number(port, "max_link_width")
-            .filter(|lanes| *lanes > 0.0)
-            .unwrap_or(width)
-            .min(width);
-    }
-    for (fact, value) in [("speed_gts", speed), ("width", width)] {
-        if value.is_finite() {
-            snapshot.set(format!("{nic}.pci.upstream_max_{fact}"), value, SRC);
-        }
-    }
-    let Some(parent) = device.parent() else { return };
-    let networks = fs::read_dir(parent)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.path().join("net").is_dir());
-    snapshot.set(format!("{nic}.pci.siblings"), networks.count().saturating_sub(1), SRC);
-    if let Some(port) = parent.file_name().and_then(|name| name.to_str()) {
-        snapshot.set(format!("{nic}.pci.upstream"), port, SRC);
-    }
 }
 
 fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {

@@ -255,27 +255,113 @@ fn facts_of_the_bus_agree_with_lspci() {
         .expect("lspci runs");
     let text = String::from_utf8_lossy(&said.stdout);
     assert!(text.contains(address.trim_start_matches("0000:")), "{text}");
-    let is_express = text.contains("LnkSta:");
-    for fact in ["cur_speed_gts", "cur_width"] {
-        assert_eq!(live[key(fact)].get("v").is_some(), is_express, "{fact}: {text}");
+    let pasted = file("pasted.txt");
+    std::fs::write(&pasted, format!("### host=h cmd=lspci -vv -s {address}\n{text}")).expect("writable");
+    let imported = facts(&["--from", &pasted], &file("imported.json"));
+    let of_tool = |fact: &str| {
+        let mut all = imported.as_object().expect("facts").iter();
+        all.find(|(known, _)| known.ends_with(&format!("pci.{fact}")))
+            .map(|(_, known)| known["v"].clone())
+    };
+    // Both read the same registers, or neither does.
+    let read_by_both = [
+        "cur_speed_gts",
+        "cur_width",
+        "max_speed_gts",
+        "max_width",
+        "mps_bytes",
+        "mps_supported_bytes",
+        "mrrs_bytes",
+        "aspm",
+    ];
+    for fact in read_by_both {
+        assert_eq!(of_tool(fact).as_ref(), live[key(fact)].get("v"), "{fact}: {text}");
+        let is_explained = live[key(fact)].get("v").is_some() || live[key(fact)]["absent"].is_string();
+        assert!(is_explained, "{fact}: {}", live[key(fact)]);
     }
-    if is_express {
-        let pasted = file("pasted.txt");
-        std::fs::write(&pasted, format!("### host=h cmd=lspci -vv -s {address}\n{text}")).expect("writable");
-        let imported = facts(&["--from", &pasted], &file("imported.json"));
-        let same = |fact: &str| {
-            let of_tool = imported
-                .as_object()
-                .expect("facts")
-                .iter()
-                .find(|(known, _)| known.ends_with(fact));
-            assert_eq!(
-                of_tool.map(|(_, known)| &known["v"]),
-                Some(&live[key(fact)]["v"]),
-                "{fact}: {text}"
-            );
-        };
-        same("pci.cur_speed_gts");
-        same("pci.cur_width");
+    assert_eq!(
+        live[key("iommu")]["v"] == "off",
+        !text.contains("IOMMU group"),
+        "{text}"
+    );
+    let node = text.split("NUMA node: ").nth(1).and_then(|rest| rest.lines().next());
+    if let Some(node) = node {
+        assert_eq!(live[format!("nic.{device}.numa.node")]["v"].to_string(), node, "{text}");
     }
+}
+
+/// Facts of an interface in a namespace.
+fn facts_of(net: &Net, namespace: &str) -> Value {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("facts.json");
+    net.doctor(namespace, &[DEVICE, "--save", file.to_str().expect("a path")]);
+    let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(file).expect("saved")).expect("JSON");
+    snapshot["facts"].clone()
+}
+
+#[test]
+fn a_class_that_was_left_behind_is_found() {
+    let Some(net) = Net::new() else { return };
+    let tc = |words: &[&str]| run("tc", &[&["-n", &net.a], words].concat());
+    tc(&[
+        "qdisc", "add", "dev", DEVICE, "root", "handle", "1:", "htb", "default", "10",
+    ]);
+    let class = |parent: &str, id: &str, rates: &[&str]| {
+        tc(&[
+            &["class", "add", "dev", DEVICE, "parent", parent, "classid", id, "htb"],
+            rates,
+        ]
+        .concat());
+    };
+    class("1:", "1:1", &["rate", "200mbit"]);
+    // What may be borrowed limits, not what is guaranteed.
+    class(
+        "1:1",
+        "1:10",
+        &["rate", "20mbit", "ceil", "100mbit", "burst", "256kb", "cburst", "256kb"],
+    );
+    let facts = facts_of(&net, &net.a);
+    assert_eq!(facts["nic.lr0.qdisc.root.rate_bps"]["v"], 1e8, "{facts:#}");
+    let _server = net.server();
+    let client = net.client(&["-t", "30"]);
+    sending(&client);
+    let diagnosis = net.doctor(&net.a, &[DEVICE, "--window", "4s"]);
+    assert!(ids(&diagnosis).contains(&"QD-01"), "{diagnosis:#}");
+    assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{diagnosis:#}");
+    let share = diagnosis["verdict"]["share_of_time_percent"].as_u64();
+    assert!(share > Some(50), "{diagnosis:#}");
+}
+
+#[test]
+fn filters_and_rules_of_the_firewall_are_counted() {
+    let Some(net) = Net::new() else { return };
+    let before = facts_of(&net, &net.a);
+    assert_eq!(before["nic.lr0.qdisc.filter.count"]["v"], 0, "{before:#}");
+    let tc = |words: &[&str]| run("tc", &[&["-n", &net.a], words].concat());
+    tc(&["qdisc", "add", "dev", DEVICE, "ingress"]);
+    for (priority, source) in [("3", "192.0.2.1"), ("4", "192.0.2.2")] {
+        let words = [
+            "filter", "add", "dev", DEVICE, "parent", "ffff:", "protocol", "ip", "prio", priority,
+        ];
+        tc(&[&words[..], &["u32", "match", "ip", "src", source, "flowid", ":1"]].concat());
+    }
+    let facts = facts_of(&net, &net.a);
+    assert_eq!(facts["nic.lr0.qdisc.filter.count"]["v"], 2, "{facts:#}");
+    assert_eq!(facts["nic.lr0.qdisc.filter.priorities"]["v"], 2, "{facts:#}");
+    assert_eq!(facts["nic.lr0.qdisc.filter.kinds"]["v"], "u32", "{facts:#}");
+    let nft = |words: &[&str]| {
+        let ran = inside(&net.a, Path::new("nft"), words).output();
+        ran.is_ok_and(|ran| ran.status.success())
+    };
+    if !nft(&["add", "table", "inet", "lr"]) {
+        skip("nft is not installed, or the kernel has no nf_tables");
+        return;
+    }
+    assert!(nft(&["add", "chain", "inet", "lr", "c"]));
+    for port in ["1", "2", "3"] {
+        assert!(nft(&["add", "rule", "inet", "lr", "c", "tcp", "dport", port, "accept"]));
+    }
+    let facts = facts_of(&net, &net.a);
+    assert_eq!(facts["svc.firewall_rules"]["v"], 3, "{facts:#}");
+    assert_eq!(facts["svc.conntrack"]["v"], false, "{facts:#}");
 }

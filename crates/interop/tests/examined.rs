@@ -190,6 +190,18 @@ fn the_original_neither_asks_nor_answers() {
 }
 
 #[test]
+fn a_server_may_keep_its_facts_to_itself() {
+    let server = Server::start(ours(), &["--lr-no-facts"]);
+    let client = server.run(ours(), &["-t", "1", "-J", "--lr-doctor"]);
+    let report: Value = serde_json::from_str(&client.expect_clean().stdout).expect("JSON");
+    assert_eq!(report["lr_doctor"]["hosts"], Value::from(vec!["client"]), "{report:#}");
+    assert!(
+        report["end"]["sum_received"]["bytes"].as_u64() > Some(0),
+        "the test itself is as any other"
+    );
+}
+
+#[test]
 fn a_diagnosis_may_be_of_an_interrupted_test() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();

@@ -36,10 +36,11 @@ impl Severity {
 }
 
 /// How sure a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
     /// An inference without a direct measurement, or totals since boot.
+    #[default]
     Low,
     /// One end seen, or a narrow margin.
     Medium,
@@ -169,7 +170,7 @@ pub struct Comparison {
 }
 
 /// The one sentence at the top.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// Name of the verdict: the limit that was found, `unknown`, or `no-load`.
     pub verdict: String,
@@ -183,6 +184,21 @@ pub struct Verdict {
     /// The next ceiling, should this limit be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub what_if: Option<String>,
+    /// Part of the time in which this was the limit, percent; `None` where no time was watched in intervals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub share_of_time_percent: Option<u32>,
+    /// What limited one interval after the other, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub course: Vec<Spell>,
+}
+
+/// Intervals in a row with the same limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spell {
+    /// Name of the limit, as in [`Verdict::verdict`].
+    pub verdict: String,
+    /// How long it was, in ms.
+    pub length_ms: u64,
 }
 
 /// The lost datagrams of one direction of a test, by the place that lost them. `None`: nobody could look there, so its

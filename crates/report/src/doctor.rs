@@ -2,10 +2,12 @@
 
 use std::fmt::Write;
 
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LossSplit, Severity};
+use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LossSplit, Severity, Spell, Verdict};
 
 /// Findings a short report shows.
 const FINDINGS_SHOWN: usize = 5;
+/// Changes of the limit a short report shows.
+const SPELLS_SHOWN: usize = 6;
 /// Lines a short report shows of what differs.
 const DIFFERENCES_SHOWN: usize = 10;
 
@@ -17,6 +19,9 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", head(diagnosis));
     let _ = writeln!(out, "{}: {}", diagnosis.verdict.verdict, diagnosis.verdict.sentence);
+    if let [_, _, ..] = diagnosis.verdict.course.as_slice() {
+        let _ = writeln!(out, "  over time: {}", course(&diagnosis.verdict, verbose));
+    }
     if let Some(next) = &diagnosis.verdict.what_if {
         let _ = writeln!(out, "  next: {next}");
     }
@@ -51,6 +56,20 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool) -> String {
         }
     }
     printable(&out)
+}
+
+/// `slow-start 1.0 s, receiver-cpu-app 9.0 s`
+fn course(verdict: &Verdict, verbose: bool) -> String {
+    let shown = if verbose { usize::MAX } else { SPELLS_SHOWN };
+    let name = |spell: &Spell| {
+        let tenths = spell.length_ms.saturating_add(50) / 100;
+        format!("{} {}.{} s", spell.verdict, tenths / 10, tenths % 10)
+    };
+    let mut words: Vec<String> = verdict.course.iter().take(shown).map(name).collect();
+    if verdict.course.len() > shown {
+        words.push("...".to_owned());
+    }
+    words.join(", ")
 }
 
 /// `1200 datagrams lost (test, client to server): sender 0, network 3, adapter not known, socket buffer 1197`
@@ -293,7 +312,7 @@ fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_model::finding::{DOCTOR_SCHEMA, Evidence, NotEvaluated, RuledOut, Verdict};
+    use linerate_model::finding::{DOCTOR_SCHEMA, Evidence, NotEvaluated, RuledOut};
 
     fn diagnosis() -> Diagnosis {
         Diagnosis {
@@ -303,8 +322,7 @@ mod tests {
                 verdict: "no-load".to_owned(),
                 sentence: "the ring overflows".to_owned(),
                 confidence: Confidence::Low,
-                runner_up: None,
-                what_if: None,
+                ..Verdict::default()
             },
             findings: vec![Finding {
                 id: "NIC-01".to_owned(),

@@ -1,4 +1,5 @@
-//! What ethtool answers by ioctl only: the driver's name and its private counters (`linux/ethtool.h`, `netdevice(7)`).
+//! What ethtool answers by ioctl only: the driver's name, its private counters, and how it spreads packets over queues on
+//! kernels whose netlink does not tell (`linux/ethtool.h`, `netdevice(7)`).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,7 +12,10 @@ use crate::syscall::syscall;
 const GET_DRIVER_INFO: u32 = 0x03;
 const GET_STRINGS: u32 = 0x1b;
 const GET_STATS: u32 = 0x1d;
+const GET_HASH_FIELDS: u32 = 0x29;
+const GET_RX_RINGS: u32 = 0x2d;
 const GET_STRING_SET_INFO: u32 = 0x37;
+const GET_RX_HASH: u32 = 0x46;
 /// The set of strings that names the private counters.
 const STATS_SET: u32 = 1;
 const STRING_BYTES: usize = 32;
@@ -30,6 +34,25 @@ pub struct DriverInfo {
     /// Address on its bus: `0000:01:00.0`; empty for software.
     pub bus: String,
 }
+
+/// How received packets are spread over queues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ReceiveHash {
+    /// Queue per bucket of the hash; empty where the device has no table.
+    pub table: Vec<u32>,
+    /// Length of the hash key in bytes; 0 where the device tells none.
+    pub key_bytes: u32,
+    /// Functions in use: bit 0 Toeplitz, bit 1 XOR, bit 2 CRC32.
+    pub functions: u8,
+}
+
+/// No device has as many buckets; a larger count is an error of the driver.
+const BUCKETS_MAX: usize = 65_536;
+/// Longer keys do not exist either.
+const KEY_BYTES_MAX: usize = 4096;
+/// Size of `struct ethtool_rxfh` and room for `struct ethtool_rxnfc`.
+const HASH_HEADER_BYTES: usize = 24;
+const FLOW_QUESTION_BYTES: usize = 256;
 
 /// A socket for questions about interfaces.
 #[derive(Debug)]
@@ -95,6 +118,57 @@ impl Ethtool {
         Ok(names.zip(values).take(count).collect())
     }
 
+    /// Asks how received packets are spread over queues (`ETHTOOL_GRSSH`).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where the driver has no such operation.
+    pub fn receive_hash(&self, device: &str) -> Result<ReceiveHash> {
+        const OPERATION: &str = "ETHTOOL_GRSSH";
+        let mut header = vec![0_u8; HASH_HEADER_BYTES];
+        put(&mut header, 0, GET_RX_HASH);
+        self.ask(device, &mut header, OPERATION)?;
+        let size = |at: usize, max: usize| usize::try_from(get(&header, at)).unwrap_or(0).min(max);
+        let (buckets, key_bytes) = (size(8, BUCKETS_MAX), size(12, KEY_BYTES_MAX));
+        let mut whole = vec![0_u8; HASH_HEADER_BYTES + buckets * 4 + key_bytes];
+        put(&mut whole, 0, GET_RX_HASH);
+        // The kernel refuses sizes that are not its own, so it cannot write more than was asked for.
+        put(&mut whole, 8, u32::try_from(buckets).unwrap_or(0));
+        put(&mut whole, 12, u32::try_from(key_bytes).unwrap_or(0));
+        self.ask(device, &mut whole, OPERATION)?;
+        Ok(ReceiveHash {
+            table: (0..buckets).map(|n| get(&whole, HASH_HEADER_BYTES + 4 * n)).collect(),
+            key_bytes: u32::try_from(key_bytes).unwrap_or(0),
+            functions: whole.get(16).copied().unwrap_or(0),
+        })
+    }
+
+    /// Asks for the number of queues received packets can be spread over (`ETHTOOL_GRXRINGS`).
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where the driver has no such operation.
+    pub fn receive_rings(&self, device: &str) -> Result<u64> {
+        self.flow_question(device, GET_RX_RINGS, 0, "ETHTOOL_GRXRINGS")
+    }
+
+    /// Asks which parts of a packet of a flow type (`TCP_V4_FLOW` is 1, `UDP_V4_FLOW` 2) go into the hash
+    /// (`ETHTOOL_GRXFH`): the bits of `RXH_*`.
+    ///
+    /// # Errors
+    /// `EOPNOTSUPP` where the driver has no such operation.
+    pub fn hash_fields(&self, device: &str, flow_type: u32) -> Result<u64> {
+        self.flow_question(device, GET_HASH_FIELDS, flow_type, "ETHTOOL_GRXFH")
+    }
+
+    /// A question whose answer is the `data` of `struct ethtool_rxnfc`.
+    fn flow_question(&self, device: &str, command: u32, flow_type: u32, operation: &'static str) -> Result<u64> {
+        let mut buffer = vec![0_u8; FLOW_QUESTION_BYTES];
+        put(&mut buffer, 0, command);
+        put(&mut buffer, 4, flow_type);
+        self.ask(device, &mut buffer, operation)?;
+        let data = buffer.get(8..16).and_then(|bytes| bytes.try_into().ok());
+        Ok(data.map_or(0, u64::from_ne_bytes))
+    }
+
     /// Number of private counters (`ETHTOOL_GSSET_INFO`).
     fn string_count(&self, device: &str) -> Result<usize> {
         // Command, reserved, mask of the sets that are asked for, one length per set.
@@ -146,6 +220,11 @@ fn put(buffer: &mut [u8], at: usize, value: u32) {
     }
 }
 
+fn get(buffer: &[u8], at: usize) -> u32 {
+    let bytes = buffer.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
+    bytes.map_or(0, u32::from_ne_bytes)
+}
+
 /// Text up to the first zero.
 fn string(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
@@ -162,6 +241,9 @@ mod tests {
         assert!(ethtool.statistics("lo").is_err_and(|error| error.is_unsupported()));
         let unknown = ethtool.driver_info("lr-none").expect_err("no such interface");
         assert_eq!(unknown.errno(), Some(libc::ENODEV));
+        assert!(ethtool.receive_hash("lo").is_err_and(|error| error.is_unsupported()));
+        assert!(ethtool.receive_rings("lo").is_err_and(|error| error.is_unsupported()));
+        assert!(ethtool.hash_fields("lo", 1).is_err_and(|error| error.is_unsupported()));
         let long = ethtool
             .driver_info("a-name-longer-than-any-interface")
             .expect_err("too long");

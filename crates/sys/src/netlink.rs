@@ -14,6 +14,8 @@ pub enum Family {
     Route,
     /// Families that are resolved by name, such as ethtool: `NETLINK_GENERIC`.
     Generic,
+    /// Firewall tables and rules: `NETLINK_NETFILTER`. Asking takes `CAP_NET_ADMIN`.
+    Netfilter,
 }
 
 /// A socket to the kernel.
@@ -28,7 +30,7 @@ const ANSWER_BYTES_MAX: usize = 64 << 10;
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
 impl Netlink {
-    /// Opens a socket. No right is needed to ask.
+    /// Opens a socket.
     ///
     /// # Errors
     /// The operating system's; `EPROTONOSUPPORT` where the kernel has no such protocol.
@@ -36,6 +38,7 @@ impl Netlink {
         let (name, protocol) = match family {
             Family::Route => ("NETLINK_ROUTE", libc::NETLINK_ROUTE),
             Family::Generic => ("NETLINK_GENERIC", libc::NETLINK_GENERIC),
+            Family::Netfilter => ("NETLINK_NETFILTER", libc::NETLINK_NETFILTER),
         };
         let domain = Domain::from(libc::AF_NETLINK);
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(protocol))).during("socket", name)?;

@@ -21,6 +21,10 @@ impl Loose {
         self.push(address, format!("pci.{fact}"), Value::Real(value), src);
     }
 
+    pub(super) fn pci_text(&mut self, address: &str, fact: &str, value: &str, src: &str) {
+        self.push(address, format!("pci.{fact}"), value.into(), src);
+    }
+
     pub(super) fn numa(&mut self, address: &str, fact: &str, value: Value, src: &str) {
         self.push(address, format!("numa.{fact}"), value, src);
     }

@@ -68,11 +68,7 @@ fn full_address(text: &str) -> Option<String> {
 /// `LnkCap: Port #0, Speed 2.5GT/s, Width x1, ASPM L0s` and its kin.
 fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
     let Some((key, value)) = field(line) else {
-        let text = line.trim();
-        return match text.split_once("MaxPayload ") {
-            Some((_, rest)) if line.starts_with(char::is_whitespace) => payload(loose, address, "mps_bytes", rest),
-            _ => false,
-        };
+        return line.starts_with(char::is_whitespace) && sizes(loose, address, line);
     };
     let side = match key {
         "LnkCap" => "max",
@@ -82,14 +78,13 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
                 .split_once("MaxPayload ")
                 .is_none_or(|(_, rest)| payload(loose, address, "mps_supported_bytes", rest));
         }
-        "DevCtl"
-        | "LnkCap2"
-        | "LnkSta2"
-        | "LnkCtl"
-        | "LnkCtl2"
-        | "Subsystem"
-        | "Capabilities"
-        | "Kernel driver in use" => return true,
+        "LnkCtl" => {
+            power_saving(loose, address, value);
+            return true;
+        }
+        "DevCtl" | "LnkCap2" | "LnkSta2" | "LnkCtl2" | "Subsystem" | "Capabilities" | "Kernel driver in use" => {
+            return true;
+        }
         _ => return line.starts_with(char::is_whitespace) && line.contains("access denied"),
     };
     for part in value.split(',').map(str::trim) {
@@ -101,6 +96,32 @@ fn capability(loose: &mut Loose, address: &str, line: &str) -> bool {
         }
     }
     true
+}
+
+/// `MaxPayload 128 bytes, MaxReadReq 512 bytes`
+fn sizes(loose: &mut Loose, address: &str, line: &str) -> bool {
+    let mut any = false;
+    for (words, fact) in [("MaxPayload ", "mps_bytes"), ("MaxReadReq ", "mrrs_bytes")] {
+        if let Some((_, rest)) = line.split_once(words) {
+            any |= payload(loose, address, fact, rest);
+        }
+    }
+    any
+}
+
+/// `ASPM L1 Enabled; RCB 64 bytes`, `ASPM L0s L1 Enabled`, `ASPM Disabled`
+fn power_saving(loose: &mut Loose, address: &str, value: &str) {
+    let Some(words) = value.strip_prefix("ASPM ").and_then(|rest| rest.split(';').next()) else {
+        return;
+    };
+    match words.trim() {
+        "Disabled" => loose.pci_text(address, "aspm", "off", SRC),
+        words => {
+            if let Some(states) = words.strip_suffix(" Enabled") {
+                loose.pci_text(address, "aspm", states, SRC);
+            }
+        }
+    }
 }
 
 fn payload(loose: &mut Loose, address: &str, fact: &str, rest: &str) -> bool {

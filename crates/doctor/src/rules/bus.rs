@@ -270,7 +270,7 @@ fn pci_05(nic: &Nic<'_>) -> Ruling {
     require(speed.value >= 25_000.0, || {
         format!("{} Mbit/s is below where it shows", speed.value)
     })?;
-    let translation = nic.host.text("iommu.mode")?;
+    let translation = nic.text("pci.iommu").or_else(|_| nic.host.text("iommu.mode"))?;
     require(translation.value == "strict", || {
         format!("the IOMMU is {}", translation.value)
     })?;

@@ -51,6 +51,12 @@ pub(crate) struct ServeArgs {
     /// Let UDP streams come from another address than their control connection
     #[arg(long)]
     allow_split_address: bool,
+    /// Tell clients with --lr-doctor nothing about this host
+    ///
+    /// Otherwise they learn with their results the names, settings and counters of the interface they came through, and
+    /// settings of the kernel.
+    #[arg(long)]
+    no_facts: bool,
     /// Offer figures for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -110,6 +116,8 @@ pub(crate) struct Service {
     pub(crate) log: LogOptions,
     /// Address of its figures.
     pub(crate) metrics: Option<SocketAddr>,
+    /// Clients that ask learn nothing about this host.
+    pub(crate) no_facts: bool,
 }
 
 const IPERF3_PORT: u16 = 5201;
@@ -177,6 +185,7 @@ impl ServeArgs {
             spec,
             log,
             metrics: self.metrics,
+            no_facts: self.no_facts,
         })
     }
 

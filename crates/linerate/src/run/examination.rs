@@ -67,9 +67,9 @@ impl EventSink for Examination<'_> {
     }
 }
 
-/// Lets a server answer clients that ask what it knows about its host.
-pub(super) fn answering(inner: Box<dyn ServerReporter>) -> Box<dyn ServerReporter> {
-    Box::new(Answering(inner))
+/// Lets a server answer clients that ask what it knows about its host, unless its operator refuses.
+pub(super) fn answering(inner: Box<dyn ServerReporter>, refuses: bool) -> Box<dyn ServerReporter> {
+    if refuses { inner } else { Box::new(Answering(inner)) }
 }
 
 struct Answering(Box<dyn ServerReporter>);
@@ -167,6 +167,8 @@ impl Observer {
             window: observed.window,
             forward: None,
             reverse: None,
+            forward_moments: self.course.moments(Flow::Forward),
+            reverse_moments: self.course.moments(Flow::Reverse),
         };
         for (flow, mut facts) in self.course.runs(thread.as_ref().map(|(share, _)| *share)) {
             if let Some((_, Some(cpus))) = &thread {

@@ -36,7 +36,7 @@ fn serve(what: &Service) -> Result<(), Failure> {
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }
-    let mut reporter = examination::answering(managed(reporter));
+    let mut reporter = examination::answering(managed(reporter), what.no_facts);
     server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals))
 }
 

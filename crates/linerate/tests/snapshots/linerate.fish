@@ -56,6 +56,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand serve" -l private-key 
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l users -d 'Users that may log in, one line user,hash each; read at every login' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l max-skew -d 'Largest difference between the clocks of client and server during a login' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l allow-split-address -d 'Let UDP streams come from another address than their control connection'
+complete -c linerate -n "__fish_linerate_using_subcommand serve" -l no-facts -d 'Tell clients with --lr-doctor nothing about this host'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l accept-both-paddings -d 'Accept logins of clients before 3.17 as well, whose padding is less safe'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c linerate -n "__fish_linerate_using_subcommand try" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -314,6 +314,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Accept logins with either padding while clients before version 3.17 are replaced.").role(Role::Server),
     row(None, "lr-metrics", S::Added, Value("ADDRESS:PORT", fx::metrics),
         "Offer the server's figures for Prometheus at http://ADDRESS:PORT/metrics.").role(Role::Server),
+    row(None, "lr-no-facts", S::Added, Switch(|a| on(&mut a.process.no_facts)),
+        "Tell clients with --lr-doctor nothing about this host: neither its interfaces nor its settings nor its counters.").role(Role::Server),
 ];
 
 fn on(flag: &mut bool) -> Outcome {

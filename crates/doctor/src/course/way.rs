@@ -1,0 +1,188 @@
+//! What one direction of a test did, interval by interval and added up.
+
+use linerate_model::StreamRole;
+use linerate_model::interval::{StreamInterval, TcpLimits};
+use linerate_model::snapshot::Value;
+use linerate_model::units::ns_to_s;
+use serde::{Deserialize, Serialize};
+
+use super::{RunFacts, insert};
+use crate::window::STEPS_MAX;
+
+/// What one direction did, added up over its streams.
+#[derive(Debug, Default)]
+pub(super) struct Way {
+    /// Rate of every full interval, bit/s.
+    rates_bps: Vec<f64>,
+    first_seconds: f64,
+    seconds: f64,
+    limits: Option<TcpLimits>,
+    windows_bytes: Option<u64>,
+    pub(super) min_rtt_us: Option<u32>,
+    pub(super) mss_bytes: Option<u32>,
+    pmtu_bytes: Option<u32>,
+    moments: Vec<Moment>,
+    cwnd_bytes: u64,
+}
+
+/// One interval of one direction.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// Where it begins, seconds since the data began.
+    pub start_s: f64,
+    /// Where it ends, same origin.
+    pub end_s: f64,
+    /// What this end knows of it, under the names of a run.
+    pub facts: RunFacts,
+}
+
+/// Moments that are kept and sent to a peer.
+const MOMENTS_MAX: usize = STEPS_MAX;
+
+/// Intervals whose rates are kept; a longer test is described by its beginning.
+const RATES_MAX: usize = 100_000;
+
+impl Way {
+    pub(super) fn interval(&mut self, rows: &[&StreamInterval], seconds: f64, rate_bps: f64, last: bool) {
+        if self.rates_bps.is_empty() {
+            self.first_seconds = seconds;
+        }
+        // The stub at the end of a test is no interval of its own.
+        let whole = !last || seconds >= 0.9 * self.first_seconds;
+        if whole && self.rates_bps.len() < RATES_MAX {
+            self.rates_bps.push(rate_bps);
+        }
+        let facts: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
+        let limits = facts
+            .iter()
+            .filter_map(|tcp| tcp.limits)
+            .chain(self.limits)
+            .collect::<Vec<_>>();
+        self.limits = (!limits.is_empty()).then(|| added_up(limits));
+        self.seconds += rows.iter().map(|row| row.seconds()).sum::<f64>();
+        let windows = facts.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
+        self.windows_bytes = self.windows_bytes.max(windows.filter(|_| !facts.is_empty()));
+        self.min_rtt_us = facts
+            .iter()
+            .filter_map(|tcp| tcp.min_rtt_us)
+            .chain(self.min_rtt_us)
+            .min();
+        self.mss_bytes = facts.iter().map(|tcp| tcp.mss_bytes).chain(self.mss_bytes).max();
+        self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).min().or(self.pmtu_bytes);
+    }
+
+    pub(super) fn moment(&mut self, rows: &[&StreamInterval], start_s: f64, end_s: f64, rate_bps: f64) {
+        if self.moments.len() >= MOMENTS_MAX {
+            return;
+        }
+        let mut facts = RunFacts::new();
+        // What UDP sends says nothing about what arrives.
+        let arrives = rows
+            .iter()
+            .all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
+        insert(&mut facts, "received_bps", arrives.then(|| rate_bps.into()));
+        let tcp: Vec<_> = rows.iter().filter_map(|row| row.tcp).collect();
+        let limits: Option<Vec<TcpLimits>> = tcp.iter().map(|tcp| tcp.limits).collect();
+        let seconds = rows.iter().map(|row| row.seconds()).sum();
+        shares(
+            &mut facts,
+            limits.filter(|limits| !limits.is_empty()).map(added_up),
+            seconds,
+        );
+        let windows = tcp.iter().map(|tcp| tcp.snd_wnd_bytes).sum::<Option<u64>>();
+        insert(
+            &mut facts,
+            "snd_wnd_bytes",
+            windows.filter(|_| !tcp.is_empty()).map(Value::from),
+        );
+        let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
+        let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
+        if let Some(mss) = tcp.iter().map(|tcp| tcp.mss_bytes).max().filter(|_| bytes > 0) {
+            let segments = crate::scope::to_f64(bytes) / f64::from(mss.max(1));
+            facts.insert(
+                "retransmit_share".into(),
+                (crate::scope::to_f64(again) / segments).into(),
+            );
+        }
+        let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
+        // Whether it was slow start is known once the rate of the rest is; until then it may have been.
+        let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();
+        insert(&mut facts, SLOW_START, opening.then(|| true.into()));
+        self.cwnd_bytes = cwnd_bytes;
+        self.moments.push(Moment { start_s, end_s, facts });
+    }
+
+    /// The moments; of those in which the window opened, the ones within the time slow start takes keep saying so.
+    pub(super) fn moments(&self) -> Vec<Moment> {
+        let end_s = self.slow_start_s().unwrap_or(0.0);
+        let begin_s = self.moments.first().map_or(0.0, |first| first.start_s);
+        let mut moments = self.moments.clone();
+        for moment in &mut moments {
+            if f64::midpoint(moment.start_s, moment.end_s) - begin_s >= end_s {
+                moment.facts.remove(SLOW_START);
+            }
+        }
+        moments
+    }
+
+    /// Round trips until ten segments have doubled to what the path holds.
+    fn slow_start_s(&self) -> Option<f64> {
+        const FIRST_SEGMENTS: f64 = 10.0;
+        let rtt_s = f64::from(self.min_rtt_us?) / 1e6;
+        let first = FIRST_SEGMENTS * f64::from(self.mss_bytes?);
+        let path = median(self.rates_bps.get(1..)?)? / 8.0 * rtt_s;
+        (path > first).then(|| rtt_s * (path / first).log2().ceil())
+    }
+
+    pub(super) fn describe(&self, facts: &mut RunFacts) {
+        // Shorter intervals see single stalls, longer ones hide the start.
+        if let ([first, later @ ..], 0.9..=1.1) = (self.rates_bps.as_slice(), self.first_seconds)
+            && let Some(median) = median(later)
+        {
+            facts.insert("first_second_bps".into(), (*first).into());
+            facts.insert("later_median_bps".into(), median.into());
+            if median > 0.0 {
+                let widest = later.iter().map(|rate| (rate - median).abs()).fold(0.0, f64::max);
+                facts.insert("later_spread".into(), (widest / median).into());
+            }
+        }
+        shares(facts, self.limits, self.seconds);
+        insert(facts, "snd_wnd_bytes", self.windows_bytes.map(Value::from));
+        insert(facts, "min_rtt_us", self.min_rtt_us.map(Value::from));
+        insert(facts, "mss_bytes", self.mss_bytes.map(Value::from));
+        insert(facts, "pmtu_bytes", self.pmtu_bytes.map(Value::from));
+    }
+}
+
+/// A window that opens; see [`Way::moments`].
+const SLOW_START: &str = "slow_start";
+
+fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {
+    rows.into_iter().fold(TcpLimits::default(), |sum, row| TcpLimits {
+        busy_us: sum.busy_us.saturating_add(row.busy_us),
+        rwnd_limited_us: sum.rwnd_limited_us.saturating_add(row.rwnd_limited_us),
+        sndbuf_limited_us: sum.sndbuf_limited_us.saturating_add(row.sndbuf_limited_us),
+    })
+}
+
+/// What senders waited for, of the time they had something to send; and how much of `seconds` that was.
+fn shares(facts: &mut RunFacts, limits: Option<TcpLimits>, seconds: f64) {
+    let Some(limits) = limits.filter(|limits| limits.busy_us > 0) else {
+        return;
+    };
+    let in_s = |us: u64| ns_to_s(us.saturating_mul(1000));
+    let busy = in_s(limits.busy_us);
+    let share = |us: u64| Value::from(in_s(us) / busy);
+    facts.insert("rwnd_limited_share".into(), share(limits.rwnd_limited_us));
+    facts.insert("sndbuf_limited_share".into(), share(limits.sndbuf_limited_us));
+    if seconds > 0.0 {
+        facts.insert("busy_share".into(), (busy / seconds).min(1.0).into());
+        facts.insert("idle_share".into(), (1.0 - busy / seconds).max(0.0).into());
+    }
+}
+
+fn median(rates: &[f64]) -> Option<f64> {
+    let mut sorted = rates.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied()
+}

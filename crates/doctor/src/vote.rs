@@ -1,0 +1,204 @@
+//! The verdict over time: every slice votes with its length.
+
+use linerate_model::finding::{Confidence, Spell, Verdict};
+
+use crate::verdict::{NO_LOAD, UNKNOWN};
+
+/// A limit that held for less than this is likely, and for less than [`HALF`] a guess.
+const MOST: f64 = 0.8;
+const HALF: f64 = 0.5;
+/// One slice has no spread.
+const SLICES_MIN: usize = 2;
+
+/// Lets the slices decide. `whole` is the verdict of the totals, which gives its words to the name that wins; slices that
+/// know no answer abstain. Where readings were taken but too few to vote, the totals are no more than a guess.
+pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) -> Verdict {
+    if whole.verdict == NO_LOAD {
+        return whole;
+    }
+    if votes.len() < SLICES_MIN {
+        let confidence = if watched { Confidence::Low } else { whole.confidence };
+        return Verdict { confidence, ..whole };
+    }
+    let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
+    let course = spells(&votes);
+    let mut tally = tally(votes)
+        .into_iter()
+        .filter(|(_, verdict)| verdict.verdict != UNKNOWN);
+    let Some((seconds, winner)) = tally.next() else {
+        return Verdict {
+            confidence: Confidence::Low,
+            course,
+            ..if whole.verdict == UNKNOWN {
+                whole
+            } else {
+                unproven(&whole)
+            }
+        };
+    };
+    let share = if all > 0.0 { seconds / all } else { 0.0 };
+    let second = tally.next().map(|(seconds, verdict)| {
+        let percent = percent(seconds / all);
+        (
+            format!("{} ({percent} % of the time)", verdict.verdict),
+            verdict.sentence,
+        )
+    });
+    let base = if whole.verdict == winner.verdict { whole } else { winner };
+    let sure = match share {
+        share if share > MOST => Confidence::High,
+        share if share > HALF => Confidence::Medium,
+        _ => Confidence::Low,
+    };
+    let (runner_up, what_if) = match second {
+        Some((name, sentence)) => (Some(name), Some(format!("without it: {sentence}"))),
+        None => (base.runner_up, base.what_if),
+    };
+    Verdict {
+        confidence: base.confidence.min(sure),
+        runner_up,
+        what_if,
+        share_of_time_percent: Some(percent(share)),
+        course,
+        verdict: base.verdict,
+        sentence: base.sentence,
+    }
+}
+
+/// What the totals suggest and no single interval shows.
+fn unproven(whole: &Verdict) -> Verdict {
+    Verdict {
+        verdict: UNKNOWN.to_owned(),
+        sentence: format!("no interval shows a limit; the totals suggest that {}", whole.sentence),
+        runner_up: Some(whole.verdict.clone()),
+        ..Verdict::default()
+    }
+}
+
+/// Time per name, the longest first; of equals, the one that came first. Each with the surest verdict of its name.
+fn tally(votes: Vec<(f64, Verdict)>) -> Vec<(f64, Verdict)> {
+    let mut tally: Vec<(f64, Verdict)> = Vec::new();
+    for (seconds, vote) in votes {
+        match tally.iter_mut().find(|(_, known)| known.verdict == vote.verdict) {
+            Some((sum, known)) => {
+                *sum += seconds;
+                if vote.confidence > known.confidence {
+                    *known = vote;
+                }
+            }
+            None => tally.push((seconds, vote)),
+        }
+    }
+    tally.sort_by(|(left, _), (right, _)| right.total_cmp(left));
+    tally
+}
+
+fn spells(votes: &[(f64, Verdict)]) -> Vec<Spell> {
+    let mut spells: Vec<Spell> = Vec::new();
+    for (seconds, vote) in votes {
+        let length_ms = (seconds * 1e3).round().max(0.0) as u64;
+        match spells.last_mut().filter(|spell| spell.verdict == vote.verdict) {
+            Some(spell) => spell.length_ms = spell.length_ms.saturating_add(length_ms),
+            None => spells.push(Spell {
+                verdict: vote.verdict.clone(),
+                length_ms,
+            }),
+        }
+    }
+    spells
+}
+
+fn percent(share: f64) -> u32 {
+    // A float cast saturates.
+    (share * 100.0).round().max(0.0) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn verdict(name: &str) -> Verdict {
+        Verdict {
+            verdict: name.to_owned(),
+            sentence: format!("about {name}"),
+            confidence: Confidence::High,
+            ..Verdict::default()
+        }
+    }
+
+    fn votes(names: &[(f64, &str)]) -> Vec<(f64, Verdict)> {
+        names.iter().map(|(seconds, name)| (*seconds, verdict(name))).collect()
+    }
+
+    #[test]
+    fn the_longest_limit_wins_and_the_next_is_runner_up() {
+        let names = [
+            (1.0, "slow-start"),
+            (1.0, "receiver-cpu-app"),
+            (1.0, "line-rate"),
+            (1.0, "receiver-cpu-app"),
+        ];
+        let decided = decide(verdict("line-rate"), votes(&names), true);
+        assert_eq!(decided.verdict, "receiver-cpu-app");
+        assert_eq!(
+            (decided.share_of_time_percent, decided.confidence),
+            (Some(50), Confidence::Low)
+        );
+        assert_eq!(decided.runner_up.as_deref(), Some("slow-start (25 % of the time)"));
+        let course: Vec<_> = decided
+            .course
+            .iter()
+            .map(|spell| (spell.verdict.as_str(), spell.length_ms))
+            .collect();
+        let expected = [
+            ("slow-start", 1000),
+            ("receiver-cpu-app", 1000),
+            ("line-rate", 1000),
+            ("receiver-cpu-app", 1000),
+        ];
+        assert_eq!(course, expected);
+    }
+
+    #[test]
+    fn time_counts_and_not_the_number_of_intervals() {
+        let names = [(0.2, "flow-control"), (0.2, "flow-control"), (5.0, "sender-cpu")];
+        let decided = decide(verdict("flow-control"), votes(&names), true);
+        assert_eq!(
+            (decided.verdict.as_str(), decided.share_of_time_percent),
+            ("sender-cpu", Some(93))
+        );
+        assert_eq!(decided.confidence, Confidence::High);
+    }
+
+    #[test]
+    fn two_samples_without_spread_are_no_vote() {
+        for votes in [Vec::new(), votes(&[(1.0, "line-rate")])] {
+            let decided = decide(verdict("sender-cpu"), votes, true);
+            assert_eq!(
+                (decided.verdict.as_str(), decided.confidence),
+                ("sender-cpu", Confidence::Low)
+            );
+            assert_eq!((decided.share_of_time_percent, decided.course.len()), (None, 0));
+        }
+        // A pasted report has no readings of its own and is believed as far as it goes.
+        assert_eq!(decide(verdict("line-rate"), Vec::new(), false), verdict("line-rate"));
+    }
+
+    #[test]
+    fn who_knows_nothing_abstains_and_totals_alone_prove_nothing() {
+        let names = [(1.0, UNKNOWN), (1.0, UNKNOWN), (1.0, "policer")];
+        let decided = decide(verdict("policer"), votes(&names), true);
+        assert_eq!(
+            (decided.verdict.as_str(), decided.share_of_time_percent),
+            ("policer", Some(33))
+        );
+        assert_eq!(decided.confidence, Confidence::Low, "a third of the time is a guess");
+        let decided = decide(verdict("nic-queue-tx"), votes(&[(1.0, UNKNOWN), (1.0, UNKNOWN)]), true);
+        assert_eq!(
+            (decided.verdict.as_str(), decided.runner_up.as_deref()),
+            (UNKNOWN, Some("nic-queue-tx"))
+        );
+        let idle = decide(verdict(NO_LOAD), votes(&[(1.0, "line-rate"), (1.0, "line-rate")]), true);
+        assert_eq!(idle.verdict, NO_LOAD);
+    }
+}

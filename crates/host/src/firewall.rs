@@ -1,0 +1,77 @@
+//! Whether a firewall looks at every packet: how many rules, and whether connections are tracked.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_sys::netlink::Family;
+use linerate_sys::process;
+
+use crate::dump::dump;
+
+const EPERM: i32 = 1;
+const SRC: &str = "netfilter:GETRULE";
+const KEY: &str = "svc.firewall_rules";
+
+/// Records rules, tables of the older firewall, and the use of connection tracking.
+pub(crate) fn record(snapshot: &mut Snapshot) {
+    match older_tables() {
+        Ok(tables) if tables.is_empty() => match rules() {
+            Ok(rules) => snapshot.set(KEY, rules, SRC),
+            Err(absence) => snapshot.set_absent(KEY, absence, None, SRC),
+        },
+        Ok(tables) => {
+            snapshot.set("svc.firewall_tables", tables.join(" "), "procfs:ip_tables_names");
+            // Its rules can be counted by nobody but a program of its own.
+            snapshot.set_absent(KEY, Absence::NotReported, None, "procfs:ip_tables_names");
+        }
+        Err(absence) => snapshot.set_absent(KEY, absence, None, "procfs:ip_tables_names"),
+    }
+    // The kernel tracks nothing before a rule asks for it, so one entry is enough to know.
+    let entries = snapshot.number("limits.conntrack.count");
+    snapshot.set(
+        "svc.conntrack",
+        entries.is_some_and(|entries| entries > 0.0),
+        "procfs:sys",
+    );
+}
+
+/// Tables of iptables' own kernel part; none where it is not loaded.
+fn older_tables() -> Result<Vec<String>, Absence> {
+    let mut tables = Vec::new();
+    for file in ["/proc/net/ip_tables_names", "/proc/net/ip6_tables_names"] {
+        match fs::read_to_string(file) {
+            Ok(text) => tables.extend(text.split_whitespace().map(str::to_owned)),
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => return Err(Absence::Permission),
+            Err(_) => {}
+        }
+    }
+    Ok(tables)
+}
+
+/// Rules of nftables, which iptables is a face of since 1.8.
+fn rules() -> Result<usize, Absence> {
+    /// Subsystem and message of `linux/netfilter/nf_tables.h`.
+    const GET_RULE: u16 = 10 << 8 | 7;
+    if !is_loaded() {
+        return Ok(0);
+    }
+    // All families, version 0, no resource.
+    let dump = dump(Family::Netfilter, GET_RULE, &[0; 4]);
+    match dump.errno {
+        None => Ok(dump.answers.len()),
+        Some(EPERM) => Err(Absence::Permission),
+        Some(_) => Err(Absence::NotReported),
+    }
+}
+
+/// Asking a kernel for tables it does not have makes it load the module, and nothing here changes the system.
+fn is_loaded() -> bool {
+    const NAME: &str = "nf_tables";
+    let as_module = Path::new("/sys/module").join(NAME).exists();
+    as_module || !Path::new("/proc/modules").exists() || {
+        let builtin = format!("/lib/modules/{}/modules.builtin", process::uname().release);
+        fs::read_to_string(builtin).is_ok_and(|text| text.contains(&format!("/{NAME}.ko")))
+    }
+}

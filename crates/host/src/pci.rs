@@ -1,0 +1,208 @@
+//! The PCI Express link of an interface, from its device to the root of the bus, and the IOMMU in front of it.
+
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use linerate_model::snapshot::{Absence, Snapshot};
+
+use crate::config_space::{Express, NoExpress, express};
+use crate::sysfs::read;
+
+const SRC: &str = "sysfs";
+const CONFIG: &str = "sysfs:config";
+
+/// The PCI device behind an interface; a virtio device is one level below its own.
+pub(crate) fn device(root: &Path) -> Option<PathBuf> {
+    let device = fs::canonicalize(root.join("device")).ok()?;
+    let candidates = device.ancestors().take(3).map(Path::to_path_buf);
+    candidates
+        .into_iter()
+        .find(|path| path.join("vendor").exists() && path.join("class").exists())
+}
+
+/// Records the link of a device, the path to the root, payloads and translation.
+pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
+    let speed = |text: String| text.split_whitespace().next().and_then(|word| word.parse::<f64>().ok());
+    // A device inside the root complex claims no lane, or 255.
+    let width = |text: String| text.parse::<f64>().ok().filter(|lanes| (1.0..=64.0).contains(lanes));
+    if let Some(address) = device.file_name().and_then(|name| name.to_str()) {
+        snapshot.set(format!("{nic}.pci.addr"), address, SRC);
+    }
+    for (side, file) in [("cur", "current"), ("max", "max")] {
+        let values = [
+            (
+                "speed_gts",
+                read(device.join(format!("{file}_link_speed"))).and_then(speed),
+            ),
+            ("width", read(device.join(format!("{file}_link_width"))).and_then(width)),
+        ];
+        for (fact, value) in values {
+            let key = format!("{nic}.pci.{side}_{fact}");
+            match value {
+                Some(value) => snapshot.set(key, value, SRC),
+                None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, SRC),
+            }
+        }
+    }
+    upstream(snapshot, nic, device);
+    payloads(snapshot, nic, device);
+    translation(snapshot, nic, device);
+}
+
+/// The narrowest link between the device and the root, and who else is behind it.
+fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
+    let number = |path: &Path, file: &str| {
+        read(path.join(file)).and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
+    };
+    let (mut speed, mut width) = (f64::INFINITY, f64::INFINITY);
+    for port in ports(device) {
+        speed = number(&port, "max_link_speed").unwrap_or(speed).min(speed);
+        width = number(&port, "max_link_width")
+            .filter(|lanes| *lanes > 0.0)
+            .unwrap_or(width)
+            .min(width);
+    }
+    for (fact, value) in [("speed_gts", speed), ("width", width)] {
+        if value.is_finite() {
+            snapshot.set(format!("{nic}.pci.upstream_max_{fact}"), value, SRC);
+        }
+    }
+    let Some(parent) = device.parent() else { return };
+    let networks = fs::read_dir(parent)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().join("net").is_dir());
+    snapshot.set(format!("{nic}.pci.siblings"), networks.count().saturating_sub(1), SRC);
+    if let Some(port) = parent.file_name().and_then(|name| name.to_str()) {
+        snapshot.set(format!("{nic}.pci.upstream"), port, SRC);
+    }
+}
+
+/// Sizes of packets on the bus: of the device, and the smallest on the way to the root.
+fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
+    let own = |fact: &str| format!("{nic}.pci.{fact}");
+    match configuration(device) {
+        Ok(device) => {
+            let sizes = [
+                ("mps_bytes", device.payload_bytes),
+                ("mps_supported_bytes", device.payload_supported_bytes),
+                ("mrrs_bytes", device.read_request_bytes),
+            ];
+            for (fact, bytes) in sizes {
+                snapshot.set_in(own(fact), bytes, "bytes", CONFIG);
+            }
+            let states = ["off", "L0s", "L1", "L0s L1"];
+            match device.aspm.and_then(|bits| states.get(usize::from(bits))) {
+                Some(aspm) => snapshot.set(own("aspm"), *aspm, CONFIG),
+                None => snapshot.set_absent(own("aspm"), Absence::NotApplicableToKind, None, CONFIG),
+            }
+        }
+        Err(absence) => {
+            for fact in ["mps_bytes", "mps_supported_bytes", "mrrs_bytes", "aspm"] {
+                snapshot.set_absent(own(fact), absence, None, CONFIG);
+            }
+            return;
+        }
+    }
+    let ports = ports(device)
+        .map(|port| configuration(&port))
+        .collect::<Result<Vec<_>, _>>();
+    let key = |fact: &str| format!("{nic}.pci.upstream_{fact}");
+    match ports.as_deref() {
+        Err(absence) => snapshot.set_absent(key("mps_supported_bytes"), *absence, None, CONFIG),
+        Ok(ports) => {
+            let least = |size: fn(&Express) -> u32| ports.iter().map(size).min();
+            let sizes = [
+                ("mps_bytes", least(|port| port.payload_bytes)),
+                ("mps_supported_bytes", least(|port| port.payload_supported_bytes)),
+            ];
+            for (fact, size) in sizes {
+                match size {
+                    Some(size) => snapshot.set_in(key(fact), size, "bytes", CONFIG),
+                    None => snapshot.set_absent(key(fact), Absence::NotApplicableToKind, None, CONFIG),
+                }
+            }
+        }
+    }
+}
+
+/// The bridges between a device and the root, the nearest first.
+fn ports(device: &Path) -> impl Iterator<Item = PathBuf> {
+    let above = device.ancestors().skip(1);
+    above
+        .take_while(|path| path.join("vendor").exists())
+        .map(Path::to_path_buf)
+}
+
+fn configuration(device: &Path) -> Result<Express, Absence> {
+    // The extended space begins behind; nothing of it is needed.
+    const BYTES: u64 = 256;
+    let mut config = Vec::new();
+    let file = fs::File::open(device.join("config")).map_err(|_| Absence::NotReported)?;
+    file.take(BYTES)
+        .read_to_end(&mut config)
+        .map_err(|_| Absence::NotReported)?;
+    express(&config).map_err(|reason| match reason {
+        NoExpress::Hidden => Absence::Permission,
+        NoExpress::NotExpress => Absence::NotApplicableToKind,
+    })
+}
+
+/// How the IOMMU treats the buffers of a device.
+fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
+    let key = format!("{nic}.pci.iommu");
+    let mode = match (
+        read(device.join("iommu_group/type")),
+        device.join("iommu_group").exists(),
+    ) {
+        (Some(kind), _) => domain(&kind),
+        // Kernels before 5.11 tell only what was asked for at boot.
+        (None, true) => asked_for(&read("/proc/cmdline").unwrap_or_default()),
+        (None, false) => Some("off"),
+    };
+    match mode {
+        Some(mode) => snapshot.set(key, mode, SRC),
+        None => snapshot.set_absent(key, Absence::NotReported, None, SRC),
+    }
+}
+
+/// The kernel's words for a kind of domain (`sysfs-kernel-iommu_groups`).
+fn domain(kind: &str) -> Option<&'static str> {
+    match kind {
+        "identity" => Some("passthrough"),
+        "DMA" => Some("strict"),
+        "DMA-FQ" => Some("lazy"),
+        _ => None,
+    }
+}
+
+fn asked_for(command_line: &str) -> Option<&'static str> {
+    command_line.split_whitespace().find_map(|word| match word {
+        "iommu=pt" | "iommu.passthrough=1" => Some("passthrough"),
+        "iommu.strict=1" | "intel_iommu=strict" => Some("strict"),
+        "iommu.strict=0" => Some("lazy"),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes_of_the_iommu_are_known_by_the_kernels_words() {
+        let rows = [
+            ("identity", Some("passthrough")),
+            ("DMA", Some("strict")),
+            ("DMA-FQ", Some("lazy")),
+        ];
+        for (kind, mode) in rows.into_iter().chain([("blocked", None), ("", None)]) {
+            assert_eq!(domain(kind), mode, "{kind}");
+        }
+        assert_eq!(asked_for("quiet iommu=pt"), Some("passthrough"));
+        assert_eq!(asked_for("iommu.strict=0"), Some("lazy"));
+        assert_eq!(asked_for("quiet"), None);
+    }
+}

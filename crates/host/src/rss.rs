@@ -1,0 +1,151 @@
+//! How an adapter spreads received packets over its queues: table, key, function, and the fields that are hashed.
+
+use std::collections::BTreeMap;
+
+use linerate_model::snapshot::{Absence, Snapshot};
+use linerate_sys::ethtool::{Ethtool, ReceiveHash};
+
+use crate::ethtool::absent;
+use crate::netlink::{attribute, u32_at};
+
+/// `ETHTOOL_MSG_RSS_GET`, since Linux 6.3.
+pub(crate) const GET: u8 = 38;
+
+/// Records an answer of [`GET`].
+pub(crate) fn answer(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+    const FUNCTIONS: u16 = 3;
+    const TABLE: u16 = 4;
+    const KEY: u16 = 5;
+    let words = attribute(body, TABLE).unwrap_or_default().chunks_exact(4);
+    let hash = ReceiveHash {
+        table: words.filter_map(|word| u32_at(word, 0)).collect(),
+        key_bytes: attribute(body, KEY).map_or(0, |key| u32::try_from(key.len()).unwrap_or(u32::MAX)),
+        functions: attribute(body, FUNCTIONS)
+            .and_then(|bytes| u32_at(bytes, 0))
+            .map_or(0, |bits| u8::try_from(bits & 0xff).unwrap_or(0)),
+    };
+    record(snapshot, nic, &hash, src);
+}
+
+/// Asks by ioctl what only it tells, and everything where netlink did not answer.
+pub(crate) fn ask(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, nic: &str) {
+    if snapshot.absence(&format!("{nic}.rss")).is_some() {
+        let src = "ioctl:GRSSH";
+        match ioctl.receive_hash(device) {
+            Ok(hash) => {
+                snapshot.facts.remove(&format!("{nic}.rss"));
+                record(snapshot, nic, &hash, src);
+            }
+            Err(error) => absent(snapshot, &format!("{nic}.rss"), &error, src),
+        }
+    }
+    let key = format!("{nic}.rss.rings");
+    match ioctl.receive_rings(device) {
+        Ok(rings) => snapshot.set_in(key, rings, "queues", "ioctl:GRXRINGS"),
+        Err(error) => absent(snapshot, &key, &error, "ioctl:GRXRINGS"),
+    }
+    // The numbers of the flow types (`linux/ethtool.h`). No driver treats IPv6 otherwise by default.
+    for (flow_type, name) in [(1, "tcp4"), (2, "udp4")] {
+        let key = format!("{nic}.rss.fields.{name}");
+        match ioctl.hash_fields(device, flow_type) {
+            Ok(bits) => snapshot.set(key, fields(bits), "ioctl:GRXFH"),
+            Err(error) => absent(snapshot, &key, &error, "ioctl:GRXFH"),
+        }
+    }
+}
+
+fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
+    let mut buckets: BTreeMap<u32, usize> = BTreeMap::new();
+    for queue in &hash.table {
+        *buckets.entry(*queue).or_default() += 1;
+    }
+    let most = buckets.values().max().copied().unwrap_or(0);
+    if hash.table.is_empty() {
+        snapshot.set_absent(format!("{nic}.rss.table"), Absence::UnsupportedByDriver, None, src);
+    } else {
+        // A whole table would fill the snapshot; whether it is even is what matters.
+        snapshot.set_in(format!("{nic}.rss.table.size"), hash.table.len(), "buckets", src);
+        snapshot.set_in(format!("{nic}.rss.table.queues"), buckets.len(), "queues", src);
+        snapshot.set_in(format!("{nic}.rss.table.largest"), most, "buckets", src);
+    }
+    let key = format!("{nic}.rss.key_bytes");
+    match hash.key_bytes {
+        0 => snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src),
+        bytes => snapshot.set_in(key, bytes, "bytes", src),
+    }
+    let functions = [(1, "toeplitz"), (2, "xor"), (4, "crc32")];
+    let used: Vec<&str> = functions
+        .into_iter()
+        .filter(|(bit, _)| hash.functions & bit != 0)
+        .map(|(_, name)| name)
+        .collect();
+    let key = format!("{nic}.rss.function");
+    if used.is_empty() {
+        snapshot.set_absent(key, Absence::UnsupportedByDriver, None, src);
+    } else {
+        snapshot.set(key, used.join(" "), src);
+    }
+}
+
+/// The bits of `RXH_*` in words; `none` where packets are not hashed.
+fn fields(bits: u64) -> String {
+    const NAMES: [(u64, &str); 7] = [
+        (1 << 1, "mac"),
+        (1 << 2, "vlan"),
+        (1 << 3, "protocol"),
+        (1 << 4, "src"),
+        (1 << 5, "dst"),
+        (1 << 6, "sport"),
+        (1 << 7, "dport"),
+    ];
+    let used: Vec<&str> = NAMES
+        .into_iter()
+        .filter(|(bit, _)| bits & bit != 0)
+        .map(|(_, name)| name)
+        .collect();
+    if used.is_empty() {
+        "none".to_owned()
+    } else {
+        used.join(" ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::push;
+    use linerate_model::snapshot::Source;
+
+    #[test]
+    fn a_table_is_summed_up_and_its_absence_has_a_reason() {
+        let mut body = Vec::new();
+        push(&mut body, 3, &1_u32.to_ne_bytes());
+        let table: Vec<u8> = [0_u32, 1, 0, 0].into_iter().flat_map(u32::to_ne_bytes).collect();
+        push(&mut body, 4, &table);
+        push(&mut body, 5, &[7; 40]);
+        let mut snapshot = Snapshot::new("h", Source::Live);
+        answer(&mut snapshot, "nic.e", &body, "test");
+        let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));
+        assert_eq!(
+            [
+                number("table.size"),
+                number("table.queues"),
+                number("table.largest"),
+                number("key_bytes")
+            ],
+            [Some(4.0), Some(2.0), Some(3.0), Some(40.0)]
+        );
+        assert_eq!(snapshot.text("nic.e.rss.function"), Some("toeplitz"));
+        answer(&mut snapshot, "nic.f", &[], "test");
+        for fact in ["table", "key_bytes", "function"] {
+            let reason = snapshot.absence(&format!("nic.f.rss.{fact}"));
+            assert_eq!(reason, Some(Absence::UnsupportedByDriver), "{fact}");
+        }
+    }
+
+    #[test]
+    fn hashed_fields_have_names() {
+        assert_eq!(fields(0xf0), "src dst sport dport");
+        assert_eq!(fields(0), "none");
+    }
+}

@@ -1,0 +1,162 @@
+//! What shapers let through: token buckets, cake, and hierarchies of classes (`linux/pkt_sched.h`).
+
+use std::collections::BTreeMap;
+
+use crate::netlink::{attribute, u16_at, u32_at, u64_at};
+
+const OPTIONS: u16 = 2;
+
+/// A shaper without classes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Shaper {
+    pub(crate) rate_bps: f64,
+    limit_bytes: Option<u32>,
+    burst_bytes: Option<f64>,
+}
+
+impl Shaper {
+    /// What makes it again; only a token bucket is described by these numbers.
+    pub(crate) fn command(&self, name: &str) -> Option<String> {
+        let burst = self.burst_bytes?;
+        let limit = self.limit_bytes?;
+        let rate = self.rate_bps;
+        Some(format!(
+            "tc qdisc replace dev {name} root tbf rate {rate:.0}bit burst {burst:.0} limit {limit}"
+        ))
+    }
+}
+
+/// Reads the options of a discipline that shapes by itself.
+pub(crate) fn shaper(kind: &str, body: &[u8]) -> Option<Shaper> {
+    let options = attribute(body, OPTIONS)?;
+    match kind {
+        "tbf" => bucket(options),
+        "cake" => cake(options),
+        _ => None,
+    }
+}
+
+/// The rate stands in bytes per second, in 64 bits where 32 are not enough.
+fn bucket(options: &[u8]) -> Option<Shaper> {
+    const PARAMETERS: u16 = 1;
+    const RATE64: u16 = 4;
+    // The burst stands there as the time it takes, in the kernel's ticks of 64 ns.
+    const TICK_S: f64 = 64e-9;
+    let parameters = attribute(options, PARAMETERS)?;
+    let rate = rate(options, RATE64, parameters, 8)?;
+    Some(Shaper {
+        rate_bps: rate * 8.0,
+        limit_bytes: u32_at(parameters, 24),
+        burst_bytes: u32_at(parameters, 28).map(|ticks| (f64::from(ticks) * TICK_S * rate).ceil()),
+    })
+}
+
+/// Rate 0 is cake without a limit.
+fn cake(options: &[u8]) -> Option<Shaper> {
+    const BASE_RATE64: u16 = 2;
+    let rate = u64_at(attribute(options, BASE_RATE64)?, 0).filter(|rate| *rate > 0)?;
+    Some(Shaper {
+        rate_bps: to_f64(rate) * 8.0,
+        limit_bytes: None,
+        burst_bytes: None,
+    })
+}
+
+/// Bytes per second: in an attribute of its own, or within the parameters.
+pub(crate) fn rate(options: &[u8], wide: u16, parameters: &[u8], at: usize) -> Option<f64> {
+    match attribute(options, wide).and_then(|bytes| u64_at(bytes, 0)) {
+        Some(rate) => Some(to_f64(rate)),
+        None => Some(f64::from(u32_at(parameters, at)?)),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rates are far below 2^53")]
+const fn to_f64(rate: u64) -> f64 {
+    rate as f64
+}
+
+/// The class packets go to when no filter says otherwise.
+pub(crate) fn default_class(kind: &str, handle: u32, body: &[u8]) -> Option<u32> {
+    const INIT: u16 = 2;
+    let options = attribute(body, OPTIONS)?;
+    let minor = match kind {
+        "htb" => u32_at(attribute(options, INIT)?, 8)?,
+        "hfsc" => u16_at(options, 0)?.into(),
+        _ => return None,
+    };
+    Some(handle & 0xffff_0000 | minor & 0xffff)
+}
+
+/// Classes of one interface: the one above, and how much each lets through at most, bit/s.
+pub(crate) type Classes = BTreeMap<u32, (u32, Option<f64>)>;
+
+/// Reads one class (RTM_GETTCLASS).
+pub(crate) fn class(payload: &[u8]) -> Option<(u32, (u32, Option<f64>))> {
+    const PARAMETERS: u16 = 1;
+    const CEIL64: u16 = 7;
+    const UPPER_CURVE: u16 = 3;
+    let body = payload.get(20..)?;
+    let options = attribute(body, OPTIONS).unwrap_or_default();
+    let kind = crate::netlink::text(attribute(body, 1)?);
+    let most = match kind.as_str() {
+        // Two rates of 12 bytes each: what is guaranteed, and what may be borrowed.
+        "htb" => rate(options, CEIL64, attribute(options, PARAMETERS)?, 20),
+        "hfsc" => attribute(options, UPPER_CURVE).and_then(|curve| Some(f64::from(u32_at(curve, 8)?))),
+        _ => return None,
+    };
+    Some((
+        u32_at(payload, 8)?,
+        (u32_at(payload, 12)?, most.map(|bytes| bytes * 8.0)),
+    ))
+}
+
+/// What a class and all above it let through, bit/s; `None` when nothing limits it, or it does not exist.
+pub(crate) fn ceiling(classes: &Classes, from: u32) -> Option<f64> {
+    // The kernel allows eight levels.
+    const LEVELS_MAX: usize = 16;
+    let mut least: Option<f64> = None;
+    let mut at = from;
+    for _ in 0..LEVELS_MAX {
+        let Some((parent, most)) = classes.get(&at) else { break };
+        least = match (least, *most) {
+            (Some(least), Some(most)) => Some(least.min(most)),
+            (least, most) => least.or(most),
+        };
+        at = *parent;
+    }
+    least
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::netlink::push;
+
+    #[test]
+    fn the_narrowest_class_above_decides() {
+        let classes: Classes = [
+            (0x1_0001, (0xffff_ffff, Some(1e9))),
+            (0x1_0010, (0x1_0001, Some(2e9))),
+            (0x1_0020, (0x1_0001, Some(5e8))),
+            (0x1_0030, (0x1_0030, None)),
+        ]
+        .into();
+        assert_eq!(ceiling(&classes, 0x1_0010), Some(1e9));
+        assert_eq!(ceiling(&classes, 0x1_0020), Some(5e8));
+        assert_eq!(ceiling(&classes, 0x1_0030), None, "a circle ends");
+        assert_eq!(ceiling(&classes, 7), None);
+    }
+
+    #[test]
+    fn cake_without_a_rate_is_no_shaper() {
+        let cake = |rate: u64| {
+            let mut options = Vec::new();
+            push(&mut options, 2, &rate.to_ne_bytes());
+            let mut body = Vec::new();
+            push(&mut body, OPTIONS, &options);
+            shaper("cake", &body).map(|shaper| shaper.rate_bps)
+        };
+        assert_eq!((cake(0), cake(12_500_000)), (None, Some(1e8)));
+        assert_eq!(shaper("cake", &[]), None);
+    }
+}
