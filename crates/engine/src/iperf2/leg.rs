@@ -3,6 +3,7 @@
 //! A leg has a descriptor that becomes readable when it has something to do, and a deadline. Its owner calls
 //! [`Leg::advance`] then and gets back what only an owner can do.
 
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -34,6 +35,8 @@ pub(super) struct Leg {
     channels: Vec<Channel>,
     epoll: Epoll,
     next_id: u32,
+    /// The device of the local address that was asked about last: a leg with hundreds of streams has one address.
+    device: Option<(IpAddr, Option<String>)>,
     /// Nothing starts before this.
     not_before: Option<Instant>,
     /// Where the clock begins, if that is later than the data.
@@ -79,6 +82,7 @@ impl Leg {
             channels: Vec::new(),
             epoll,
             next_id: 0,
+            device: None,
             not_before: None,
             clock_start_ns: None,
             has_data: false,
@@ -130,7 +134,7 @@ impl Leg {
         self.next_id += channel.parts().count() as u32;
         let waits_for_ack = self.is_client && channel.spec.workload.detect_peer && !channel.is_back;
         if !waits_for_ack {
-            announce(&mut channel, reporter);
+            announce(&mut channel, &mut self.device, reporter);
         }
         self.channels.push(channel);
     }
@@ -301,7 +305,7 @@ impl Leg {
                     Deed::StopReceiving => {}
                     Deed::ServerAck(ack) => {
                         channel.peer_version = Some(ack.version.to_string());
-                        announce(channel, reporter);
+                        announce(channel, &mut self.device, reporter);
                     }
                     Deed::ClockCheck(check) => reporter.emit(&Event::Details(Details::ClockCheck {
                         number: channel.number,
@@ -432,8 +436,8 @@ impl Leg {
     }
 }
 
-/// Announces the streams of a channel, once.
-fn announce(channel: &mut Channel, reporter: &mut Reporter<'_>) {
+/// Announces the streams of a channel, once; `known` is the device that was asked about last.
+fn announce(channel: &mut Channel, known: &mut Option<(IpAddr, Option<String>)>, reporter: &mut Reporter<'_>) {
     if channel.is_open {
         return;
     }
@@ -442,7 +446,12 @@ fn announce(channel: &mut Channel, reporter: &mut Reporter<'_>) {
     facts.connect_us = channel.connect_us;
     facts.peer_version.clone_from(&channel.peer_version);
     facts.is_connected_back = channel.is_back;
-    facts.device = interfaces::device_of(channel.local.ip());
+    let local = channel.local.ip();
+    let (_, device) = match known.take().filter(|(address, _)| *address == local) {
+        Some(same) => known.insert(same),
+        None => known.insert((local, interfaces::device_of(local))),
+    };
+    facts.device.clone_from(device);
     for part in channel.parts() {
         reporter.emit(&Event::Details(Details::Stream(Box::new(facts.clone()))));
         reporter.emit(&Event::StreamOpened(part.stream.clone()));
