@@ -14,6 +14,7 @@ mod stream_receiver;
 mod stream_sender;
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -343,7 +344,11 @@ enum SlotState {
     Ready,
     Blocked,
     Until(u64),
-    Precisely(u64),
+    Precisely {
+        due_ns: u64,
+        /// When to begin to spin.
+        wake_ns: u64,
+    },
     Nap(u64),
     Done,
 }
@@ -358,8 +363,11 @@ struct Worker {
 }
 
 const WAKE_TOKEN: u64 = u64::MAX;
-/// A sleeping thread wakes up to this much late; a deadline that must be met is spun for as long.
-const SPIN_NS: u64 = 40_000;
+/// Of the time to a deadline that must be met, this part is spent spinning: a sleeping thread wakes late, more so in a guest
+/// whose processor slept as well, and the longer it slept.
+const SPIN_SHARE: u64 = 8;
+/// At least and at most so much of it.
+const SPIN_NS: RangeInclusive<u64> = 40_000..=500_000;
 /// Bounds of the last reading before a stop is acknowledged: a peer that goes on sending must not hold the test up.
 const DRAIN_TIME_NS: u64 = 100_000_000;
 const DRAIN_CALLS: u32 = 1024;
@@ -446,7 +454,7 @@ impl Worker {
         for slot in &mut self.slots {
             let due = match slot.state {
                 SlotState::Ready => true,
-                SlotState::Until(t) | SlotState::Precisely(t) | SlotState::Nap(t) => t <= now_ns,
+                SlotState::Until(t) | SlotState::Precisely { due_ns: t, .. } | SlotState::Nap(t) => t <= now_ns,
                 SlotState::Blocked | SlotState::Done => false,
             };
             if due {
@@ -503,13 +511,21 @@ impl Worker {
     }
 }
 
+/// How long to spin at the end of a wait.
+fn spin_ns(wait_ns: u64) -> u64 {
+    (wait_ns / SPIN_SHARE).clamp(*SPIN_NS.start(), *SPIN_NS.end())
+}
+
 impl Slot {
     fn advance(&mut self, now_ns: u64, scratch: &mut Scratch, control: &RunControl, epoll: &Epoll) {
         self.state = match self.pump.pump(now_ns, scratch) {
             Pumped::Again => SlotState::Ready,
             Pumped::Blocked => SlotState::Blocked,
             Pumped::Until(t) => SlotState::Until(t),
-            Pumped::Precisely(t) => SlotState::Precisely(t),
+            Pumped::Precisely(due_ns) => SlotState::Precisely {
+                due_ns,
+                wake_ns: due_ns.saturating_sub(spin_ns(due_ns.saturating_sub(now_ns))),
+            },
             Pumped::Nap(t) => SlotState::Nap(t),
             Pumped::Ended(why) => {
                 self.finish(epoll);
@@ -561,7 +577,7 @@ impl Plan {
                 SlotState::Ready => ready += 1,
                 SlotState::Blocked => {}
                 SlotState::Until(t) => earliest = earliest.min(t),
-                SlotState::Precisely(t) => earliest = earliest.min(t.saturating_sub(SPIN_NS)),
+                SlotState::Precisely { wake_ns, .. } => earliest = earliest.min(wake_ns),
                 SlotState::Nap(t) => {
                     napping += 1;
                     earliest = earliest.min(t);
