@@ -9,7 +9,8 @@ use linerate_model::spec::SequenceCheck;
 use linerate_sys::clock;
 use linerate_sys::udp::Message;
 
-use super::{Arrival, Arrivals, Ended, Pump, Pumped, RECEIVE_SLOTS, Scratch};
+use super::scratch::RECEIVE_SLOTS;
+use super::{Arrival, Arrivals, Ended, Pump, Pumped, Scratch};
 use crate::counters::StreamCounters;
 use crate::target::Target;
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use linerate_model::StreamRole;
 use linerate_sys::{clock, stream_io};
 
-use super::{Ended, Observer, Pump, Pumped, RECEIVE_BYTES, Scratch};
+use super::scratch::RECEIVE_BYTES;
+use super::{Ended, Observer, Pump, Pumped, Scratch};
 use crate::counters::StreamCounters;
 use crate::target::Target;
 

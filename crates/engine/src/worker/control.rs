@@ -1,0 +1,83 @@
+//! What the control thread and the workers of a test tell each other.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use linerate_model::StreamId;
+use linerate_sys::poll::EventFd;
+
+use super::Ended;
+
+/// What a worker tells the control thread.
+#[derive(Debug)]
+pub(crate) enum Notice {
+    /// A stream is through.
+    Ended(StreamId, Ended),
+    /// The receivers together reached the amount of the test.
+    TargetReached,
+    /// The worker saw the stop: its senders are silent and its receivers have read what had arrived.
+    Stopped,
+}
+
+/// How far the data plane of one test may go; only ever grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+#[repr(u8)]
+pub(super) enum Phase {
+    Run,
+    /// Senders stop; receivers go on.
+    StopSending,
+    /// The same, but receivers first read what has arrived, then acknowledge.
+    StopAndDrain,
+    Quit,
+}
+
+/// Shared between the control thread and the workers of one test.
+#[derive(Debug)]
+pub(crate) struct RunControl {
+    phase: AtomicU8,
+    notices: Mutex<Vec<Notice>>,
+    wake: EventFd,
+}
+
+impl RunControl {
+    pub(crate) fn new() -> linerate_sys::Result<Arc<Self>> {
+        let wake = EventFd::new()?;
+        Ok(Arc::new(Self {
+            phase: AtomicU8::new(Phase::Run as u8),
+            notices: Mutex::default(),
+            wake,
+        }))
+    }
+
+    pub(super) fn phase(&self) -> Phase {
+        match self.phase.load(Ordering::Acquire) {
+            0 => Phase::Run,
+            1 => Phase::StopSending,
+            2 => Phase::StopAndDrain,
+            _ => Phase::Quit,
+        }
+    }
+
+    /// Goes on to a phase; never back.
+    pub(super) fn advance_to(&self, phase: Phase) {
+        self.phase.fetch_max(phase as u8, Ordering::AcqRel);
+    }
+
+    /// Leaves a word for the control thread.
+    pub(crate) fn notify(&self, notice: Notice) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
+        self.wake.signal();
+    }
+
+    /// What the workers said since the last call.
+    pub(crate) fn take_notices(&self) -> Vec<Notice> {
+        self.wake.drain();
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Readable when there are notices.
+    pub(crate) fn notice_fd(&self) -> BorrowedFd<'_> {
+        self.wake.as_fd()
+    }
+}

@@ -1,0 +1,156 @@
+//! The threads of a test.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use linerate_model::StreamId;
+use linerate_sys::poll::EventFd;
+use linerate_sys::{OsError, cpu};
+
+use super::Pump;
+use super::control::{Phase, RunControl};
+use super::shift::Worker;
+
+/// The threads of one test.
+pub(crate) struct Crew {
+    control: Arc<RunControl>,
+    members: Vec<Member>,
+    pin_to: Option<u32>,
+    /// Streams taken on so far; decides who gets the next one.
+    taken_on: usize,
+}
+
+struct Member {
+    wake: Arc<EventFd>,
+    inbox: Arc<Inbox>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Streams on their way to a worker that runs already.
+#[derive(Default)]
+pub(super) struct Inbox {
+    is_full: AtomicBool,
+    streams: Mutex<Vec<Assignment>>,
+}
+
+impl Inbox {
+    fn put(&self, stream: Assignment) {
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).push(stream);
+        self.is_full.store(true, Ordering::Release);
+    }
+
+    pub(super) fn take(&self) -> Vec<Assignment> {
+        if !self.is_full.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        self.is_full.store(false, Ordering::Release);
+        std::mem::take(&mut streams)
+    }
+}
+
+/// A stream on its way to a worker.
+pub(crate) struct Assignment {
+    pub(crate) id: StreamId,
+    pub(crate) pump: Box<dyn Pump>,
+}
+
+/// Threads per processor before streams share threads. Between one and four made no measurable difference on
+/// loopback; more only costs memory and switches.
+const THREADS_PER_CPU: usize = 4;
+
+fn size_max() -> usize {
+    THREADS_PER_CPU * cpu::online_cpus()
+}
+
+impl Crew {
+    /// Starts as few threads as the streams need and never more than a small multiple of the processors.
+    pub(crate) fn start(
+        control: &Arc<RunControl>,
+        streams: Vec<Assignment>,
+        pin_to: Option<u32>,
+    ) -> linerate_sys::Result<Self> {
+        let size = streams.len().min(size_max()).max(1);
+        let mut shares: Vec<Vec<Assignment>> = (0..size).map(|_| Vec::new()).collect();
+        for (i, stream) in streams.into_iter().enumerate() {
+            shares[i % size].push(stream);
+        }
+        let mut crew = Self {
+            control: Arc::clone(control),
+            members: Vec::with_capacity(size),
+            pin_to,
+            taken_on: 0,
+        };
+        for share in shares {
+            crew.hire(share)?;
+        }
+        Ok(crew)
+    }
+
+    /// Takes on one more stream while the others run.
+    pub(crate) fn add(&mut self, stream: Assignment) -> linerate_sys::Result<()> {
+        if self.taken_on < self.members.len() || self.members.len() < size_max() {
+            return self.hire(vec![stream]);
+        }
+        let member = &self.members[self.taken_on % self.members.len()];
+        self.taken_on += 1;
+        member.inbox.put(stream);
+        member.wake.signal();
+        Ok(())
+    }
+
+    fn hire(&mut self, share: Vec<Assignment>) -> linerate_sys::Result<()> {
+        self.taken_on += share.len();
+        let pin_to = self.pin_to;
+        let wake = Arc::new(EventFd::new()?);
+        let inbox = Arc::new(Inbox::default());
+        let mut worker = Worker::new(Arc::clone(&self.control), Arc::clone(&wake), Arc::clone(&inbox))?;
+        worker.take_on(share)?;
+        let thread = std::thread::Builder::new()
+            .name("linerate-data".into())
+            .spawn(move || {
+                if let Some(cpu) = pin_to {
+                    // The control thread has checked that this processor exists.
+                    let _ = cpu::pin_thread(cpu as usize);
+                }
+                worker.run();
+            })
+            .map_err(|source| OsError::new("create thread", "", source))?;
+        self.members.push(Member {
+            wake,
+            inbox,
+            thread: Some(thread),
+        });
+        Ok(())
+    }
+
+    /// How many [`Notice::Stopped`] will follow a stop.
+    pub(crate) fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    /// Asks the senders to stop; with `drain` the receivers read what has arrived before they acknowledge.
+    pub(crate) fn request_stop(&self, drain: bool) {
+        self.set_phase(if drain { Phase::StopAndDrain } else { Phase::StopSending });
+    }
+
+    fn set_phase(&self, phase: Phase) {
+        self.control.advance_to(phase);
+        for member in &self.members {
+            member.wake.signal();
+        }
+    }
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.set_phase(Phase::Quit);
+        for member in &mut self.members {
+            if let Some(thread) = member.thread.take() {
+                // A worker that panicked has nothing left to tell.
+                let _ = thread.join();
+            }
+        }
+    }
+}
