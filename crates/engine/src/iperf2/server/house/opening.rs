@@ -1,0 +1,170 @@
+//! What a server opens before anybody comes.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::AsFd;
+use std::time::Instant;
+
+use linerate_iperf2::Version;
+use linerate_iperf2::server::Policy;
+use linerate_model::details::{Details, ListenerFacts};
+use linerate_model::spec::{AddressFamily, ServerSpec};
+use linerate_model::workload::Serving;
+use linerate_model::{Failure, ServerEvent, ServerReporter, TestSpec, Transport};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::socket::{self, Family, Protocol};
+use linerate_sys::{OsError, process, sockopt};
+
+use super::{DOOR, FIRST_ID, House, KINDS, LISTENER};
+use crate::iperf2::connect::{failure, os};
+use crate::iperf2::server::door::Door;
+use crate::iperf2::sockets;
+use crate::server::{Bounds, Crowd};
+
+impl House {
+    /// Opens what the specification names.
+    pub(crate) fn open(spec: &ServerSpec, out: &mut dyn ServerReporter) -> Result<Self, Failure> {
+        let serving = spec.local.end.serving.as_deref().cloned().unwrap_or_default();
+        let mut house = Self::closed(spec, serving)?;
+        let last_port = spec.local.end.last_port.unwrap_or(spec.local.port);
+        for port in spec.local.port..=last_port {
+            house.listen(port, house.serving.test.transport, out)?;
+        }
+        Ok(house)
+    }
+
+    /// Opens both transports on one port, without a word.
+    pub(crate) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
+        let serving = Serving {
+            dual_stack: true,
+            ..Serving::default()
+        };
+        let mut house = Self::closed(spec, serving)?;
+        let address = match house.address(port)? {
+            // A host without IPv6 is served over IPv4.
+            v6 if v6.ip() == Ipv6Addr::UNSPECIFIED && socket::open(&v6, Protocol::Tcp).is_err() => {
+                socket::wildcard(Family::V4, port)
+            }
+            address => address,
+        };
+        let named = |f: Failure| failure(format!("port {port}: {}", f.message));
+        house.listen_tcp(address).map_err(named)?;
+        house.open_door(address).map_err(named)?;
+        Ok(house)
+    }
+
+    /// Opens nothing: connections are brought by somebody else.
+    pub(crate) fn open_nothing(spec: &ServerSpec) -> Result<Self, Failure> {
+        Self::closed(spec, Serving::default())
+    }
+
+    fn closed(spec: &ServerSpec, serving: Serving) -> Result<Self, Failure> {
+        let descriptors = process::raise_fd_limit().unwrap_or(1024);
+        let key = serving.test.workload.permit_key.clone();
+        let policy = Policy {
+            version: Version::of(serving.test.workload.release),
+            permit_key: key.map(String::into_bytes),
+            handshake_timeout: serving.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
+            ..Policy::default()
+        };
+        Ok(Self {
+            spec: spec.clone(),
+            ends: serving.lifetime.and_then(|time| Instant::now().checked_add(time)),
+            serving,
+            policy,
+            epoll: Epoll::new().map_err(|e| os("listener", &e))?,
+            listeners: Vec::new(),
+            doors: Vec::new(),
+            waiting: BTreeMap::new(),
+            crowd: Crowd::new(Bounds::of_descriptors(descriptors)),
+            sessions: BTreeMap::new(),
+            next_id: FIRST_ID,
+            next_number: 1,
+            accepted: 0,
+            is_closed: false,
+            is_paused: false,
+        })
+    }
+
+    fn listen(&mut self, port: u16, transport: Transport, out: &mut dyn ServerReporter) -> Result<(), Failure> {
+        let address = self.address(port)?;
+        let facts = if transport == Transport::Udp {
+            self.open_door(address)?;
+            self.doors.last().map(|door| sockets::facts(door.fd(), transport))
+        } else {
+            self.listen_tcp(address)?;
+            self.listeners.last().map(|fd| sockets::facts(fd.as_fd(), transport))
+        };
+        let is_first = self.spec.local.port == port;
+        let group = Some(address.ip()).filter(IpAddr::is_multicast);
+        let details = Details::Listener(ListenerFacts {
+            port,
+            last_port: self.spec.local.end.last_port,
+            socket: facts.unwrap_or_default(),
+            is_v6: address.is_ipv6(),
+            group,
+        });
+        if is_first {
+            out.details(&details).map_err(|e| failure(e.to_string()))?;
+            out.server_event(&ServerEvent::Listening { address });
+        }
+        Ok(())
+    }
+
+    fn address(&self, port: u16) -> Result<SocketAddr, Failure> {
+        let bind = &self.spec.local.bind;
+        let wants_v6 = bind.family == Some(AddressFamily::V6) || self.serving.dual_stack;
+        if let Some(host) = &bind.host {
+            let found = socket::resolve(host, port, None);
+            let first = found.ok().and_then(|addresses| addresses.into_iter().next());
+            return first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")));
+        }
+        Ok(socket::wildcard(if wants_v6 { Family::V6 } else { Family::V4 }, port))
+    }
+
+    fn listen_tcp(&mut self, address: SocketAddr) -> Result<(), Failure> {
+        let fail = |e: OsError| os("listener bind", &e);
+        let fd = socket::open(&address, Protocol::Tcp).map_err(fail)?;
+        if let Some(device) = &self.spec.local.bind.device {
+            sockopt::bind_device(fd.as_fd(), device).map_err(fail)?;
+        }
+        sockopt::set_reuse_addr(fd.as_fd(), true).map_err(fail)?;
+        if address.is_ipv6() {
+            sockopt::set_v6_only(fd.as_fd(), !self.serving.dual_stack).map_err(fail)?;
+        }
+        // Accepted sockets inherit the window only from before listen(2).
+        sockets::prepare(fd.as_fd(), &self.serving.test, false, true);
+        socket::bind(fd.as_fd(), &address).map_err(fail)?;
+        socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
+        let token = self.listeners.len() as u64 * KINDS + LISTENER;
+        self.epoll.add(fd.as_fd(), token, Interest::READ).map_err(fail)?;
+        self.listeners.push(fd);
+        Ok(())
+    }
+
+    /// Opens the door for flows on this address.
+    fn open_door(&mut self, address: SocketAddr) -> Result<(), Failure> {
+        let fail = |e: OsError| os("listener bind", &e);
+        let test = TestSpec {
+            transport: Transport::Udp,
+            ..self.serving.test.clone()
+        };
+        let door = Door::open(address, !self.serving.dual_stack, &test).map_err(fail)?;
+        if address.ip().is_multicast() {
+            let source = self
+                .spec
+                .local
+                .end
+                .multicast_source
+                .as_ref()
+                .and_then(|s| s.parse().ok());
+            // Where the kernel has no such option, datagrams to other groups of this host are taken for ours.
+            let _ = sockopt::set_own_groups_only(door.fd());
+            sockopt::join_group(door.fd(), address.ip(), source).map_err(|e| os("multicast join", &e))?;
+        }
+        let token = self.doors.len() as u64 * KINDS + DOOR;
+        self.epoll.add(door.fd(), token, Interest::READ).map_err(fail)?;
+        self.doors.push(door);
+        Ok(())
+    }
+}
