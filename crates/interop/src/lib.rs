@@ -8,7 +8,6 @@
 mod cases;
 mod deadline;
 pub mod iperf2;
-mod link;
 pub mod namespaces;
 mod net;
 mod pairing;
@@ -24,7 +23,6 @@ mod wire;
 
 pub use cases::{patiently, run_cases, skip};
 pub use deadline::{PATIENCE, wait_for};
-pub use link::Link;
 pub use net::{free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_beside, listens, listens_beside};
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};

@@ -21,6 +21,10 @@ pub struct Net {
 
 /// Name of the pair's interface in both.
 pub const DEVICE: &str = "lr0";
+/// Address of [`Net::a`].
+pub const CLIENT: &str = "10.99.0.1";
+/// Address of [`Net::b`].
+pub const SERVER: &str = "10.99.0.2";
 
 impl Net {
     /// The pair; `None`, with the reason said, where namespaces cannot be made.
@@ -50,12 +54,18 @@ impl Net {
                 "-n", a, "link", "add", DEVICE, "type", "veth", "peer", "name", DEVICE, "netns", b,
             ],
         );
-        for (namespace, address) in [(a, "10.99.0.1/24"), (b, "10.99.0.2/24")] {
+        for (namespace, address) in [(a, CLIENT), (b, SERVER)] {
+            let address = &format!("{address}/24");
             run("ip", &["-n", namespace, "addr", "add", address, "dev", DEVICE]);
             run("ip", &["-n", namespace, "link", "set", DEVICE, "up"]);
             run("ip", &["-n", namespace, "link", "set", "lo", "up"]);
         }
         Some(net)
+    }
+
+    /// Takes the server's interface down: no packet arrives any more, in either direction, and nobody is told.
+    pub fn cut(&self) {
+        run("ip", &["-n", &self.b, "link", "set", DEVICE, "down"]);
     }
 
     /// What `linerate doctor` says in one of them.
@@ -84,7 +94,7 @@ impl Net {
         Process::start(inside(
             &self.a,
             ours().path(),
-            &[&["iperf3", "-c", "10.99.0.2", "--forceflush"], words].concat(),
+            &[&["iperf3", "-c", SERVER, "--forceflush"], words].concat(),
         ))
     }
 }
@@ -106,7 +116,8 @@ pub fn inside(namespace: &str, program: &Path, words: &[&str]) -> Command {
         .args(["netns", "exec", namespace])
         .arg(program)
         .args(words)
-        .env("LC_ALL", "C");
+        .env("LC_ALL", "C")
+        .env("TZ", "UTC");
     command
 }
 

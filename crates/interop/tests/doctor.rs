@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use linerate_interop::namespaces::{DEVICE, Net, inside, run, try_run};
+use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run, try_run};
 use linerate_interop::{PATIENCE, Process, original, ours, patiently, skip, wait_for};
 use serde_json::Value;
 
@@ -72,20 +72,7 @@ fn datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
         let before = counters(&file);
         // The original sends one datagram per call. With segmentation offload a whole batch shares one buffer on a veth pair,
         // and the kernel counts its overflow once.
-        let words = [
-            "-c",
-            "10.99.0.2",
-            "-u",
-            "-b",
-            "0",
-            "-l",
-            "200",
-            "-w",
-            "4K",
-            "-t",
-            "8",
-            "-J",
-        ];
+        let words = ["-c", SERVER, "-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "8", "-J"];
         let client = Process::start(inside(&net.a, original().path(), &words));
         let lost = wait_for(PATIENCE, || (counters(&file) > before).then_some(()));
         assert!(lost.is_some(), "no datagram was lost");

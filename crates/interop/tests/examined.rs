@@ -1,7 +1,7 @@
 //! Goal: a test with `--lr-doctor` ends with what held it back, seen from both ends, and disturbs nobody who does not know
 //! it. Method: veth pairs in network namespaces of our own with one fault each, and the original at either end.
 
-use linerate_interop::namespaces::{DEVICE, Net, inside, run};
+use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
 use linerate_interop::{Process, Server, original, ours, patiently};
 use serde_json::Value;
 
@@ -208,7 +208,7 @@ fn a_diagnosis_may_be_of_an_interrupted_test() {
     let client = Process::start(inside(
         &net.a,
         ours().path(),
-        &["iperf3", "-c", "10.99.0.2", "-t", "60", "--forceflush", "--lr-doctor"],
+        &["iperf3", "-c", SERVER, "-t", "60", "--forceflush", "--lr-doctor"],
     ));
     client.wait_for_stdout("sec ", 2);
     client.signal(linerate_interop::Signal::Interrupt);

@@ -6,9 +6,10 @@ use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
-    Control, Link, PATIENCE, Process, Report, Server, Service, Signal, frame, fresh_cookie, original, ours, patiently,
-    run_cases, skip, state, wait_for,
+    Control, PATIENCE, Process, Report, Server, Service, Signal, frame, fresh_cookie, original, ours, patiently,
+    run_cases, state, wait_for,
 };
 use serde_json::Value;
 
@@ -219,10 +220,8 @@ fn the_report_of_a_frozen_client_is_complete_and_says_that_it_is_partial() {
 #[test]
 fn clients_that_are_cut_off_free_their_places_and_harm_nobody() {
     patiently(|| {
-        let Some(link) = Link::create() else {
-            return skip("network namespaces need root");
-        };
-        let service = Service::spawn(link.near(ours().path()), 5201, &["--liveness", "3"]);
+        let Some(net) = Net::new() else { return };
+        let service = Service::spawn(inside(&net.b, ours().path(), &[]), 5201, &["--liveness", "3"]);
         let _ = service.wait_for_events("listening", 1, PATIENCE);
         let client = |mut command: Command, host: &str, options: &[&str]| {
             command.args(["-c", host]).args(options);
@@ -231,7 +230,7 @@ fn clients_that_are_cut_off_free_their_places_and_harm_nobody() {
         let healthy: Vec<Process> = (0..HEALTHY)
             .map(|_| {
                 client(
-                    link.near(original().path()),
+                    inside(&net.b, original().path(), &[]),
                     "127.0.0.1",
                     &["-t", "9", "-b", "2M", "-J"],
                 )
@@ -242,11 +241,11 @@ fn clients_that_are_cut_off_free_their_places_and_harm_nobody() {
             .iter()
             .map(|kind| {
                 let options = [&["-t", "60", "-b", "2M", "-i", "0.2", "--forceflush"], *kind].concat();
-                client(link.far(original().path()), Link::NEAR, &options)
+                client(inside(&net.a, original().path(), &[]), SERVER, &options)
             })
             .collect();
         far.iter().for_each(|client| client.wait_for_stdout("/sec", 3));
-        link.cut();
+        net.cut();
         let cut = Instant::now();
         let records = service.wait_for_events("test_ended", far.len(), LIVENESS + MARGIN);
         let elapsed = cut.elapsed();

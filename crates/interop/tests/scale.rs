@@ -4,9 +4,11 @@
 #![allow(clippy::print_stdout, reason = "the table is the result")]
 
 use std::env;
+use std::path::Path;
 use std::time::Duration;
 
-use linerate_interop::{Link, PATIENCE, Process, Report, Service, Status, original, ours, skip};
+use linerate_interop::namespaces::{Net, SERVER, inside};
+use linerate_interop::{PATIENCE, Process, Report, Service, Status, original, ours};
 
 /// Asks a server and prints how long each answer took, in ms.
 const PROBE: &str = r#"
@@ -33,20 +35,18 @@ const PROBES: usize = 50;
 fn two_hundred_clients_share_one_server() {
     let clients: usize = number("SCALE_CLIENTS", 200);
     let rate = env::var("SCALE_RATE").unwrap_or_else(|_| "10M".to_owned());
-    let Some(link) = Link::create() else {
-        return skip("network namespaces need root");
-    };
+    let Some(net) = Net::new() else { return };
     // Each host has a processor of its own, as two real ones would.
-    let mut server = link.near("taskset");
-    server.args(["-c", "0"]).arg(ours().path());
+    let mut server = inside(&net.b, Path::new("taskset"), &["-c", "0"]);
+    server.arg(ours().path());
     let service = Service::spawn(server, 5201, &[]);
     let _ = service.wait_for_events("listening", 1, PATIENCE);
     let idle = Status::of(service.process.id());
     let running: Vec<Process> = (0..clients)
         .map(|_| {
-            let mut command = link.far("taskset");
-            command.args(["-c", "1"]).arg(original().path());
-            command.args(["-c", Link::NEAR, "-t", "20", "-b", &rate, "-J"]);
+            let mut command = inside(&net.a, Path::new("taskset"), &["-c", "1"]);
+            command.arg(original().path());
+            command.args(["-c", SERVER, "-t", "20", "-b", &rate, "-J"]);
             Process::start(command)
         })
         .collect();
@@ -54,7 +54,7 @@ fn two_hundred_clients_share_one_server() {
     let loaded = Status::of(service.process.id());
     // Asked on the server's host, because the far one is exhausted by its clients: what counts is how long the server
     // takes. The one that measures must not wait for a processor itself.
-    let mut probe = link.near("nice");
+    let mut probe = inside(&net.b, Path::new("nice"), &[]);
     probe.args(["-n", "-20", "taskset", "-c", "0", "python3", "-c", PROBE, "127.0.0.1"]);
     probe.arg(PROBES.to_string());
     let probe = Process::start(probe).finish_within(Duration::from_secs(60));
