@@ -8,6 +8,7 @@
 mod cases;
 mod deadline;
 pub mod iperf2;
+mod keys;
 pub mod namespaces;
 mod net;
 mod pairing;
@@ -23,6 +24,7 @@ mod wire;
 
 pub use cases::{patiently, run_cases, skip};
 pub use deadline::{PATIENCE, wait_for};
+pub use keys::Keys;
 pub use net::{free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_beside, listens, listens_beside};
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};

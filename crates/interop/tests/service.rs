@@ -4,15 +4,14 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixDatagram;
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Control, PATIENCE, Process, Program, Server, Service, Signal, established, frame, free_port, fresh_cookie,
+    Control, Keys, PATIENCE, Process, Program, Server, Service, Signal, established, frame, free_port, fresh_cookie,
     original, ours, patiently, run_cases, state, wait_for,
 };
 use serde_json::Value;
-use tempfile::TempDir;
 
 // Stopping
 
@@ -230,104 +229,6 @@ fn control_connections_are_kept_alive_by_default() {
 
 // Logins
 
-/// User and SHA-256 of `{mario}rossi`.
-const USERS: &str = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
-
-struct Keys {
-    folder: TempDir,
-}
-
-impl Keys {
-    fn make() -> Self {
-        let keys = Self {
-            folder: tempfile::tempdir().expect("a temporary folder"),
-        };
-        openssl(&["genrsa", "-out", &keys.path("private"), "2048"], b"");
-        openssl(
-            &[
-                "rsa",
-                "-in",
-                &keys.path("private"),
-                "-pubout",
-                "-out",
-                &keys.path("public"),
-            ],
-            b"",
-        );
-        fs::write(keys.path("users"), USERS).expect("the folder is writable");
-        keys
-    }
-
-    fn path(&self, name: &str) -> String {
-        self.folder
-            .path()
-            .join(name)
-            .to_str()
-            .expect("temporary folders have plain names")
-            .to_owned()
-    }
-
-    fn service(&self, more: &[&str]) -> Service {
-        let (key, users) = (self.path("private"), self.path("users"));
-        Service::start(&[&["--private-key", &key, "--users", &users], more].concat())
-    }
-
-    fn login(&self, service: &Service, program: &Program, more: &[&str]) -> Option<i32> {
-        let (port, key) = (service.port.to_string(), self.path("public"));
-        let base = [
-            "-c",
-            "127.0.0.1",
-            "-p",
-            &port,
-            "-n",
-            "64K",
-            "--username",
-            "mario",
-            "--rsa-public-key-path",
-            &key,
-        ];
-        let mut command = program.command(base.iter().chain(more));
-        command.env("IPERF3_PASSWORD", "rossi");
-        Process::start(command).finish().code()
-    }
-
-    /// A token as clients make it.
-    fn token(&self, user: &str, password: &str, clock_offset_s: i64, padding: &str) -> String {
-        let now = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .expect("after 1970")
-            .as_secs() as i64;
-        let text = format!("user: {user}\npwd:  {password}\nts:   {}", now + clock_offset_s);
-        let mode = format!("rsa_padding_mode:{padding}");
-        let key = self.path("public");
-        let cipher = openssl(
-            &["pkeyutl", "-encrypt", "-pubin", "-inkey", &key, "-pkeyopt", &mode],
-            text.as_bytes(),
-        );
-        let base64 = openssl(&["base64", "-A"], &cipher);
-        String::from_utf8(base64).expect("Base64 is ASCII")
-    }
-}
-
-fn openssl(arguments: &[&str], input: &[u8]) -> Vec<u8> {
-    let mut child = Command::new("openssl")
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("openssl is installed");
-    child
-        .stdin
-        .take()
-        .expect("stdin is piped")
-        .write_all(input)
-        .expect("openssl reads");
-    let output = child.wait_with_output().expect("openssl ends");
-    assert!(output.status.success(), "openssl {arguments:?}");
-    output.stdout
-}
-
 /// What the peer sees of a refused login: everything it is sent, and when.
 fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
     let mut control = Control::connect(port);
@@ -388,11 +289,11 @@ fn every_refused_login_is_explained_to_the_operator_and_to_nobody_else() {
         times.sort_unstable();
         assert!(times[0] >= 240 && times[times.len() / 2] < 400, "{times:?} ms");
         let log = service.process.stdout() + &service.process.stderr();
-        for secret in ["bianchi", "rossi", USERS.trim()] {
+        for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
             assert!(!log.contains(secret), "{log}");
         }
         assert_eq!(
-            keys.login(&service, ours(), &[]),
+            login(&keys, &service, ours(), &[]),
             Some(0),
             "who knows the password is still let in"
         );
@@ -412,9 +313,9 @@ fn guessing_passwords_is_slowed_down_per_address() {
     let causes = service.wait_for_events("login_failed", 12, PATIENCE);
     let locked = causes.iter().filter(|e| e["cause"] == "too_many_failures").count();
     assert!((1..=2).contains(&locked), "{causes:?}");
-    assert_eq!(keys.login(&service, ours(), &[]), Some(1), "this address has to wait");
+    assert_eq!(login(&keys, &service, ours(), &[]), Some(1), "this address has to wait");
     assert_eq!(
-        keys.login(&service, ours(), &["-B", "127.0.0.5"]),
+        login(&keys, &service, ours(), &["-B", "127.0.0.5"]),
         Some(0),
         "others need not"
     );
@@ -425,12 +326,18 @@ fn both_paddings_are_accepted_during_a_migration() {
     let keys = Keys::make();
     let strict = keys.service(&[]);
     assert_eq!(
-        (keys.login(&strict, ours(), &[]), keys.login(&strict, original(), &[])),
+        (
+            login(&keys, &strict, ours(), &[]),
+            login(&keys, &strict, original(), &[])
+        ),
         (Some(0), Some(1))
     );
     let lenient = keys.service(&["--accept-both-paddings"]);
     assert_eq!(
-        (keys.login(&lenient, ours(), &[]), keys.login(&lenient, original(), &[])),
+        (
+            login(&keys, &lenient, ours(), &[]),
+            login(&keys, &lenient, original(), &[])
+        ),
         (Some(0), Some(0))
     );
     let record = &lenient.wait_for_events("test_ended", 2, PATIENCE)[0];
@@ -456,7 +363,7 @@ fn a_user_runs_only_so_many_tests_at_once() {
     command.env("IPERF3_PASSWORD", "rossi");
     let running = Process::start(command);
     running.wait_for_stdout("/sec", 1);
-    assert_eq!(keys.login(&service, original(), &[]), Some(1));
+    assert_eq!(login(&keys, &service, original(), &[]), Some(1));
     assert_eq!(
         service.wait_for_events("refused", 1, PATIENCE)[0]["reason"],
         "user_tests"
@@ -486,4 +393,9 @@ fn the_log_is_in_order() {
         })
         .collect();
     assert!(times.is_sorted(), "{times:?}");
+}
+
+/// The exit code of a client that knows the password.
+fn login(keys: &Keys, service: &Service, program: &Program, more: &[&str]) -> Option<i32> {
+    keys.client(service.port, program, "rossi", more).code()
 }
