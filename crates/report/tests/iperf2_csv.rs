@@ -7,7 +7,7 @@
 #[path = "iperf2/command.rs"]
 #[allow(dead_code, reason = "written for the text as well")]
 mod command;
-#[path = "iperf2/output.rs"]
+#[path = "support/output.rs"]
 mod output;
 
 use std::collections::BTreeMap;

@@ -9,7 +9,7 @@ mod command;
 mod events;
 #[path = "iperf2/lines.rs"]
 mod lines;
-#[path = "iperf2/output.rs"]
+#[path = "support/output.rs"]
 mod output;
 #[path = "iperf2/solver.rs"]
 mod solver;

@@ -1,6 +1,6 @@
 //! Rules of the iperf 2 output that recordings show only in parts: sums alone, parts left out, headers, failures.
 
-#[path = "iperf2/output.rs"]
+#[path = "support/output.rs"]
 mod output;
 
 use std::fs;

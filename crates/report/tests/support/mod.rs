@@ -2,43 +2,14 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod json_events;
+mod output;
 pub(crate) mod solver;
 pub(crate) mod text_events;
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
-use linerate_report::Output;
-
-/// Bytes that somebody wrote.
-#[derive(Clone, Default)]
-pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
-
-impl Captured {
-    pub(crate) fn text(&self) -> String {
-        String::from_utf8(self.0.lock().expect("no writer panicked").clone()).expect("writers write UTF-8")
-    }
-}
-
-impl Write for Captured {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().expect("no writer panicked").extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// An output and what goes to its two streams.
-pub(crate) fn captured_output() -> (Output, Captured, Captured) {
-    let (normal, errors) = (Captured::default(), Captured::default());
-    let output = Output::new(Box::new(normal.clone()), Box::new(errors.clone()));
-    (output, normal, errors)
-}
+pub(crate) use output::captured_output;
 
 pub(crate) fn directory() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/iperf3")
