@@ -309,10 +309,17 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let candidates = match self.plan.factors[factor].scale {
             Scale::Amount { .. } => {
                 let ladder = self.unordered(factor, &row);
+                if top < ladder {
+                    // The system chose best; levels as good as its choice may still be neighbours of each other.
+                    let peak = (ladder..row.len()).max_by(|a, b| self.score(row[*a]).total_cmp(&self.score(row[*b])));
+                    (first, last) = peak
+                        .filter(|place| may_be(*place))
+                        .map_or((top, top), |place| (place, place));
+                }
                 while first > ladder && may_be(first - 1) {
                     first -= 1;
                 }
-                while top >= ladder && last + 1 < row.len() && may_be(last + 1) {
+                while first >= ladder && last + 1 < row.len() && may_be(last + 1) {
                     last += 1;
                 }
                 (0..ladder).chain(first..=last).collect::<Vec<_>>()

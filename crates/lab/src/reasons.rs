@@ -147,9 +147,12 @@ const LIMIT_REACHED: f64 = 0.95;
 /// Why `here` is worse than `best`.
 #[must_use]
 pub fn of_fall(best: &Seen, here: &Seen, hosts: &Hosts) -> Vec<Reason> {
+    // What keeps bytes back explains nothing where more of them arrived.
+    let is_slower = here.received_bps < best.received_bps;
     let mut reasons: Vec<Reason> = sender_limited(here)
         .into_iter()
         .chain(window_below_bdp(best, here))
+        .filter(|_| is_slower)
         .chain(streams_beyond_cores(best, here, hosts))
         .chain(busy(here, hosts))
         .chain(retransmits_rise(best, here))

@@ -344,6 +344,10 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
         }
     });
     assert_eq!(chosen_well.verdict, Verdict::Use(Setting(vec![0])));
+    let stage = &chosen_well.stages[0];
+    let level = |place: &usize| chosen_well.points[stage.points[*place]].setting.level(0);
+    assert!(level(stage.plateau.start()) >= 250_000, "{stage:?}");
+    assert_eq!(level(stage.plateau.end()), 1 << 20);
     // It keeps to 64 KiB.
     let chosen_badly = windows(|level| (if level == 0 { 65_536.0 } else { level as f64 } / 278.0).min(940.0));
     let Verdict::Use(setting) = &chosen_badly.verdict else {
