@@ -74,7 +74,7 @@ enum Command {
     /// Reads this host, or text that somebody pasted. Says what was found with its evidence, what was ruled out and why,
     /// and what could not be checked.
     Doctor(Box<DoctorArgs>),
-    /// Find the best number of streams, window, block length, rate, congestion control or CPU for a path
+    /// Find the best number of streams, window, rate or CPU for a path
     ///
     /// Runs many short tests against a server, iperf3 or linerate, in an order that treats all settings alike. Says which
     /// setting is best and how sure that is, where it falls and why, and the plain iperf3 command that does it again.

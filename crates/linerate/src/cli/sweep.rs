@@ -84,20 +84,22 @@ pub(crate) struct SweepArgs {
 
 const NOTES: &str = "\
 Levels:
-  streams=1..64            from 1 to 64; first 1, 2, 4 ..., then closer around the best
-  length=4K..1M            bytes per write or datagram, K and M are 1024-based
-  window=64K..16M          socket buffers; what the system chooses is run as well, and kept unless something is better
-  rate=100M..10G           of each stream, in bit/s, K, M and G are 1000-based
-  congestion=cubic,bbr     these; without levels, all this host has
-  affinity=any,0,1,0/2     CPU of the client, or of client/server; any for none
+  streams=1..64         first 1, 2, 4 ..., then closer around the best
+  length=4K..1M         bytes per write or datagram; K and M are 1024-based
+  window=64K..16M       socket buffers
+  rate=100M..10G        of each stream, in bit/s; K, M and G are 1000-based
+  congestion=cubic,bbr  these; without levels, all this host has
+  affinity=any,0,1,0/2  CPU of the client, or of client/server; any for none
+
+Beside lengths and windows, what the system chooses is run too, and kept unless something is better.
 
 Examples:
   linerate sweep 192.0.2.7                                    how many streams?
-  linerate sweep 192.0.2.7 --over window=64K..16M,congestion  which window, then which congestion control?
-  linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G   how fast without loss of throughput?
+  linerate sweep 192.0.2.7 --over window=64K..16M,congestion  which window? which algorithm?
+  linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G   which rate arrives?
 
-What it costs is said first. Ctrl-C ends it with what is known until then.
-Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line, 130 interrupted.";
+What it costs is said first. Ctrl-C ends it with what is known until then. Exit codes: 0 done (also
+when the runs allow no answer), 1 not completed, 2 wrong command line, 130 interrupted.";
 
 /// Words for objectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

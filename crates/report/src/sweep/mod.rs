@@ -21,3 +21,4 @@ pub use model::{
 };
 pub use plot::Glyphs;
 pub use text::text;
+pub use values::clock;

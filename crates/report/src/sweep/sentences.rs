@@ -71,6 +71,9 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
             clock(sweep.method.budget_s)
         ));
     }
+    if matches!(sweep.answer, Answer::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
+        remarks.push("Longer runs (--time) or more of them (--repetitions) may tell".to_owned());
+    }
     if sweep.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
         remarks.push("The server does not tell its CPU time: values count the client's alone".to_owned());
     }
@@ -198,13 +201,12 @@ pub(super) fn reason(reason: &Reason) -> String {
             format!("{here_percent:.2} % of the datagrams are lost, {best_percent:.2} % at the best setting")
         }
         Reason::Loss { here_percent, .. } => format!("{here_percent:.2} % of the datagrams are lost"),
-        Reason::SenderLimited {
-            stream_rate_bps,
-            streams,
-        } => format!(
-            "the sender keeps to {} for each of {streams} stream(s), as it was told",
-            rate(*stream_rate_bps as f64)
-        ),
+        Reason::SenderLimited { stream_rate_bps, .. } => {
+            format!(
+                "each stream keeps to {}, as the sender was told",
+                rate(*stream_rate_bps as f64)
+            )
+        }
         Reason::NotKnown { unchecked } if unchecked.is_empty() => "not known".to_owned(),
         Reason::NotKnown { unchecked } => {
             let words: Vec<&str> = unchecked.iter().map(|what| missing(*what)).collect();

@@ -35,12 +35,16 @@ pub fn text(sweep: &Sweep, glyphs: Glyphs) -> String {
 
 fn chapter(sweep: &Sweep, factor: &FactorReport, glyphs: Glyphs) -> String {
     let mut out = String::new();
-    for line in sentences::factor(sweep, factor) {
+    let lines = sentences::factor(sweep, factor);
+    for line in &lines {
         let _ = writeln!(out, "{line}");
+    }
+    if !lines.is_empty() {
+        out.push('\n');
     }
     let _ = writeln!(
         out,
-        "\n  {:>10} {:>14} {:>30} {:>5} {:>11} {:>11} {:>8}",
+        "  {:>10} {:>14} {:>30} {:>5} {:>11} {:>11} {:>8}",
         factor.name,
         "median",
         "interval",

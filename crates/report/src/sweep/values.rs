@@ -68,7 +68,8 @@ pub(super) fn count(value: Option<f64>) -> String {
 }
 
 /// Seconds as `1:23:45` or `2:03`.
-pub(super) fn clock(seconds: f64) -> String {
+#[must_use]
+pub fn clock(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
     if hours > 0 {

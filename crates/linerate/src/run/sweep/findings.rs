@@ -226,3 +226,156 @@ fn medians(point: &Point<RunFigures>) -> RunFigures {
         lost_percent: median(|figures| figures.lost_percent),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linerate_lab::{Observation, Progress, RunError, Runner, explore};
+    use linerate_report::sweep::Objective;
+
+    use super::*;
+    use crate::cli::sweep::{Held, Levels, SweepOutput, Swept};
+
+    /// A path on which a level brings what the surface says, in no time.
+    struct Surface {
+        rate_bps: fn(u64) -> f64,
+        runs: u32,
+    }
+
+    impl Runner for Surface {
+        type Figures = RunFigures;
+
+        fn run(&mut self, setting: &Setting) -> Result<Observation<RunFigures>, RunError> {
+            self.runs += 1;
+            let value = (self.rate_bps)(setting.level(0)) * (1.0 + f64::from(self.runs % 3) * 1e-4);
+            Ok(Observation {
+                value,
+                figures: RunFigures {
+                    received_bps: value,
+                    cpu_client_percent: Some(30.0),
+                    cpu_server_percent: Some(30.0),
+                    retransmits: Some(0.0),
+                    rtt_us: Some(1000.0),
+                    lost_percent: None,
+                },
+            })
+        }
+
+        fn now(&self) -> Duration {
+            Duration::from_secs(self.runs.into())
+        }
+
+        fn progress(&mut self, _: &Progress) {}
+    }
+
+    fn swept(name: &'static str, low: u64, high: u64, rate_bps: fn(u64) -> f64, budget_s: u64) -> Sweep {
+        let spec = SweepSpec {
+            host: "h".to_owned(),
+            port: 5201,
+            over: vec![Swept {
+                name,
+                levels: Levels::Range(low, high),
+            }],
+            objective: Objective::Throughput,
+            time_s: 1,
+            omit_s: 0,
+            repetitions: 3,
+            budget: Duration::from_secs(budget_s),
+            seed: 1,
+            is_reverse: false,
+            is_udp: false,
+            held: Held::default(),
+            family: None,
+            output: SweepOutput::default(),
+        };
+        let space = Space::new(&spec).expect("a range");
+        let plan = Plan {
+            run_time: Duration::from_secs(1),
+            ..super::super::plan(&spec, &space)
+        };
+        let mut runner = Surface { rate_bps, runs: 0 };
+        let outcome = explore(&plan, &mut runner);
+        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &Log::default())
+    }
+
+    #[test]
+    fn a_peak_falls_on_both_sides_of_its_plateau() {
+        // Rises to 10 and falls by a fiftieth of that with every further stream.
+        let peak = |n: u64| {
+            1e9 * if n <= 10 {
+                n as f64
+            } else {
+                (12.0 - 0.2 * n as f64).max(1.6)
+            }
+        };
+        let sweep = swept("streams", 1, 64, peak, 3600);
+        let Answer::Use { levels, command, .. } = &sweep.answer else {
+            panic!("{:?}", sweep.answer);
+        };
+        assert_eq!(levels, &["10"]);
+        assert_eq!(command, "iperf3 -c h -t 1 -P 10");
+        let factor = &sweep.factors[0];
+        let label = |place: usize| factor.levels[place].label.as_str();
+        let falls: Vec<_> = factor
+            .falls
+            .iter()
+            .map(|fall| {
+                (
+                    fall.side,
+                    label(fall.edge),
+                    label(fall.worst),
+                    fall.change_percent.round(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            falls,
+            [(Side::Below, "10", "1", -90.0), (Side::Above, "11", "64", -84.0)]
+        );
+    }
+
+    #[test]
+    fn what_is_flat_falls_nowhere() {
+        let sweep = swept("streams", 1, 16, |_| 94e6, 3600);
+        assert_eq!(sweep.factors[0].falls, []);
+        assert_eq!(sweep.factors[0].plateau, 0..=sweep.factors[0].levels.len() - 1);
+    }
+
+    #[test]
+    fn windows_below_the_product_are_named_whether_or_not_others_are_as_good_as_the_systems() {
+        // 1 Gbit/s at 1 ms: 125,000 bytes.
+        let carried = |window: u64| {
+            if window == 0 {
+                1e9
+            } else {
+                (window as f64 * 8000.0).min(1e9)
+            }
+        };
+        for (high, side) in [(1 << 20, Side::Below), (65_536, Side::Elsewhere)] {
+            let sweep = swept("window", 16_384, high, carried, 3600);
+            assert!(
+                matches!(&sweep.answer, Answer::Use { levels, .. } if levels == &["auto"]),
+                "{high}"
+            );
+            let fall = &sweep.factors[0].falls[0];
+            assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
+            assert!(matches!(
+                fall.reasons[0],
+                Reason::WindowBelowBdp {
+                    window_bytes: 16_384,
+                    ..
+                }
+            ));
+        }
+    }
+
+    #[test]
+    fn one_run_each_is_no_fall() {
+        let sweep = swept("streams", 1, 4, |n| 1e9 / n as f64, 4);
+        assert!(matches!(&sweep.answer, Answer::Inconclusive { leader: Some(_), .. }));
+        assert_eq!(sweep.factors[0].falls, []);
+        let nothing = swept("streams", 1, 4, |_| 1e9, 0);
+        assert!(matches!(&nothing.answer, Answer::Inconclusive { leader: None, .. }));
+    }
+}

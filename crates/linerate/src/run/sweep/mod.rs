@@ -78,13 +78,13 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
         names.join(", "),
         estimate.runs,
         spec.time_s + spec.omit_s,
-        progress::clock(estimate.time),
+        report::clock(estimate.time.as_secs_f64()),
     ));
     if !estimate.fits {
         teller.say(&format!(
             "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a narrower range may be \
              needed for an answer",
-            progress::clock(spec.budget)
+            report::clock(spec.budget.as_secs_f64())
         ));
     }
 }

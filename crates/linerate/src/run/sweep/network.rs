@@ -8,12 +8,12 @@ use linerate_engine::client;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::{Event, EventSink, Failure, FailureKind, SinkError, Summary};
-use linerate_report::sweep::{Objective, Run, RunFigures};
+use linerate_report::sweep::{Objective, Run, RunFigures, clock};
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::signal::Signals;
 
-use super::progress::{Teller, clock};
+use super::progress::Teller;
 use super::space::Space;
 use crate::cli::sweep::SweepSpec;
 
@@ -98,7 +98,7 @@ impl<'a> Network<'a> {
             if is_busy(&failure) && asked.elapsed() < busy_patience {
                 self.teller.pass(&format!(
                     "the server is busy with another test; asked for {}",
-                    clock(asked.elapsed())
+                    clock(asked.elapsed().as_secs_f64())
                 ));
                 self.pause(BUSY_RHYTHM)?;
             } else if self.log.has_result && is_between(&failure, &seen) && asked.elapsed() < REOPENING_PATIENCE {
@@ -206,7 +206,7 @@ impl Runner for Network<'_> {
             progress.runs_done + 1,
             progress.runs_planned,
             self.space.words(&progress.setting),
-            clock(progress.left)
+            clock(progress.left.as_secs_f64())
         ));
     }
 }
@@ -301,4 +301,92 @@ fn lost_percent(summary: &Summary) -> Option<f64> {
 
 fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
     (received_bps > 0.0).then(|| cpu_percent / 100.0 / (received_bps / 8.0 / GIB))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::summary::{TcpSummary, UdpHalf};
+    use linerate_model::{CpuUsage, Flow, Half, StreamId, StreamRole, StreamSummary};
+
+    use super::*;
+
+    fn stream(receiver: Option<Half>, tcp: Option<TcpSummary>) -> StreamSummary {
+        StreamSummary {
+            id: StreamId(0),
+            role: StreamRole::Sender,
+            flow: Flow::Forward,
+            sender: None,
+            receiver,
+            tcp,
+            file: None,
+        }
+    }
+
+    fn second(bytes: u64, udp: Option<UdpHalf>) -> Option<Half> {
+        Some(Half {
+            bytes,
+            duration_ns: 1_000_000_000,
+            udp,
+        })
+    }
+
+    #[test]
+    fn figures_are_of_what_arrived_and_absent_ones_stay_absent() {
+        let tcp = |rtt_us| {
+            Some(TcpSummary {
+                retransmits: Some(3),
+                mean_rtt_us: Some(rtt_us),
+                ..TcpSummary::default()
+            })
+        };
+        let mut summary = Summary {
+            streams: vec![
+                stream(second(1000, None), tcp(100)),
+                stream(second(500, None), tcp(300)),
+            ],
+            cpu_local: Some(CpuUsage {
+                total_percent: 50.0,
+                ..CpuUsage::default()
+            }),
+            ..Summary::default()
+        };
+        let seen = figures(&summary).expect("both arrived");
+        assert_eq!(seen.received_bps.to_bits(), 12_000_f64.to_bits());
+        assert_eq!((seen.retransmits, seen.rtt_us), (Some(6.0), Some(200.0)));
+        assert_eq!((seen.cpu_client_percent, seen.cpu_server_percent), (Some(50.0), None));
+        assert_eq!(seen.lost_percent, None);
+        summary.streams[1].tcp = None;
+        assert_eq!(figures(&summary).expect("both arrived").retransmits, None);
+        summary.streams[1].receiver = None;
+        assert_eq!(figures(&summary), None);
+        assert_eq!(figures(&Summary::default()), None);
+    }
+
+    #[test]
+    fn loss_is_that_of_the_measured_part() {
+        let udp = |packets, lost| {
+            Some(UdpHalf {
+                packets,
+                lost,
+                omitted_packets: Some(100),
+                omitted_lost: Some(10),
+                ..UdpHalf::default()
+            })
+        };
+        let summary = Summary {
+            streams: vec![
+                stream(second(1, udp(300, 20)), None),
+                stream(second(1, udp(300, 10)), None),
+            ],
+            ..Summary::default()
+        };
+        assert_eq!(lost_percent(&summary), Some(2.5));
+    }
+
+    #[test]
+    fn cpu_time_is_per_gib() {
+        // 1 GiB/s with one and a half cores.
+        assert_eq!(cpu_s_per_gib(150.0, GIB * 8.0), Some(1.5));
+        assert_eq!(cpu_s_per_gib(150.0, 0.0), None);
+    }
 }

@@ -1,7 +1,6 @@
 //! What is said while it runs: on stderr, one line that is rewritten on a terminal, lines otherwise.
 
 use std::io::{self, IsTerminal, Write};
-use std::time::Duration;
 
 /// Speaks to whoever waits.
 #[derive(Debug)]
@@ -58,15 +57,4 @@ impl Teller {
 fn write(text: &str) {
     // Nobody may be listening; the sweep is worth as much.
     let _ = io::stderr().write_all(text.as_bytes());
-}
-
-/// Time as `1:02:03` or `4:05`.
-pub(super) fn clock(time: Duration) -> String {
-    let seconds = time.as_secs() + u64::from(time.subsec_millis() >= 500);
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    if hours > 0 {
-        format!("{hours}:{minutes:02}:{seconds:02}")
-    } else {
-        format!("{minutes}:{seconds:02}")
-    }
 }
