@@ -8,12 +8,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 10] = [
+const ALLOWED: [(&str, &[&str]); 11] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     ("linerate-iperf3", &["linerate-model"]),
     ("linerate-iperf2", &["linerate-model"]),
-    ("linerate-report", &["linerate-model"]),
+    ("linerate-lab", &[]),
+    ("linerate-report", &["linerate-model", "linerate-lab"]),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
     (
@@ -31,6 +32,7 @@ const ALLOWED: [(&str, &[&str]); 10] = [
             "linerate-engine",
             "linerate-doctor",
             "linerate-host",
+            "linerate-lab",
         ],
     ),
     ("linerate-interop", &[]),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::factor::Scale;
+use crate::factor::{SYSTEM_CHOICE, Scale};
 use crate::findings::{Outcome, Stage, Verdict};
 use crate::plan::{Better, Plan, REFINEMENTS};
 use crate::points::{Point, Setting};
@@ -211,6 +211,15 @@ impl<'a, R: Runner> Experiment<'a, R> {
         row
     }
 
+    /// How many of the first of a row stand outside the order of its levels.
+    fn unordered(&self, factor: usize, row: &[usize]) -> usize {
+        let is_amount = matches!(self.plan.factors[factor].scale, Scale::Amount { .. });
+        let is_first = row
+            .first()
+            .is_some_and(|at| self.points[*at].setting.level(factor) == SYSTEM_CHOICE);
+        usize::from(is_amount && is_first)
+    }
+
     fn best(&self, factor: usize, base: &Setting) -> Option<usize> {
         let row = self.row(factor, base);
         row.into_iter().max_by(|a, b| self.score(*a).total_cmp(&self.score(*b)))
@@ -218,7 +227,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
     /// New levels beside the peaks: where looking closer may find a better one.
     fn gaps(&self, factor: usize, base: &Setting) -> Vec<Setting> {
-        let row = self.row(factor, base);
+        let mut row = self.row(factor, base);
+        row.drain(..self.unordered(factor, &row));
         let scores: Vec<f64> = row.iter().map(|at| self.score(*at)).collect();
         let level = |place: usize| self.points[row[place]].setting.level(factor);
         let mut peaks: Vec<usize> = (0..row.len())
@@ -298,13 +308,21 @@ impl<'a, R: Runner> Experiment<'a, R> {
         let may_be = |place: usize| as_good(place) > 1.0 - self.plan.confidence;
         let candidates = match self.plan.factors[factor].scale {
             Scale::Amount { .. } => {
-                while first > 0 && may_be(first - 1) {
+                let ladder = self.unordered(factor, &row);
+                if top < ladder {
+                    // The system chose best; levels as good as its choice may still be neighbours of each other.
+                    let peak = (ladder..row.len()).max_by(|a, b| self.score(row[*a]).total_cmp(&self.score(row[*b])));
+                    (first, last) = peak
+                        .filter(|place| may_be(*place))
+                        .map_or((top, top), |place| (place, place));
+                }
+                while first > ladder && may_be(first - 1) {
                     first -= 1;
                 }
-                while last + 1 < row.len() && may_be(last + 1) {
+                while first >= ladder && last + 1 < row.len() && may_be(last + 1) {
                     last += 1;
                 }
-                (first..=last).collect::<Vec<_>>()
+                (0..ladder).chain(first..=last).collect::<Vec<_>>()
             }
             // Choices have no order; what is used now is left alone unless another one is better.
             Scale::Choices(_) => {

@@ -7,7 +7,8 @@ pub struct Factor {
     pub name: String,
     /// The levels it can take.
     pub scale: Scale,
-    /// The level it has while other factors are explored.
+    /// The level it has while other factors are explored. An amount of 0 leaves it to the system: it is run beside the
+    /// ladder, stands outside its order, and is advised whenever nothing on the ladder is better.
     pub start: u64,
 }
 
@@ -27,8 +28,11 @@ pub enum Scale {
     Choices(u64),
 }
 
+/// The level of an amount that nobody sets.
+pub const SYSTEM_CHOICE: u64 = 0;
+
 impl Factor {
-    /// The levels to begin with: a ladder that doubles, or every choice.
+    /// The levels to begin with: a ladder that doubles (and what the system chooses, if it starts there), or every choice.
     #[must_use]
     pub fn coarse(&self) -> Vec<u64> {
         match self.scale {
@@ -40,6 +44,9 @@ impl Factor {
                 .collect();
                 levels.push(max);
                 levels.dedup();
+                if self.start == SYSTEM_CHOICE {
+                    levels.insert(0, SYSTEM_CHOICE);
+                }
                 levels
             }
         }
@@ -86,6 +93,15 @@ mod tests {
         assert_eq!(amount(1, 20, 1).coarse(), [1, 2, 4, 8, 16, 20]);
         assert_eq!(amount(5, 5, 1).coarse(), [5]);
         assert_eq!(amount(1, u64::MAX, 1).coarse().len(), 65);
+    }
+
+    #[test]
+    fn what_the_system_chooses_stands_before_the_ladder() {
+        let window = Factor {
+            start: SYSTEM_CHOICE,
+            ..amount(4096, 16384, 4096)
+        };
+        assert_eq!(window.coarse(), [0, 4096, 8192, 16384]);
     }
 
     #[test]

@@ -33,7 +33,8 @@ pub struct Stage {
     pub points: Vec<usize>,
     /// Place in [`Outcome::points`] of the highest (or lowest) median.
     pub best: usize,
-    /// Places in [`Stage::points`] of the neighbours of the best one that cannot be told from it or are as good.
+    /// Places in [`Stage::points`] of the neighbours of the best one that cannot be told from it or are as good. Where
+    /// what the system chooses is best, those of the ladder that are, or else the best one alone.
     pub plateau: RangeInclusive<usize>,
     /// Place in [`Outcome::points`] of the least level of the plateau that is as good: what to use.
     pub advised: usize,

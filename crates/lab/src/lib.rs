@@ -6,6 +6,9 @@
 //!
 //! The unit of replication is the run. Intervals within a run share its connection, its route and its neighbours, so that
 //! their number says nothing about how sure a figure is.
+//!
+//! Plans and runs may be of anything. [`reasons`] is about network tests: it says why some settings are worse than others,
+//! from the figures that were seen with them.
 
 #![forbid(unsafe_code)]
 
@@ -14,11 +17,12 @@ mod factor;
 mod findings;
 mod plan;
 mod points;
+pub mod reasons;
 mod runner;
 pub mod stats;
 
 pub use explore::explore;
-pub use factor::{Factor, Scale};
+pub use factor::{Factor, SYSTEM_CHOICE, Scale};
 pub use findings::{Outcome, Stage, Verdict};
 pub use plan::{Better, Estimate, Plan};
 pub use points::{Point, Setting};

@@ -317,3 +317,43 @@ fn factors_are_explored_one_after_the_other() {
     let outcome = explore(&equal, &mut path(|_| 50.0, 0.003, 2));
     assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![2])));
 }
+
+#[test]
+fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
+    let windows = |surface: fn(u64) -> f64| {
+        let plan = Plan {
+            factors: vec![Factor {
+                name: "window".to_owned(),
+                scale: Scale::Amount {
+                    min: 4096,
+                    max: 1 << 20,
+                    step: 4096,
+                },
+                start: 0,
+            }],
+            ..plan()
+        };
+        explore(&plan, &mut path(surface, 0.004, 3))
+    };
+    // It fills the path; so do windows from 256 KiB on.
+    let chosen_well = windows(|level| {
+        if level == 0 {
+            940.0
+        } else {
+            (level as f64 / 278.0).min(940.0)
+        }
+    });
+    assert_eq!(chosen_well.verdict, Verdict::Use(Setting(vec![0])));
+    let stage = &chosen_well.stages[0];
+    let level = |place: &usize| chosen_well.points[stage.points[*place]].setting.level(0);
+    assert!(level(stage.plateau.start()) >= 250_000, "{stage:?}");
+    assert_eq!(level(stage.plateau.end()), 1 << 20);
+    // It keeps to 64 KiB.
+    let chosen_badly = windows(|level| (if level == 0 { 65_536.0 } else { level as f64 } / 278.0).min(940.0));
+    let Verdict::Use(setting) = &chosen_badly.verdict else {
+        panic!("{:?}", chosen_badly.verdict);
+    };
+    assert!((253_952..=278_528).contains(&setting.level(0)), "{setting:?}");
+    let stage = &chosen_badly.stages[0];
+    assert!(*stage.plateau.start() > 0, "{stage:?}");
+}

@@ -9,3 +9,4 @@ pub(crate) mod links;
 pub(crate) mod native;
 pub(crate) mod serve;
 pub(crate) mod sharing;
+pub(crate) mod sweep;

@@ -21,6 +21,7 @@ fn texts_are_as_reviewed() {
         ("serve-help.txt", &["serve", "--help"]),
         ("links-help.txt", &["links", "--help"]),
         ("doctor-help.txt", &["doctor", "--help"]),
+        ("sweep-help.txt", &["sweep", "--help"]),
         ("iperf3-help.txt", &["iperf3", "--help"]),
         ("iperf2-help.txt", &["iperf2", "--lr-format=2.2", "--help"]),
         ("linerate.1", &["generate", "man"]),

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use crate::printable::printable;
 use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LossSplit, Severity, Spell, Verdict};
 
 /// Findings a short report shows.
@@ -300,13 +301,6 @@ pub fn fix_script(diagnosis: &Diagnosis) -> String {
 /// A command out of pasted text must not smuggle a second line into a script.
 fn one_line(text: &str) -> String {
     text.split(['\n', '\r']).collect::<Vec<_>>().join(" ")
-}
-
-/// Text from a file or a kernel may hold control characters, which must not reach a terminal.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() && c != '\n' { '\u{fffd}' } else { c })
-        .collect()
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! Writers: they turn the events of a test into the text and JSON of a dialect.
 //!
-//! Nothing here measures, connects or decides; the only input is [`linerate_model::Event`], the only output an
-//! [`Output`].
+//! Nothing here measures, connects or decides; events of [`linerate_model`] or finished results go in, text comes out.
 //!
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`service`]: logs and figures of a server
+//! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`Output`]: where lines go, shared by all writers of a process
 
 #![forbid(unsafe_code)]
@@ -14,11 +14,13 @@
 pub mod doctor;
 pub mod iperf2;
 pub mod iperf3;
+pub mod sweep;
 
 mod flood;
 mod number;
 mod output;
 mod pretty;
+mod printable;
 pub mod service;
 
 pub use output::Output;

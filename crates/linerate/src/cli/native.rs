@@ -11,6 +11,7 @@ use super::doctor::DoctorArgs;
 use super::iperf3::{completion, man};
 use super::links;
 use super::serve::ServeArgs;
+use super::sweep::SweepArgs;
 use crate::exit_code::ExitCode;
 use crate::run;
 
@@ -30,6 +31,7 @@ Examples:
   linerate iperf3 -c 192.0.2.7             test the path to that server, 10 seconds of TCP
   linerate iperf3 -c 192.0.2.7 -u -b 1G -R the other direction, UDP at 1 Gbit/s
   linerate doctor eth0 --window 5s         why is it not faster?
+  linerate sweep 192.0.2.7                 how many streams are best?
   linerate links ~/bin                     call it as iperf3 from now on
 
 The other end may be linerate or any iperf3 from version 3.12 on.
@@ -72,6 +74,11 @@ enum Command {
     /// Reads this host, or text that somebody pasted. Says what was found with its evidence, what was ruled out and why,
     /// and what could not be checked.
     Doctor(Box<DoctorArgs>),
+    /// Find the best number of streams, window, rate or CPU for a path
+    ///
+    /// Runs many short tests against a server, iperf3 or linerate, in an order that treats all settings alike. Says which
+    /// setting is best and how sure that is, where it falls and why, and the plain iperf3 command that does it again.
+    Sweep(Box<SweepArgs>),
     /// Create links in a directory, so that calling iperf3 starts linerate
     ///
     /// Nothing that is already there is overwritten, unless it is such a link.
@@ -134,6 +141,13 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
         },
         Command::Try => run::run_try(),
         Command::Doctor(args) => run::run_doctor(&args),
+        Command::Sweep(args) => match args.resolve().and_then(|spec| run::run_sweep(&spec)) {
+            Ok(code) => code,
+            Err(text) => {
+                let _ = writeln!(io::stderr(), "linerate sweep: {text}");
+                ExitCode::Usage
+            }
+        },
         Command::Links { directory } => links::main(&directory),
         Command::Generate { what } => write_out(&artefact(what)),
     }

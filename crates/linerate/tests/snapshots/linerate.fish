@@ -32,6 +32,7 @@ complete -c linerate -n "__fish_linerate_needs_command" -f -a "serve" -d 'Serve 
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "try" -d 'Run a short test on this machine alone: TCP and UDP, both directions'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "selftest" -d 'Run a short test on this machine alone: TCP and UDP, both directions'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "doctor" -d 'Say what holds the network back, prove it, and give the fix and the undo'
+complete -c linerate -n "__fish_linerate_needs_command" -f -a "sweep" -d 'Find the best number of streams, window, rate or CPU for a path'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "links" -d 'Create links in a directory, so that calling iperf3 starts linerate'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "generate" -d 'Write a manual page or shell completions to the standard output'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -77,13 +78,38 @@ complete -c linerate -n "__fish_linerate_using_subcommand doctor" -l fix-script 
 complete -c linerate -n "__fish_linerate_using_subcommand doctor" -l ceiling -d 'Print what a link, the bus and windows can carry at best, and leave'
 complete -c linerate -n "__fish_linerate_using_subcommand doctor" -s v -l verbose -d 'Show all findings and why each rule was ruled out or not checkable'
 complete -c linerate -n "__fish_linerate_using_subcommand doctor" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s p -l port -d 'Port of the server' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l over -d 'What to vary, one after the other: streams, length, window, congestion, rate, affinity; each with =LEVELS or without' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l objective -d 'What to look for: most received bits per second, least CPU time per GiB of both ends, or least round-trip time' -r -f -a "throughput\t'Most received bits per second'
+cpu-per-byte\t'Least CPU time of both ends per GiB received'
+latency\t'Least round-trip time under load (TCP)'"
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s t -l time -d 'Measured part of each run' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s O -l omit -d 'Beginning of each run that is not counted' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l repetitions -d 'Runs of each setting; settings of which it is open which one is best get more' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l budget -d 'Time for all runs, for example 90s, 15m or 2h; none is started that would end later' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l seed -d 'Decides the order of the runs' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s P -l streams -d 'Streams, where they are not varied [default: 1]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s l -l length -d 'Bytes per write or datagram, where they are not varied' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s w -l window -d 'Socket buffers, where they are not varied [default: the system\'s choice]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s b -l rate -d 'Rate of each stream, where it is not varied; 0 for no limit [default: none]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s C -l congestion -d 'Congestion control, where it is not varied [default: the system\'s choice]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l csv -d 'Write one line per run to a file, comma-separated' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l html -d 'Write the report as one HTML file' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s R -l reverse -d 'The server sends'
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s u -l udp -d 'Test UDP; needs --rate or --over rate'
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s 4 -d 'IPv4 only'
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s 6 -d 'IPv6 only'
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l json -d 'Write one JSON object instead of text'
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s q -l quiet -d 'Say nothing while it runs'
+complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c linerate -n "__fish_linerate_using_subcommand links" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c linerate -n "__fish_linerate_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "iperf3" -d 'Test a path, or serve tests, with the options of iperf3'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "iperf2" -d 'Test a path, or serve tests, with the options of iperf 2'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "serve" -d 'Serve tests to any number of clients at the same time'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "try" -d 'Run a short test on this machine alone: TCP and UDP, both directions'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "doctor" -d 'Say what holds the network back, prove it, and give the fix and the undo'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "links" -d 'Create links in a directory, so that calling iperf3 starts linerate'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "generate" -d 'Write a manual page or shell completions to the standard output'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor links generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "iperf3" -d 'Test a path, or serve tests, with the options of iperf3'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "iperf2" -d 'Test a path, or serve tests, with the options of iperf 2'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "serve" -d 'Serve tests to any number of clients at the same time'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "try" -d 'Run a short test on this machine alone: TCP and UDP, both directions'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "doctor" -d 'Say what holds the network back, prove it, and give the fix and the undo'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "sweep" -d 'Find the best number of streams, window, rate or CPU for a path'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "links" -d 'Create links in a directory, so that calling iperf3 starts linerate'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "generate" -d 'Write a manual page or shell completions to the standard output'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'

@@ -1,0 +1,244 @@
+//! Goal: `linerate sweep` runs what it says against any server, answers what the path is like, and ends when it should.
+//! Method: sweeps on loopback and on veth pairs in namespaces of our own, with as little time as an answer needs.
+
+use std::process::Command;
+
+use linerate_interop::namespaces::{DEVICE, Net, inside, run};
+use linerate_interop::{
+    Finished, PATIENCE, Process, Program, Server, Signal, free_port, original, ours, patiently, run_cases, wait_for,
+};
+use serde_json::Value;
+
+fn words<'a>(host: &'a str, port: &'a str, more: &[&'a str]) -> Vec<&'a str> {
+    [&["sweep", host, "-p", port], more].concat()
+}
+
+fn sweep(port: u16, more: &[&str]) -> Process {
+    let mut command = Command::new(ours().path());
+    command
+        .args(words("127.0.0.1", &port.to_string(), more))
+        .env("LC_ALL", "C");
+    Process::start(command)
+}
+
+fn json(finished: &Finished) -> Value {
+    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+}
+
+fn runs(report: &Value) -> &Vec<Value> {
+    report["runs"].as_array().expect("runs")
+}
+
+const BUDGET_S: f64 = 10.0;
+/// A run of one second with what it takes beside.
+const RUN_S: f64 = 1.5;
+
+#[test]
+fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    run_cases(
+        &[ours(), original()],
+        |program: &&Program| program.path().display().to_string(),
+        |program| {
+            let server = Server::start(program, &["--forceflush"]);
+            let file = |kind: &str| directory.path().join(format!("{}.{kind}", server.port));
+            let (csv, html) = (file("csv"), file("html"));
+            let files = [
+                "--csv",
+                csv.to_str().expect("a name"),
+                "--html",
+                html.to_str().expect("a name"),
+            ];
+            let plan = "--over streams=1..4 --time 1 -O 0 --repetitions 2 --budget 10s --seed 7 --json";
+            let options: Vec<&str> = plan.split(' ').chain(files).collect();
+            let finished = sweep(server.port, &options).finish();
+            finished.expect_code(0);
+            let report = json(&finished);
+            assert_eq!(report["schema"], "linerate.sweep/1", "{report:#}");
+            assert_eq!(
+                (&report["plan"]["seed"], &report["plan"]["time_s"]),
+                (&7.into(), &1.into())
+            );
+
+            let runs = runs(&report);
+            let has_figures = |run: &Value| {
+                [
+                    "value",
+                    "received_bps",
+                    "cpu_client_percent",
+                    "cpu_server_percent",
+                    "rtt_us",
+                ]
+                .iter()
+                .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
+            };
+            assert!(runs.iter().all(has_figures), "{report:#}");
+            assert!(runs.len() >= 4, "{report:#}");
+            assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
+            let in_time = |run: &Value| {
+                run["started_s"]
+                    .as_f64()
+                    .is_some_and(|start| start + RUN_S <= BUDGET_S + 0.1)
+            };
+            assert!(runs.iter().all(in_time), "{report:#}");
+            let served =
+                || (server.process.stdout().matches("Accepted connection").count() == runs.len()).then_some(());
+            assert!(
+                wait_for(PATIENCE, served).is_some(),
+                "{} runs: {:?}",
+                runs.len(),
+                server.process
+            );
+
+            let lines = std::fs::read_to_string(&csv).expect("a file");
+            assert_eq!(lines.lines().count(), runs.len() + 1, "{lines}");
+            assert!(std::fs::read_to_string(&html).expect("a file").contains("<svg"));
+            // The cost is said first, then every run.
+            assert!(
+                finished.stderr.contains("about ") && finished.stderr.contains("[2/"),
+                "{finished:?}"
+            );
+        },
+    );
+}
+
+#[test]
+fn on_a_full_link_one_stream_is_enough_and_nothing_falls() {
+    patiently(|| {
+        let Some(net) = Net::new() else { return };
+        let shaper = ["tbf", "rate", "100mbit", "burst", "64kb", "latency", "20ms"];
+        run(
+            "tc",
+            &[&["-n", &net.a, "qdisc", "add", "dev", DEVICE, "root"], &shaper[..]].concat(),
+        );
+        let _server = net.server();
+        let options = [
+            "--over",
+            "streams=1..3",
+            "--time",
+            "1",
+            "--repetitions",
+            "2",
+            "--budget",
+            "40s",
+            "--json",
+        ];
+        let words = words("10.99.0.2", "5201", &options);
+        let finished = Process::start(inside(&net.a, ours().path(), &words)).finish_within(PATIENCE * 2);
+        finished.expect_code(0);
+        let report = json(&finished);
+        assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
+        assert_eq!(report["verdict"]["setting"]["streams"], "1", "{report:#}");
+        let rate = report["verdict"]["value"].as_f64().expect("a rate");
+        assert!((80e6..100e6).contains(&rate), "{rate}");
+        assert_eq!(
+            report["factors"][0]["plateau"],
+            serde_json::json!(["1", "3"]),
+            "{report:#}"
+        );
+        assert_eq!(report["factors"][0]["falls"], serde_json::json!([]), "{report:#}");
+        let command = report["verdict"]["command"].as_str().expect("a command");
+        // What is advised is a command that works.
+        let mut words: Vec<&str> = command.split(' ').collect();
+        assert_eq!(words.remove(0), "iperf3");
+        let again = Process::start(inside(&net.a, original().path(), &words)).finish();
+        again.expect_code(0);
+    });
+}
+
+#[test]
+fn a_window_below_the_bandwidth_delay_product_is_named() {
+    patiently(|| {
+        let Some(net) = Net::new() else { return };
+        let _server = net.server();
+        let plan = "--over window=4K..16K --time 1 -O 0 --repetitions 2 --budget 15s --json";
+        let options: Vec<&str> = plan.split(' ').collect();
+        let words = words("10.99.0.2", "5201", &options);
+        let finished = Process::start(inside(&net.a, ours().path(), &words)).finish();
+        finished.expect_code(0);
+        let report = json(&finished);
+        let falls = report["factors"][0]["falls"].as_array().expect("falls");
+        let reasons: Vec<&Value> = falls
+            .iter()
+            .flat_map(|fall| fall["reasons"].as_array().expect("reasons"))
+            .collect();
+        let named = reasons.iter().find(|reason| reason["reason"] == "window-below-bdp");
+        let named = named.unwrap_or_else(|| panic!("{report:#}"));
+        let number = |key: &str| named[key].as_f64().unwrap_or_else(|| panic!("{key}: {report:#}"));
+        assert!(number("window_bytes") < number("bdp_bytes"), "{named}");
+        let product = number("stream_rate_bps") / 8.0 * number("rtt_us") / 1e6;
+        assert!((number("bdp_bytes") / product - 1.0).abs() < 1e-6, "{named}");
+    });
+}
+
+#[test]
+fn a_host_that_refuses_ends_it_at_once() {
+    let port = free_port();
+    let text = sweep(port, &["-q"]).finish();
+    text.expect_code(1);
+    assert!(
+        text.stderr.contains("Connection refused") && text.stdout.is_empty(),
+        "{text:?}"
+    );
+    let program = sweep(port, &["-q", "--json"]).finish();
+    program.expect_code(1);
+    let report = json(&program);
+    assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
+    assert!(
+        report["verdict"]["ended_by"]
+            .as_str()
+            .expect("a reason")
+            .contains("refused")
+    );
+    assert_eq!(runs(&report).len(), 1, "nobody asks a closed port again: {report:#}");
+
+    let wrong = sweep(port, &["--over", "nosuch"]).finish();
+    wrong.expect_code(2);
+}
+
+#[test]
+fn an_interrupted_sweep_says_what_is_known() {
+    let server = Server::start(ours(), &[]);
+    let options = ["--over", "streams=1..2", "--time", "1", "-O", "0", "--json"];
+    let running = sweep(server.port, &options);
+    let seen = wait_for(PATIENCE, || running.stderr().contains("[3/").then_some(()));
+    assert!(seen.is_some(), "{running:?}");
+    running.signal(Signal::Interrupt);
+    let finished = running.finish();
+    finished.expect_code(130);
+    let report = json(&finished);
+    assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
+    assert_eq!(report["verdict"]["ended_by"], "interrupted", "{report:#}");
+    assert!(
+        runs(&report).len() >= 2 && runs(&report)[0]["value"].is_number(),
+        "{report:#}"
+    );
+}
+
+#[test]
+fn a_server_that_is_busy_is_waited_for() {
+    let server = Server::start(original(), &["--forceflush"]);
+    let other = server.client(original(), "127.0.0.1", &["-t", "3", "-b", "10M"]);
+    server.process.wait_for_stdout("Accepted connection", 1);
+    let options = [
+        "--over",
+        "streams=1..2",
+        "--time",
+        "1",
+        "-O",
+        "0",
+        "--repetitions",
+        "1",
+        "--budget",
+        "20s",
+        "--json",
+    ];
+    let finished = sweep(server.port, &options).finish();
+    finished.expect_code(0);
+    assert!(finished.stderr.contains("busy"), "{finished:?}");
+    assert!(
+        runs(&json(&finished)).iter().all(|run| run["error"].is_null()),
+        "{finished:?}"
+    );
+    other.finish().expect_code(0);
+}

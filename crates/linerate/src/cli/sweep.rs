@@ -1,0 +1,299 @@
+//! The command line of `linerate sweep`.
+
+mod grammar;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_report::sweep::Objective;
+
+pub(crate) use grammar::{Levels, Pinning, Swept};
+
+/// What is to be found out, and how it is reported.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct SweepArgs {
+    /// The server: iperf3 from version 3.12 on, or linerate
+    #[arg(value_name = "HOST")]
+    pub(crate) host: String,
+    /// Port of the server
+    #[arg(short, long, value_name = "PORT", default_value_t = 5201)]
+    pub(crate) port: u16,
+    /// What to vary, one after the other: streams, length, window, congestion, rate, affinity; each with =LEVELS or without
+    #[arg(long, value_name = "FACTOR[=LEVELS][,...]", default_value = "streams")]
+    over: Vec<String>,
+    /// What to look for: most received bits per second, least CPU time per GiB of both ends, or least round-trip time
+    #[arg(long, value_name = "WHAT", default_value = "throughput")]
+    objective: ObjectiveArg,
+    /// Measured part of each run
+    #[arg(short, long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    time: u32,
+    /// Beginning of each run that is not counted
+    #[arg(short = 'O', long, value_name = "SECONDS", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=60))]
+    omit: u32,
+    /// Runs of each setting; settings of which it is open which one is best get more
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    repetitions: u32,
+    /// Time for all runs, for example 90s, 15m or 2h; none is started that would end later
+    #[arg(long, value_name = "TIME", default_value = "15m", value_parser = grammar::budget)]
+    budget: Duration,
+    /// Decides the order of the runs
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// The server sends
+    #[arg(short = 'R', long)]
+    reverse: bool,
+    /// Test UDP; needs --rate or --over rate
+    #[arg(short, long)]
+    udp: bool,
+    /// Streams, where they are not varied [default: 1]
+    #[arg(short = 'P', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=128))]
+    streams: Option<u32>,
+    /// Bytes per write or datagram, where they are not varied
+    #[arg(short, long, value_name = "SIZE", value_parser = grammar::length)]
+    length: Option<u64>,
+    /// Socket buffers, where they are not varied [default: the system's choice]
+    #[arg(short, long, value_name = "SIZE", value_parser = grammar::window)]
+    window: Option<u64>,
+    /// Rate of each stream, where it is not varied; 0 for no limit [default: none]
+    #[arg(short = 'b', long, value_name = "RATE", value_parser = grammar::rate)]
+    rate: Option<u64>,
+    /// Congestion control, where it is not varied [default: the system's choice]
+    #[arg(short = 'C', long, value_name = "NAME", conflicts_with = "udp")]
+    congestion: Option<String>,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "v6")]
+    v4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    v6: bool,
+    /// Write one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+    /// Write one line per run to a file, comma-separated
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Say nothing while it runs
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const NOTES: &str = "\
+Levels:
+  streams=1..64         first 1, 2, 4 ..., then closer around the best
+  length=4K..1M         bytes per write or datagram; K and M are 1024-based
+  window=64K..16M       socket buffers
+  rate=100M..10G        of each stream, in bit/s; K, M and G are 1000-based
+  congestion=cubic,bbr  these; without levels, all this host has
+  affinity=any,0,1,0/2  CPU of the client, or of client/server; any for none
+
+Beside lengths and windows, what the system chooses is run too, and kept unless something is better.
+
+Examples:
+  linerate sweep 192.0.2.7                                    how many streams?
+  linerate sweep 192.0.2.7 --over window=64K..16M,congestion  which window? which algorithm?
+  linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G   which rate arrives?
+
+What it costs is said first. Ctrl-C ends it with what is known until then. Exit codes: 0 done (also
+when the runs allow no answer), 1 not completed, 2 wrong command line, 130 interrupted.";
+
+/// Words for objectives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ObjectiveArg {
+    /// Most received bits per second
+    Throughput,
+    /// Least CPU time of both ends per GiB received
+    CpuPerByte,
+    /// Least round-trip time under load (TCP)
+    Latency,
+}
+
+/// A sweep, resolved.
+#[derive(Debug, Clone)]
+pub(crate) struct SweepSpec {
+    /// The server as the user named it.
+    pub(crate) host: String,
+    /// Its port.
+    pub(crate) port: u16,
+    /// What is varied.
+    pub(crate) over: Vec<Swept>,
+    /// What is looked for.
+    pub(crate) objective: Objective,
+    /// Measured part of a run in seconds.
+    pub(crate) time_s: u32,
+    /// Warm-up of a run in seconds.
+    pub(crate) omit_s: u32,
+    /// Runs per setting.
+    pub(crate) repetitions: u32,
+    /// Time for all.
+    pub(crate) budget: Duration,
+    /// Order of the runs.
+    pub(crate) seed: u64,
+    /// The server sends.
+    pub(crate) is_reverse: bool,
+    /// UDP instead of TCP.
+    pub(crate) is_udp: bool,
+    /// What is not varied.
+    pub(crate) held: Held,
+    /// Address family the user insists on: 4 or 6.
+    pub(crate) family: Option<u8>,
+    /// Reports.
+    pub(crate) output: SweepOutput,
+}
+
+/// Options that hold for every run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// Streams.
+    pub(crate) streams: Option<u32>,
+    /// Bytes per write or datagram.
+    pub(crate) length_bytes: Option<u64>,
+    /// Socket buffers in bytes.
+    pub(crate) window_bytes: Option<u64>,
+    /// Rate of each stream in bit/s; 0 for no limit.
+    pub(crate) rate_bps: Option<u64>,
+    /// Congestion control.
+    pub(crate) congestion: Option<String>,
+}
+
+/// Where reports go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SweepOutput {
+    pub(crate) json: bool,
+    pub(crate) csv: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
+    pub(crate) quiet: bool,
+}
+
+impl SweepArgs {
+    /// Decides what is to be swept.
+    ///
+    /// # Errors
+    /// The first contradiction, in words.
+    pub(crate) fn resolve(self) -> Result<SweepSpec, String> {
+        let over = grammar::factors(&self.over, self.udp)?;
+        let held = Held {
+            streams: self.streams,
+            length_bytes: self.length,
+            window_bytes: self.window,
+            rate_bps: self.rate,
+            congestion: self.congestion,
+        };
+        check_held(&over, &held)?;
+        grammar::check_length(held.length_bytes, self.udp)?;
+        let objective = match self.objective {
+            ObjectiveArg::Throughput => Objective::Throughput,
+            ObjectiveArg::CpuPerByte => Objective::CpuPerByte,
+            ObjectiveArg::Latency => Objective::Latency,
+        };
+        if objective == Objective::Latency && self.udp {
+            return Err("--objective latency is measured by TCP: leave out -u".to_owned());
+        }
+        if objective == Objective::Latency && self.reverse {
+            return Err(
+                "--objective latency is measured by the sender, which must be this host: leave out -R".to_owned(),
+            );
+        }
+        if self.udp && held.rate_bps.is_none() && !over.iter().any(|swept| swept.name == "rate") {
+            return Err("-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned());
+        }
+        Ok(SweepSpec {
+            host: self.host,
+            port: self.port,
+            over,
+            objective,
+            time_s: self.time,
+            omit_s: self.omit,
+            repetitions: self.repetitions,
+            budget: self.budget,
+            seed: self.seed,
+            is_reverse: self.reverse,
+            is_udp: self.udp,
+            held,
+            family: match (self.v4, self.v6) {
+                (true, _) => Some(4),
+                (_, true) => Some(6),
+                _ => None,
+            },
+            output: SweepOutput {
+                json: self.json,
+                csv: self.csv,
+                html: self.html,
+                quiet: self.quiet,
+            },
+        })
+    }
+}
+
+/// What is varied cannot be held.
+fn check_held(over: &[Swept], held: &Held) -> Result<(), String> {
+    let rows = [
+        ("streams", held.streams.is_some(), "-P"),
+        ("length", held.length_bytes.is_some(), "-l"),
+        ("window", held.window_bytes.is_some(), "-w"),
+        ("rate", held.rate_bps.is_some(), "-b"),
+        ("congestion", held.congestion.is_some(), "-C"),
+    ];
+    match rows
+        .iter()
+        .find(|(name, is_held, _)| *is_held && over.iter().any(|swept| swept.name == *name))
+    {
+        Some((name, _, option)) => Err(format!("{name} is varied: leave out {option}, or --over {name}")),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: SweepArgs,
+    }
+
+    fn resolve(line: &str) -> Result<SweepSpec, String> {
+        let words = std::iter::once("sweep").chain(line.split_whitespace());
+        Line::try_parse_from(words).map_err(|e| e.to_string())?.args.resolve()
+    }
+
+    #[test]
+    fn a_host_is_enough() {
+        let spec = resolve("192.0.2.7").expect("a host");
+        assert_eq!((spec.port, spec.time_s, spec.omit_s, spec.repetitions), (5201, 3, 1, 3));
+        assert_eq!(spec.over.len(), 1);
+        assert_eq!(spec.over[0].name, "streams");
+        assert_eq!(spec.budget, Duration::from_secs(900));
+    }
+
+    #[test]
+    fn contradictions_are_refused_with_what_to_do() {
+        let rows = [
+            ("h -u", "-b 1G"),
+            ("h -u -b 1G --objective latency", "-u"),
+            ("h -R --objective latency", "-R"),
+            ("h -P 4", "-P"),
+            ("h --over window -w 1M", "-w"),
+            ("h -u -b 0 --over congestion", "TCP"),
+            ("h -u -C cubic", "--udp"),
+            ("h --over streams,streams=1..4", "twice"),
+            ("h --over nosuch", "nosuch"),
+            ("h --over streams=9..4", "9..4"),
+            ("h --time 0", "0"),
+            ("h --budget 0", "budget"),
+            ("h -4 -6", "-6"),
+            ("", "HOST"),
+        ];
+        for (line, part) in rows {
+            let error = resolve(line).expect_err(line);
+            assert!(error.contains(part), "{line}: {error}");
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Reports of a sweep: text with a plot, JSON, one line per run, and one HTML file. All of them write the same [`Sweep`]
+//! and compute nothing.
+
+mod csv;
+mod html;
+mod json;
+mod model;
+mod plot;
+mod sentences;
+mod text;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+pub use csv::csv;
+pub use html::html;
+pub use json::json;
+pub use model::{
+    Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Spread, Sweep,
+};
+pub use plot::Glyphs;
+pub use text::text;
+pub use values::clock;

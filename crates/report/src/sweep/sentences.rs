@@ -1,0 +1,247 @@
+//! What was found, in sentences. Text and HTML say the same.
+
+use linerate_lab::reasons::{End, Reason, Unchecked};
+
+use super::model::{Answer, FactorReport, Fall, Objective, Side, Sweep};
+use super::values::{bytes, clock, rate};
+
+/// The answer in one sentence.
+pub(super) fn verdict(sweep: &Sweep) -> String {
+    match &sweep.answer {
+        Answer::Use {
+            levels, value, spread, ..
+        } => {
+            let setting = setting(sweep, levels);
+            let value_text = sweep.objective.value(*value);
+            let sure = spread.map_or_else(String::new, |spread| {
+                format!(
+                    " ({}, {:.0} % confidence)",
+                    sweep.objective.spread(spread),
+                    sweep.method.confidence * 100.0
+                )
+            });
+            format!("Use {setting}: {} {value_text}{sure}", sweep.objective.title())
+        }
+        Answer::Inconclusive { reason, leader } => {
+            let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
+                format!(
+                    "; ahead so far: {}, {} {}",
+                    setting(sweep, levels),
+                    sweep.objective.title(),
+                    sweep.objective.value(*value)
+                )
+            });
+            format!("Inconclusive: {reason}{ahead}")
+        }
+    }
+}
+
+/// Levels with the names of their factors.
+pub(super) fn setting(sweep: &Sweep, levels: &[String]) -> String {
+    let words: Vec<String> = sweep
+        .planned
+        .iter()
+        .zip(levels)
+        .map(|(factor, level)| match (factor.name, level.as_str()) {
+            ("streams", "1") => "1 stream".to_owned(),
+            ("streams", n) => format!("{n} streams"),
+            ("window" | "length", "auto") => format!("the system's {}", factor.name),
+            (name, level) => format!("{name} {level}"),
+        })
+        .collect();
+    words.join(", ")
+}
+
+/// What qualifies the answer: changes while it ran, early ends, missing figures.
+pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
+    let mut remarks = Vec::new();
+    if let Some(ratio) = sweep.drift_ratio {
+        remarks.push(format!(
+            "The path or a host changed while it was measured: the last round brought {:+.0} % of the first. Run it again \
+             when nothing else uses them",
+            (ratio - 1.0) * 100.0
+        ));
+    }
+    if let Some(reason) = &sweep.ended_by {
+        remarks.push(format!("It ended early: {reason}"));
+    }
+    if sweep.is_cut_short {
+        remarks.push(format!(
+            "The time of {} was over before everything planned had been run; --budget gives it more",
+            clock(sweep.method.budget_s)
+        ));
+    }
+    if matches!(sweep.answer, Answer::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
+        remarks.push("Longer runs (--time) or more of them (--repetitions) may tell".to_owned());
+    }
+    if sweep.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
+        remarks.push("The server does not tell its CPU time: values count the client's alone".to_owned());
+    }
+    remarks
+}
+
+/// What was found about one factor.
+pub(super) fn factor(sweep: &Sweep, factor: &FactorReport) -> Vec<String> {
+    let mut lines = Vec::new();
+    let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
+    let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
+    let tolerance = sweep.method.tolerance * 100.0;
+    // Where the runs allow no answer they draw no plateau either.
+    let is_sure = matches!(sweep.answer, Answer::Use { .. });
+    if factor.is_amount && is_sure {
+        lines.push(match (first == last, last + 1 - first == factor.levels.len()) {
+            (true, _) => format!(
+                "plateau: {} alone; no other level is as good within {tolerance:.0} %",
+                label(first)
+            ),
+            (false, true) => format!(
+                "plateau: all of it, {} to {}; {} does not matter here within {tolerance:.0} %",
+                label(first),
+                label(last),
+                factor.name
+            ),
+            (false, false) => format!(
+                "plateau: {} to {} are as good within {tolerance:.0} %",
+                label(first),
+                label(last)
+            ),
+        });
+    }
+    if !factor.limits.is_empty() && is_sure {
+        lines.push(format!(
+            "held at {} by: {}",
+            label(factor.advised),
+            reasons(&factor.limits)
+        ));
+    }
+    for fall in &factor.falls {
+        lines.push(self::fall(sweep, factor, fall));
+    }
+    lines
+}
+
+fn fall(sweep: &Sweep, factor: &FactorReport, fall: &Fall) -> String {
+    let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
+    let worst = factor.levels.get(fall.worst).map_or(0.0, |level| level.median);
+    let place = match fall.side {
+        Side::Below => format!("below {}", label(fall.edge)),
+        Side::Above => format!("above {}", label(fall.edge)),
+        Side::Elsewhere => "everywhere else".to_owned(),
+    };
+    format!(
+        "{place} it is worse, {} {} at {} ({:+.0} %): {}",
+        if fall.change_percent > 0.0 { "up to" } else { "down to" },
+        sweep.objective.value(worst),
+        label(fall.worst),
+        fall.change_percent,
+        reasons(&fall.reasons)
+    )
+}
+
+fn reasons(reasons: &[Reason]) -> String {
+    let words: Vec<String> = reasons.iter().map(reason).collect();
+    words.join("; ")
+}
+
+/// One reason with its figures.
+pub(super) fn reason(reason: &Reason) -> String {
+    match reason {
+        Reason::StreamsBeyondCores { end, streams, cores } => format!(
+            "{streams} streams are more than the {cores} cores of the {}, which are busy",
+            name(*end)
+        ),
+        Reason::CoresBusy { ends, percent, cores } => format!(
+            "{} of the {} {} busy ({percent:.0} % of {}00 %)",
+            if *cores == 1 {
+                "the only core".to_owned()
+            } else {
+                format!("all {cores} cores")
+            },
+            if ends.len() > 1 {
+                "host that is both client and server"
+            } else {
+                name(ends[0])
+            },
+            if *cores == 1 { "is" } else { "are" },
+            cores
+        ),
+        Reason::CoreSaturated {
+            end,
+            percent,
+            streams: 1,
+        } => {
+            format!(
+                "one core of the {} is full ({percent:.0} %) with one stream",
+                name(*end)
+            )
+        }
+        Reason::CoreSaturated { end, percent, streams } => format!(
+            "the program of the {} uses one whole core ({percent:.0} %) and no other for {streams} streams, as iperf3 \
+             before 3.16 does",
+            name(*end)
+        ),
+        Reason::WindowBelowBdp {
+            window_bytes,
+            rtt_us,
+            wanted_bps,
+            bdp_bytes,
+        } => format!(
+            "the window of {} is below the bandwidth-delay product of {} ({} per stream x {rtt_us:.0} us)",
+            bytes(*window_bytes as f64),
+            bytes(*bdp_bytes),
+            rate(*wanted_bps)
+        ),
+        Reason::RetransmitsRise { best_per_s, here_per_s } => {
+            format!("retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second")
+        }
+        Reason::Loss {
+            best_percent,
+            here_percent,
+        } if *best_percent > 0.0 => {
+            format!("{here_percent:.2} % of the datagrams are lost, {best_percent:.2} % at the best setting")
+        }
+        Reason::Loss { here_percent, .. } => format!("{here_percent:.2} % of the datagrams are lost"),
+        Reason::SenderLimited { stream_rate_bps, .. } => {
+            format!(
+                "each stream keeps to {}, as the sender was told",
+                rate(*stream_rate_bps as f64)
+            )
+        }
+        Reason::NotKnown { unchecked } if unchecked.is_empty() => "not known".to_owned(),
+        Reason::NotKnown { unchecked } => {
+            let words: Vec<&str> = unchecked.iter().map(|what| missing(*what)).collect();
+            format!("not known; nobody told {}", words.join(", "))
+        }
+    }
+}
+
+/// The kind of a reason, for programs.
+pub(super) fn reason_name(reason: &Reason) -> &'static str {
+    match reason {
+        Reason::StreamsBeyondCores { .. } => "streams-beyond-cores",
+        Reason::CoresBusy { .. } => "cores-busy",
+        Reason::CoreSaturated { .. } => "core-saturated",
+        Reason::WindowBelowBdp { .. } => "window-below-bdp",
+        Reason::RetransmitsRise { .. } => "retransmits-rise",
+        Reason::Loss { .. } => "loss",
+        Reason::SenderLimited { .. } => "sender-limited",
+        Reason::NotKnown { .. } => "not-known",
+    }
+}
+
+pub(super) fn name(end: End) -> &'static str {
+    match end {
+        End::Client => "client",
+        End::Server => "server",
+    }
+}
+
+fn missing(what: Unchecked) -> &'static str {
+    match what {
+        Unchecked::ServerCores => "how many cores the server has",
+        Unchecked::Cpu(End::Client) => "the client's CPU time",
+        Unchecked::Cpu(End::Server) => "the server's CPU time",
+        Unchecked::RoundTripTime => "the round-trip time",
+        Unchecked::Retransmits => "what was sent again",
+    }
+}

@@ -1,0 +1,255 @@
+//! A sweep whose figures are known, in every form.
+
+use linerate_lab::reasons::{End, Reason, Unchecked};
+
+use super::*;
+
+fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
+    Level {
+        label: label.to_owned(),
+        level: amount,
+        median,
+        spread: Some(Spread {
+            low: median * 0.98,
+            high: median * 1.01,
+        }),
+        runs,
+        failures: Vec::new(),
+        figures: RunFigures {
+            received_bps: median,
+            cpu_client_percent: Some(40.0),
+            cpu_server_percent: Some(99.0),
+            retransmits: Some(12.0),
+            rtt_us: Some(210.0),
+            lost_percent: None,
+        },
+    }
+}
+
+fn run(level: &str, value: f64) -> Run {
+    Run {
+        levels: vec![level.to_owned()],
+        started_s: 1.5,
+        is_warm_up: false,
+        outcome: Ok((
+            value,
+            RunFigures {
+                received_bps: value,
+                cpu_client_percent: Some(40.0),
+                ..RunFigures::default()
+            },
+        )),
+    }
+}
+
+fn sweep() -> Sweep {
+    Sweep {
+        host: "192.0.2.7".to_owned(),
+        port: 5201,
+        protocol: "TCP",
+        is_reverse: false,
+        objective: Objective::Throughput,
+        is_client_cpu_only: false,
+        planned: vec![Planned {
+            name: "streams",
+            levels: "1..20".to_owned(),
+        }],
+        method: Method {
+            seed: 1,
+            repetitions: 3,
+            time_s: 3,
+            omit_s: 1,
+            budget_s: 900.0,
+            confidence: 0.95,
+            tolerance: 0.03,
+        },
+        estimate: Cost {
+            runs: 58,
+            seconds: 261.0,
+        },
+        cost: Cost {
+            runs: 46,
+            seconds: 207.4,
+        },
+        client_cores: Some(16),
+        server_cores: None,
+        answer: Answer::Use {
+            levels: vec!["10".to_owned()],
+            value: 288e9,
+            spread: Some(Spread {
+                low: 285e9,
+                high: 291e9,
+            }),
+            command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
+        },
+        factors: vec![FactorReport {
+            name: "streams",
+            is_amount: true,
+            levels: vec![
+                level("1", 1, 33e9, 3),
+                level("10", 10, 288e9, 5),
+                level("11", 11, 286e9, 5),
+                level("20", 20, 163e9, 3),
+            ],
+            best: 1,
+            plateau: 1..=2,
+            advised: 1,
+            chance: 0.98,
+            limits: Vec::new(),
+            falls: vec![
+                Fall {
+                    side: Side::Below,
+                    edge: 1,
+                    worst: 0,
+                    change_percent: -88.5,
+                    reasons: vec![Reason::CoreSaturated {
+                        end: End::Server,
+                        percent: 99.0,
+                        streams: 1,
+                    }],
+                },
+                Fall {
+                    side: Side::Above,
+                    edge: 2,
+                    worst: 3,
+                    change_percent: -43.4,
+                    reasons: vec![Reason::NotKnown {
+                        unchecked: vec![Unchecked::ServerCores],
+                    }],
+                },
+            ],
+        }],
+        drift_ratio: None,
+        is_cut_short: false,
+        ended_by: None,
+        runs: vec![
+            run("1", 33e9),
+            Run {
+                levels: vec!["20".to_owned()],
+                started_s: 6.0,
+                is_warm_up: false,
+                outcome: Err("refused, \"<b>no</b>\"".to_owned()),
+            },
+        ],
+    }
+}
+
+const TEXT: &str = "\
+Use 10 streams: received 288 Gbit/s (285 Gbit/s to 291 Gbit/s, 95 % confidence)
+
+plateau: 10 to 11 are as good within 3 %
+below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
+above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; nobody told how many cores the server has
+
+     streams         median                       interval  runs  CPU client  CPU server     retr
+           1    33.0 Gbit/s     32.3 Gbit/s to 33.3 Gbit/s     3         40%         99%       12
+*         10     288 Gbit/s       282 Gbit/s to 291 Gbit/s     5         40%         99%       12
+          11     286 Gbit/s       280 Gbit/s to 289 Gbit/s     5         40%         99%       12
+          20     163 Gbit/s       160 Gbit/s to 165 Gbit/s     3         40%         99%       12
+
+   1 ##### 33.0 Gbit/s
+* 10 ######################################## 288 Gbit/s
+  11 ######################################## 286 Gbit/s
+  20 ####################### 163 Gbit/s
+
+Again with plain iperf3:
+  iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10
+
+46 runs of 3 s in 3:27 (seed 1); CPU in percent of one core
+";
+
+#[test]
+fn the_text_begins_with_the_answer() {
+    assert_eq!(text(&sweep(), Glyphs::Ascii), TEXT);
+    let blocks = text(&sweep(), Glyphs::Blocks);
+    assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
+}
+
+#[test]
+fn what_qualifies_the_answer_is_said_plainly() {
+    let mut sweep = sweep();
+    sweep.answer = Answer::Inconclusive {
+        reason: "runs differ too much".to_owned(),
+        leader: None,
+    };
+    sweep.drift_ratio = Some(0.8);
+    sweep.is_cut_short = true;
+    sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
+    sweep.objective = Objective::CpuPerByte;
+    sweep.is_client_cpu_only = true;
+    let text = text(&sweep, Glyphs::Ascii);
+    for part in [
+        "Inconclusive: runs differ too much\n",
+        "the last round brought -20 % of the first",
+        "It ended early: interrupted\u{fffd}[31m",
+        "The time of 15:00 was over",
+        "values count the client's alone",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(!text.contains("plateau") && !text.contains("Again"), "{text}");
+}
+
+#[test]
+fn json_names_every_unit() {
+    let value: serde_json::Value = serde_json::from_str(&json(&sweep())).expect("JSON");
+    assert_eq!(value["schema"], "linerate.sweep/1");
+    assert_eq!(value["verdict"]["verdict"], "use");
+    assert_eq!(value["verdict"]["setting"]["streams"], "10");
+    assert_eq!(value["verdict"]["interval"][0], 285e9);
+    assert_eq!(value["plan"]["factors"][0]["levels"], "1..20");
+    assert_eq!(value["estimate"]["runs"], 58);
+    let factor = &value["factors"][0];
+    assert_eq!(factor["plateau"], serde_json::json!(["10", "11"]));
+    assert_eq!(factor["falls"][0]["reasons"][0]["reason"], "core-saturated");
+    assert_eq!(factor["levels"][3]["cpu_server_percent"], 99.0);
+    assert_eq!(value["runs"][0]["received_bps"], 33e9);
+    assert!(value["runs"][0]["rtt_us"].is_null());
+    assert_eq!(value["runs"][1]["error"], "refused, \"<b>no</b>\"");
+}
+
+#[test]
+fn csv_has_one_line_per_run() {
+    assert_eq!(
+        csv(&sweep()),
+        "run,started_s,warm_up,streams,value_received_bps,received_bps,cpu_client_percent,cpu_server_percent,retransmits,\
+         rtt_us,lost_percent,error\r\n\
+         0,1.500,false,1,33000000000,33000000000,40,,,,,\r\n\
+         1,6.000,false,20,,,,,,,,\"refused, \"\"<b>no</b>\"\"\"\r\n"
+    );
+}
+
+#[test]
+fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
+    let mut sweep = sweep();
+    sweep.host = "<script>alert(1)</script>".to_owned();
+    let html = html(&sweep);
+    assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
+    for foreign in ["<script", "<b>", "http", "src=", "href="] {
+        assert!(!html.contains(foreign), "{foreign}");
+    }
+    assert!(html.contains("&lt;script&gt;") && html.contains("refused, &quot;&lt;b&gt;no"));
+    assert!(html.contains("prefers-color-scheme: dark"));
+    assert_eq!(html.matches("<circle").count(), 4);
+    assert_eq!(html.matches("<line class=\"whisker\"").count(), 4);
+}
+
+#[test]
+fn a_window_below_the_product_says_both_numbers() {
+    let mut sweep = sweep();
+    sweep.factors[0].falls[0].reasons = vec![Reason::WindowBelowBdp {
+        window_bytes: 65_536,
+        rtt_us: 200.0,
+        wanted_bps: 4e9,
+        bdp_bytes: 100_000.0,
+    }];
+    let text = text(&sweep, Glyphs::Ascii);
+    assert!(
+        text.contains(
+            "the window of 64.0 KiB is below the bandwidth-delay product of 97.7 KiB (4.00 Gbit/s per stream x 200 us)"
+        ),
+        "{text}"
+    );
+    let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
+    assert_eq!(value["factors"][0]["falls"][0]["reasons"][0]["bdp_bytes"], 100_000.0);
+}
