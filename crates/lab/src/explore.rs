@@ -43,7 +43,7 @@ const EXTRA_REPETITIONS: u32 = 2;
 /// Settings that get more runs at once.
 const CONTENDERS_MAX: usize = 4;
 /// Neighbours on the ladder further apart than this are looked between even when both are as good.
-const GAP_RATIO: f64 = 1.5;
+const GAP_RATIO: f64 = 1.2;
 /// A second peak within this share of the best level is looked at as closely.
 const PEAK_SHARE: f64 = 0.7;
 const PEAKS_MAX: usize = 2;

@@ -107,6 +107,15 @@ fn the_reported_optimum_is_found_in_a_third_of_the_grid() {
 }
 
 #[test]
+fn a_peak_between_equal_neighbours_is_found() {
+    let cusp = |n: u64| 100.0 - 12.0 * (n as f64 - 10.0).abs();
+    for seed in 0..10 {
+        let outcome = explore(&plan(), &mut path(cusp, 0.003, seed));
+        assert_eq!(best_level(&outcome), 10, "seed {seed}");
+    }
+}
+
+#[test]
 fn on_a_flat_surface_the_least_level_is_advised() {
     let mut path = path(|_| 94.1, 0.004, 5);
     let outcome = explore(&plan(), &mut path);
