@@ -47,6 +47,9 @@ fn three_kinds_of_clients_are_served_at_the_same_time() {
         let events = events.unwrap_or_else(|| panic!("five tests: {service:?}"));
         let moved = |e: &Value| e["received_bytes"].as_u64().unwrap_or(0) + e["sent_bytes"].as_u64().unwrap_or(0);
         assert!(events.iter().all(|event| moved(event) > 100_000), "{events:?}");
+        // Four of them last a second, whatever they speak.
+        let has_company = |event: &&Value| event["ran_beside_max"].as_u64() >= Some(3);
+        assert!(events.iter().filter(has_company).count() >= 4, "{events:?}");
     });
 }
 

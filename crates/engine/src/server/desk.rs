@@ -84,8 +84,6 @@ struct Guest {
     terms: Option<Terms>,
     refused: Option<RefusalReason>,
     login: Option<Refusal>,
-    /// Most tests that ran beside this one.
-    beside_max: u32,
 }
 
 /// What was agreed.
@@ -270,10 +268,6 @@ impl Desk {
                 self.udp_line.push_back(id);
                 return self.advance_udp_line(now);
             }
-            ServerInput::Results(mut results) => {
-                results.ran_beside = Some(guest.beside_max);
-                ServerInput::Results(results)
-            }
             input => input,
         };
         if let (ServerInput::StreamOpened, Some(terms)) = (&input, &mut guest.terms) {
@@ -403,13 +397,6 @@ impl Desk {
         self.guests.get(&id)?.login.as_ref()
     }
 
-    /// Number of tests that run beside this one, and the most that did.
-    pub(crate) fn beside(&self, id: u64) -> (u32, u32) {
-        let running = self.running().filter(|&other| other != id).count();
-        let most = self.guests.get(&id).map_or(0, |g| g.beside_max);
-        (u32::try_from(running).unwrap_or(u32::MAX), most)
-    }
-
     /// Position from which the streams of a guest are shown.
     pub(crate) fn first_position(&self, id: u64) -> u32 {
         self.guests
@@ -432,20 +419,12 @@ impl Desk {
         self.guests.values().filter(|g| g.stage != Stage::Waiting).count()
     }
 
-    fn running(&self) -> impl Iterator<Item = u64> {
-        self.guests
-            .iter()
-            .filter(|(_, g)| g.stage == Stage::Running && !g.over)
-            .map(|(&id, _)| id)
-    }
-
     /// Takes over what the machine of a guest wants, and what follows from it for others.
     fn settle(&mut self, now: Instant, id: u64) {
         let mut streams_are_open = false;
         let Some(guest) = self.guests.get_mut(&id) else {
             return;
         };
-        let mut started = false;
         while let Some(action) = guest.machine.as_mut().and_then(|m| m.poll_action()) {
             match &action {
                 ServerAction::Accepted(test) => match self.ledger.take(id, claim(guest.peer.ip(), test)) {
@@ -460,7 +439,7 @@ impl Desk {
                 ServerAction::StartClock => {
                     guest.stage = Stage::Running;
                     guest.ends = guest.terms.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
-                    (streams_are_open, started) = (true, true);
+                    streams_are_open = true;
                 }
                 ServerAction::Close(_) => {
                     guest.over = true;
@@ -473,22 +452,8 @@ impl Desk {
         if !guest.actions.is_empty() && guest.held_until.is_none() {
             self.ready.insert(id);
         }
-        if started {
-            self.count_beside();
-        }
         if streams_are_open {
             self.advance_udp_line(now);
-        }
-    }
-
-    fn count_beside(&mut self) {
-        let running = u32::try_from(self.running().count()).unwrap_or(u32::MAX);
-        for guest in self
-            .guests
-            .values_mut()
-            .filter(|g| g.stage == Stage::Running && !g.over)
-        {
-            guest.beside_max = guest.beside_max.max(running.saturating_sub(1));
         }
     }
 
@@ -537,7 +502,6 @@ impl Guest {
             terms: None,
             refused: None,
             login: None,
-            beside_max: 0,
         }
     }
 

@@ -289,30 +289,6 @@ fn a_stop_reaches_everybody_also_those_who_wait() {
 }
 
 #[test]
-fn every_result_says_how_many_tests_ran_beside_it() {
-    let mut shop = Shop::new(&Sharing::default());
-    for n in 1..=3 {
-        shop.arrive(n, n);
-        shop.params(n, TCP);
-        shop.actions(n);
-    }
-    for n in [1, 2] {
-        shop.open_stream(n);
-        shop.actions(n);
-    }
-    shop.desk.handle_control_eof(shop.now, 2);
-    shop.actions(2);
-    shop.open_stream(3);
-    shop.actions(3);
-    assert_eq!(shop.desk.beside(1), (1, 1));
-    shop.arrive(4, 4);
-    shop.params(4, TCP);
-    shop.actions(4);
-    shop.open_stream(4);
-    assert_eq!(shop.desk.beside(1), (2, 2));
-}
-
-#[test]
 fn running_tests_are_shown_with_different_numbers() {
     let mut shop = Shop::new(&Sharing::default());
     for n in 1..=3 {

@@ -32,7 +32,7 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-use linerate_iperf3::server::ServerAction;
+use linerate_iperf3::server::{ServerAction, ServerInput};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::service::RefusalReason;
 use linerate_model::sharing::Uncontrolled;
@@ -453,7 +453,10 @@ impl<'a> Server<'a> {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        for input in session.take_said() {
+        for mut input in session.take_said() {
+            if let ServerInput::Results(results) = &mut input {
+                results.ran_beside = Some(self.tally.beside_max(id));
+            }
             self.desk.handle_local(Instant::now(), id, input);
         }
     }

@@ -22,7 +22,7 @@ impl Server<'_> {
             transport: test.spec.transport,
             direction: test.spec.direction,
             streams: test.spec.total_streams(),
-            running_beside: self.desk.beside(id).0,
+            running_beside: 0,
         };
         let facts = self.tally.start(id, Instant::now(), facts);
         self.out.server_event(&ServerEvent::TestStarted(facts));
@@ -31,7 +31,7 @@ impl Server<'_> {
     /// The last action of a session: reports its end and lets it go.
     pub(super) fn close_session(&mut self, id: u64, outcome: Result<(), Failure>) {
         let now = Instant::now();
-        let (stage, ran_beside_max) = (self.desk.stage(id), self.desk.beside(id).1);
+        let (stage, ran_beside_max) = (self.desk.stage(id), self.tally.beside_max(id));
         if let Some(mut session) = self.sessions.remove(&id) {
             let outcome = session.close(outcome);
             self.ended += 1;

@@ -38,6 +38,8 @@ pub(crate) struct Tally {
 #[derive(Debug)]
 struct Running {
     facts: TestFacts,
+    /// Most tests that ran beside this one.
+    beside_max: u32,
     counted: Moved,
     since_last: Moved,
 }
@@ -54,15 +56,20 @@ impl Tally {
         }
     }
 
-    /// A test begins; gives it its number.
+    /// A test begins; gives it its number, and says how many run beside it.
     pub(crate) fn start(&mut self, id: u64, now: Instant, mut facts: TestFacts) -> TestFacts {
         if self.running.is_empty() {
             self.since = now;
         }
         self.started += 1;
         facts.number = self.started;
+        facts.running_beside = u32::try_from(self.running.len()).unwrap_or(u32::MAX);
+        for other in self.running.values_mut() {
+            other.beside_max = other.beside_max.max(facts.running_beside);
+        }
         let entry = Running {
             facts: facts.clone(),
+            beside_max: facts.running_beside,
             counted: Moved::default(),
             since_last: Moved::default(),
         };
@@ -82,6 +89,11 @@ impl Tally {
             sum.received_bytes = sum.received_bytes.saturating_add(received_bytes);
             sum.sent_bytes = sum.sent_bytes.saturating_add(sent_bytes);
         }
+    }
+
+    /// Most tests of any dialect that have run beside this one.
+    pub(crate) fn beside_max(&self, id: u64) -> u32 {
+        self.running.get(&id).map_or(0, |entry| entry.beside_max)
     }
 
     /// A test is over; what it was, if it had begun.
@@ -178,5 +190,21 @@ mod tests {
             .map(|t| (t.received_bytes, t.sent_bytes))
             .collect();
         assert_eq!(totals, [(150, 0), (0, 10), (0, 0)]);
+    }
+
+    #[test]
+    fn the_most_neighbours_are_remembered_by_all() {
+        let now = Instant::now();
+        let mut tally = Tally::new(now);
+        let beside = |tally: &mut Tally, id| tally.start(id, now, facts(1, Transport::Tcp)).running_beside;
+        assert_eq!(
+            [7, 8, 9].map(|id| beside(&mut tally, id)),
+            [0, 1, 2],
+            "those that run already"
+        );
+        tally.end(8);
+        assert_eq!(beside(&mut tally, 10), 2);
+        tally.end(9);
+        assert_eq!([7, 8, 10].map(|id| tally.beside_max(id)), [2, 0, 2]);
     }
 }

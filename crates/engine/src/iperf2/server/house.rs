@@ -40,7 +40,7 @@ pub(crate) struct House {
     doors: Vec<Door>,
     waiting: BTreeMap<u64, Waiting>,
     crowd: Crowd,
-    sessions: BTreeMap<u64, Entry>,
+    sessions: BTreeMap<u64, Session>,
     next_id: u64,
     /// Number of the next connection in reports.
     next_number: u32,
@@ -48,12 +48,6 @@ pub(crate) struct House {
     ends: Option<Instant>,
     is_closed: bool,
     is_paused: bool,
-}
-
-struct Entry {
-    session: Session,
-    /// What is on loan from the rules.
-    ran_beside: u32,
 }
 
 // Tokens: the low bits say what it is.
@@ -81,7 +75,7 @@ impl House {
 
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let waiting = self.waiting.values().filter_map(Waiting::deadline);
-        let sessions = self.sessions.values().filter_map(|e| e.session.deadline());
+        let sessions = self.sessions.values().filter_map(|e| e.deadline());
         waiting.chain(sessions).chain(self.ends).min()
     }
 
@@ -102,8 +96,8 @@ impl House {
 
     /// Ends all tests.
     pub(crate) fn terminate(&mut self, rules: &mut Rules<'_>) {
-        for entry in self.sessions.values_mut() {
-            entry.session.end_early("the server was told to end");
+        for session in self.sessions.values_mut() {
+            session.end_early("the server was told to end");
         }
         self.advance_sessions(rules);
     }
@@ -143,7 +137,7 @@ impl House {
             self.close();
             self.sessions
                 .values_mut()
-                .for_each(|e| e.session.end_early("the time of the server is over"));
+                .for_each(|e| e.end_early("the time of the server is over"));
         }
         self.advance_sessions(rules);
         self.serve_in_turn();
@@ -232,7 +226,7 @@ impl House {
             transport: Transport::Udp,
             ..self.serving.test.clone()
         };
-        let is_known = |peer| self.sessions.values().any(|e| e.session.has(peer));
+        let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| rules.access.admits(peer.ip());
         let newcomers = match door.newcomers(&self.policy, &test, is_known, admits) {
             Ok(newcomers) => newcomers,
@@ -266,7 +260,7 @@ impl House {
         let expecting = self
             .sessions
             .iter()
-            .find(|(_, e)| e.session.expects(peer, &spec, test.header.as_ref()))
+            .find(|(_, e)| e.expects(peer, &spec, test.header.as_ref()))
             .map(|(id, _)| *id);
         let id = match expecting {
             Some(id) => id,
@@ -279,7 +273,7 @@ impl House {
             rules.out.warning("WARN: ignore --trip-times because client didn't provide valid start timestamp within 600 seconds of now");
         }
         self.accepted = self.accepted.saturating_add(1);
-        let Some(entry) = self.sessions.get_mut(&id) else {
+        let Some(session) = self.sessions.get_mut(&id) else {
             return Ok(());
         };
         sockets::prepare(fd.as_fd(), &spec, true, true);
@@ -292,7 +286,7 @@ impl House {
         // The datagram that began the flow proves nothing, so that only later ones are told to its machine.
         channel.seen_datagrams = u64::from(!early.is_empty());
         channel.early = early;
-        entry.session.add(channel);
+        session.add(channel);
         if self.serving.connections_max.is_some_and(|max| self.accepted >= max) {
             self.close();
         }
@@ -349,26 +343,25 @@ impl House {
             transport: spec.transport,
             direction: spec.direction,
             streams,
-            running_beside: u32::try_from(rules.tally.ids().count()).unwrap_or(u32::MAX),
+            running_beside: 0,
         };
-        let ran_beside = facts.running_beside;
         let facts = rules.tally.start(id, Instant::now(), facts);
         rules.out.server_event(&ServerEvent::TestStarted(facts));
-        self.sessions.insert(id, Entry { session, ran_beside });
+        self.sessions.insert(id, session);
         Ok(Some(id))
     }
 
     fn advance_sessions(&mut self, rules: &mut Rules<'_>) {
         let mut over = Vec::new();
-        for (id, entry) in &mut self.sessions {
-            let has_new_leg = entry.session.advance(&mut self.next_number);
-            if has_new_leg && let Some(back) = entry.session.back().map(Leg::fd) {
+        for (id, session) in &mut self.sessions {
+            let has_new_leg = session.advance(&mut self.next_number);
+            if has_new_leg && let Some(back) = session.back().map(Leg::fd) {
                 let _ = self.epoll.add(back, id * KINDS + SESSION, Interest::READ);
             }
-            if let Some(error) = entry.session.reporter.take_failure() {
-                entry.session.end_early(&error.to_string());
+            if let Some(error) = session.reporter.take_failure() {
+                session.end_early(&error.to_string());
             }
-            if entry.session.is_over() {
+            if session.is_over() {
                 over.push(*id);
             }
         }
@@ -378,15 +371,16 @@ impl House {
     }
 
     fn end_session(&mut self, id: u64, rules: &mut Rules<'_>) {
-        let Some(mut entry) = self.sessions.remove(&id) else {
+        let Some(mut session) = self.sessions.remove(&id) else {
             return;
         };
-        let outcome = entry.session.finish();
+        let outcome = session.finish();
         rules.ledger.release(id);
-        rules.tally.note(id, entry.session.moved());
+        rules.tally.note(id, session.moved());
+        let ran_beside_max = rules.tally.beside_max(id);
         if let Some(facts) = rules.tally.end(id) {
-            let summary = entry.session.summaries().next();
-            let record = record(facts, String::new(), summary, &outcome, entry.ran_beside);
+            let summary = session.summaries().next();
+            let record = record(facts, String::new(), summary, &outcome, ran_beside_max);
             rules.out.server_event(&ServerEvent::TestEnded(record));
         }
     }
@@ -411,16 +405,13 @@ impl House {
 
     /// What all tests have moved, for the figures of the server.
     pub(crate) fn moved(&mut self) -> Vec<(u64, crate::server::Moved)> {
-        self.sessions
-            .iter_mut()
-            .map(|(id, e)| (*id, e.session.moved()))
-            .collect()
+        self.sessions.iter_mut().map(|(id, e)| (*id, e.moved())).collect()
     }
 
     /// A limit was exceeded while the test ran.
     pub(crate) fn exceed(&mut self, id: u64, reason: RefusalReason) {
-        if let Some(entry) = self.sessions.get_mut(&id) {
-            entry.session.end_early(&reason.to_string());
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.end_early(&reason.to_string());
         }
     }
 }
