@@ -30,6 +30,28 @@ pub fn thread_time() -> CpuTime {
     usage(libc::RUSAGE_THREAD)
 }
 
+/// CPU time of all threads of any process so far, those that ended included, in nanoseconds (clock_getcpuclockid(3)).
+///
+/// # Errors
+/// The operating system's; `ESRCH` for a process that does not exist.
+pub fn time_of_process_ns(pid: u32) -> Result<u64> {
+    const OPERATION: &str = "clock_gettime of process";
+    let number = pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH));
+    let number = number.during(OPERATION, pid)?;
+    let mut clock = 0;
+    // SAFETY: `clock` is writable during the call.
+    let code = unsafe { libc::clock_getcpuclockid(number, &raw mut clock) };
+    if code != 0 {
+        return Err(io::Error::from_raw_os_error(code)).during(OPERATION, pid);
+    }
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is writable during the call.
+    syscall(unsafe { libc::clock_gettime(clock, &raw mut time) }).during(OPERATION, pid)?;
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    let rest = u64::try_from(time.tv_nsec).unwrap_or_default();
+    Ok(seconds.saturating_mul(1_000_000_000).saturating_add(rest))
+}
+
 fn usage(who: c_int) -> CpuTime {
     // SAFETY: all-zero bytes are a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -156,3 +178,21 @@ type Mask = [u64; MASK_WORDS];
 const MASK_WORDS: usize = 128;
 const MASK_BYTES: usize = size_of::<Mask>();
 const CALLING_THREAD: pid_t = 0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_a_clock_that_runs_and_a_missing_one_has_none() {
+        let own = || time_of_process_ns(std::process::id()).expect("our own");
+        let before = own();
+        while own() == before {
+            std::hint::spin_loop();
+        }
+        assert!(time_of_process_ns(1).is_ok(), "somebody else's");
+        for nobody in [u32::MAX, 0x3fff_fff0] {
+            assert!(time_of_process_ns(nobody).is_err(), "{nobody}");
+        }
+    }
+}

@@ -17,10 +17,40 @@ pub fn device_of(address: IpAddr) -> Option<String> {
     Some(name.to_string_lossy().into_owned())
 }
 
+/// The addresses of this host, each with the length of its network's prefix in bits. Empty where the kernel does not
+/// tell.
+#[must_use]
+pub fn addresses() -> Vec<(IpAddr, u8)> {
+    let list = DeviceList::query();
+    let entries = list.iter().flat_map(DeviceList::iter);
+    entries
+        .filter_map(|entry| Some((ip(entry)?, prefix_len(entry)?)))
+        .collect()
+}
+
 /// The address of an entry; devices without one have entries, too.
 fn ip(entry: &libc::ifaddrs) -> Option<IpAddr> {
-    // SAFETY: the address is null or lives as long as the list.
-    let family = i32::from(unsafe { entry.ifa_addr.as_ref() }?.sa_family);
+    // SAFETY: the C library filled the entry, and it lives as long as the list.
+    unsafe { address_at(entry.ifa_addr) }
+}
+
+/// Bits that are set in the mask of an entry.
+fn prefix_len(entry: &libc::ifaddrs) -> Option<u8> {
+    // SAFETY: as in `ip`.
+    let ones = match unsafe { address_at(entry.ifa_netmask) }? {
+        IpAddr::V4(mask) => mask.to_bits().count_ones(),
+        IpAddr::V6(mask) => mask.to_bits().count_ones(),
+    };
+    u8::try_from(ones).ok()
+}
+
+/// The internet address at a pointer.
+///
+/// # Safety
+/// The pointer is null or leads to as many bytes as an address of the family it names has.
+unsafe fn address_at(address: *const libc::sockaddr) -> Option<IpAddr> {
+    // SAFETY: the caller promises that it is null or leads to an address.
+    let family = i32::from(unsafe { address.as_ref() }?.sa_family);
     let len = match family {
         libc::AF_INET => size_of::<libc::sockaddr_in>(),
         libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
@@ -29,7 +59,7 @@ fn ip(entry: &libc::ifaddrs) -> Option<IpAddr> {
     // SAFETY: all-zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
     // SAFETY: an address of this family has `len` bytes, and the storage has room for every address.
-    unsafe { std::ptr::copy_nonoverlapping(entry.ifa_addr.cast::<u8>(), (&raw mut storage).cast(), len) };
+    unsafe { std::ptr::copy_nonoverlapping(address.cast::<u8>(), (&raw mut storage).cast(), len) };
     socket_addr(&storage).map(|address| address.ip())
 }
 
@@ -66,6 +96,11 @@ mod tests {
     #[test]
     fn the_loopback_device_has_the_loopback_address() {
         assert_eq!(device_of([127, 0, 0, 1].into()).as_deref(), Some("lo"));
+    }
+
+    #[test]
+    fn the_loopback_network_is_a_class_a() {
+        assert!(addresses().contains(&([127, 0, 0, 1].into(), 8)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! The kernel returns what it borrowed through the error queue of the socket, in the order of the calls. Lent memory
 //! must stay as it is until then; memory that never changes may be lent many times at once.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
 
 use crate::error::Result;
@@ -26,6 +26,14 @@ pub fn enable(fd: impl AsFd) -> Result<()> {
 /// `ENOBUFS` when too much is lent already; else as [`stream_io::send`].
 pub fn lend_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
     stream_io::send_message(fd, block, copies, SEND_FLAGS | libc::MSG_ZEROCOPY)
+}
+
+/// [`stream_io::send_slices`] without a copy.
+///
+/// # Errors
+/// `ENOBUFS` when too much is lent already; else as [`stream_io::send`].
+pub fn lend_slices(fd: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+    stream_io::send_slices_with(fd, slices, SEND_FLAGS | libc::MSG_ZEROCOPY)
 }
 
 /// Memory the kernel gave back.

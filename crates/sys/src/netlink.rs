@@ -16,6 +16,8 @@ pub enum Family {
     Generic,
     /// Firewall tables and rules: `NETLINK_NETFILTER`. Asking takes `CAP_NET_ADMIN`.
     Netfilter,
+    /// Sockets of this network namespace: `NETLINK_SOCK_DIAG` (sock_diag(7)).
+    SockDiag,
 }
 
 /// A socket to the kernel.
@@ -25,7 +27,7 @@ pub struct Netlink {
 }
 
 /// The kernel never fills more than this with one message of a dump (`net/netlink/af_netlink.c`).
-const ANSWER_BYTES_MAX: usize = 64 << 10;
+pub const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// The kernel answers at once; a longer wait means that something else is wrong.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 
@@ -39,6 +41,7 @@ impl Netlink {
             Family::Route => ("NETLINK_ROUTE", libc::NETLINK_ROUTE),
             Family::Generic => ("NETLINK_GENERIC", libc::NETLINK_GENERIC),
             Family::Netfilter => ("NETLINK_NETFILTER", libc::NETLINK_NETFILTER),
+            Family::SockDiag => ("NETLINK_SOCK_DIAG", libc::NETLINK_SOCK_DIAG),
         };
         let domain = Domain::from(libc::AF_NETLINK);
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(protocol))).during("socket", name)?;
@@ -65,6 +68,16 @@ impl Netlink {
         let length = self.socket.read(&mut answer).during("recv", "netlink")?;
         answer.truncate(length);
         Ok(answer)
+    }
+
+    /// Waits for the next datagram of an answer and returns its part of `room`, which [`ANSWER_BYTES_MAX`] bytes make
+    /// large enough for any.
+    ///
+    /// # Errors
+    /// As for [`Self::receive`].
+    pub fn receive_into<'a>(&mut self, room: &'a mut [u8]) -> Result<&'a [u8]> {
+        let length = self.socket.read(room).during("recv", "netlink")?;
+        Ok(room.get(..length).unwrap_or_default())
     }
 }
 

@@ -75,6 +75,25 @@ pub fn raise_fd_limit() -> Result<u64> {
     Ok(limit.rlim_cur)
 }
 
+/// Raises the limit of open descriptors to `wanted`, beyond the hard limit where the process may
+/// (`CAP_SYS_RESOURCE`, capped by `fs.nr_open`), and returns what it is then: less where it may not.
+///
+/// # Errors
+/// As [`raise_fd_limit`].
+pub fn raise_fd_limit_to(wanted: u64) -> Result<u64> {
+    let granted = raise_fd_limit()?;
+    if granted >= wanted {
+        return Ok(granted);
+    }
+    let limit = libc::rlimit {
+        rlim_cur: wanted,
+        rlim_max: wanted,
+    };
+    // SAFETY: `limit` outlives the call, which only reads it.
+    let raised = syscall(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) });
+    Ok(if raised.is_ok() { wanted } else { granted })
+}
+
 /// How many descriptors the process has open.
 ///
 /// # Errors
@@ -83,6 +102,14 @@ pub fn open_fd_count() -> Result<usize> {
     let entries = fs::read_dir("/proc/self/fd").during("read", "/proc/self/fd")?.count();
     // Reading the directory took one of them.
     Ok(entries.saturating_sub(1))
+}
+
+/// Bytes of a page of memory (sysconf(3)).
+#[must_use]
+pub fn page_bytes() -> u64 {
+    // SAFETY: no pointers are passed; every system has a page size.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
 }
 
 /// Who the system says it is (uname(2)). Displays all five in that order.

@@ -20,7 +20,10 @@ use crate::option::{SocketOption, option};
 use crate::syscall::syscall;
 
 pub use flow_label::{lease_flow_label, with_flow_label};
-pub use ip::{get_dont_fragment, get_tos, get_v6_only, set_dont_fragment, set_tos, set_v6_only};
+pub use ip::{
+    get_dont_fragment, get_tos, get_v6_only, set_bind_address_no_port, set_dont_fragment, set_local_port_range,
+    set_tos, set_v6_only,
+};
 pub use multicast::{join_group, set_multicast_ttl, set_own_groups_only, set_without_routing};
 pub use sctp::{sctp_bindx, set_sctp_init_streams, set_sctp_max_seg, set_sctp_no_delay};
 pub use tcp::{
@@ -104,6 +107,17 @@ pub fn get_receive_buffer(fd: impl AsFd) -> Result<u32> {
 
 const SEND_BUFFER: SocketOption = option!(SOL_SOCKET, SO_SNDBUF);
 const RECEIVE_BUFFER: SocketOption = option!(SOL_SOCKET, SO_RCVBUF);
+
+/// Makes closing the socket reset the connection: what is unsent is lost, and neither end keeps a TIME_WAIT
+/// (`SO_LINGER` with zero seconds, socket(7)).
+///
+/// # Errors
+/// The operating system's.
+pub fn set_reset_on_close(fd: impl AsFd) -> Result<()> {
+    socket2::SockRef::from(&fd)
+        .set_linger(Some(std::time::Duration::ZERO))
+        .during("setsockopt SO_LINGER", 0)
+}
 
 /// Probes an idle connection so that a vanished peer is noticed (`SO_KEEPALIVE`, socket(7)).
 ///

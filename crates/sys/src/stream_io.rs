@@ -4,8 +4,9 @@
 //! gains half again in throughput over one block per call: the source stays in the cache, the calls become few.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, IoSlice, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
+use std::os::unix::fs::FileExt;
 
 use libc::iovec;
 
@@ -50,6 +51,43 @@ pub(crate) fn send_message(fd: impl AsFd, block: &[u8], copies: usize, flags: i3
     // the kernel only reads through them.
     syscall_len(unsafe { libc::sendmsg(fd, &raw const message, flags) })
 }
+
+/// Whether bytes are followed by others at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Followed {
+    /// Nothing follows: a segment that is not full leaves, too.
+    No,
+    /// A segment that is not full waits for the next call (`MSG_MORE`).
+    Soon,
+}
+
+/// Sends slices one behind the other in one call (sendmsg(2)). Returns the bytes taken, which may end inside a slice.
+/// Slices beyond [`SLICES_MAX`] are left for the next call.
+///
+/// # Errors
+/// As [`send`].
+pub fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize> {
+    let flags = match followed {
+        Followed::No => SEND_FLAGS,
+        Followed::Soon => SEND_FLAGS | libc::MSG_MORE,
+    };
+    send_slices_with(fd, slices, flags)
+}
+
+pub(crate) fn send_slices_with(fd: impl AsFd, slices: &[IoSlice<'_>], flags: i32) -> io::Result<usize> {
+    // SAFETY: all-zero bytes are a valid msghdr: null pointers with zero lengths.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    // The standard library promises that an IoSlice has the layout of an iovec.
+    message.msg_iov = slices.as_ptr().cast::<iovec>().cast_mut();
+    message.msg_iovlen = slices.len().min(SLICES_MAX) as _;
+    let fd = fd.as_fd().as_raw_fd();
+    // SAFETY: the message names at most all elements of `slices`, each of which describes memory that outlives the
+    // call; the kernel only reads through them.
+    syscall_len(unsafe { libc::sendmsg(fd, &raw const message, flags) })
+}
+
+/// Most slices one [`send_slices`] submits: `UIO_MAXIOV`.
+pub const SLICES_MAX: usize = 1024;
 
 /// Receives what is there, at most `buffer.len()` bytes; 0 is end of file (recv(2)).
 ///
@@ -98,7 +136,7 @@ pub fn send_file(socket: impl AsFd, file: impl AsFd, offset: &mut u64, len: usiz
     Ok(sent)
 }
 
-/// A file in memory with fixed content, the source of [`send_file`] (memfd_create(2), Linux 3.17).
+/// A file in memory, the source of [`send_file`] (memfd_create(2), Linux 3.17).
 #[derive(Debug)]
 pub struct MemFile(File);
 
@@ -111,6 +149,15 @@ impl MemFile {
         let mut file = create_memfd(name).during("memfd_create", name)?;
         file.write_all(content).during("write memfd", name)?;
         Ok(Self(file))
+    }
+
+    /// Replaces the content from `offset` on; the file grows as needed. What a socket still holds of the old content is
+    /// replaced, too.
+    ///
+    /// # Errors
+    /// The operating system's, for instance `ENOMEM`.
+    pub fn write_at(&self, content: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_all_at(content, offset)
     }
 }
 

@@ -2,13 +2,13 @@
 
 mod common;
 
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IoSlice};
 use std::os::fd::{AsFd, OwnedFd};
 
 use common::{V4, V6, address, await_readable, await_writable, open, pattern, tcp_pair, udp_pair};
 use linerate_sys::caps::Capabilities;
 use linerate_sys::socket::{self, Protocol};
-use linerate_sys::stream_io::{self, MemFile};
+use linerate_sys::stream_io::{self, Followed, MemFile};
 use linerate_sys::udp::{self, RecvBatch};
 use linerate_sys::{error, sockopt};
 
@@ -23,6 +23,26 @@ fn drain(fd: impl AsFd) -> Vec<u8> {
             len => all.extend_from_slice(&buffer[..len]),
         }
     }
+}
+
+#[test]
+fn slices_leave_in_their_order_and_more_than_one_call_takes_is_left() {
+    let (client, server) = tcp_pair();
+    let words = [IoSlice::new(b"head"), IoSlice::new(b""), IoSlice::new(b" body")];
+    assert_eq!(
+        stream_io::send_slices(&client, &words, Followed::Soon).expect("send"),
+        9
+    );
+    let many = vec![IoSlice::new(b"x"); stream_io::SLICES_MAX + 1];
+    let sent = stream_io::send_slices(&client, &many, Followed::No).expect("send");
+    assert_eq!(sent, stream_io::SLICES_MAX);
+    let mut received = vec![0; 9 + sent];
+    let mut filled = 0;
+    while filled < received.len() {
+        await_readable(&server);
+        filled += stream_io::recv(&server, &mut received[filled..]).expect("recv");
+    }
+    assert!(received.starts_with(b"head bodyx"));
 }
 
 #[test]

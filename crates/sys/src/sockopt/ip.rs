@@ -51,6 +51,29 @@ pub fn get_tos(fd: impl AsFd) -> Result<u8> {
     Ok(option.get_int(fd)?.to_le_bytes()[0])
 }
 
+/// Leaves the choice of the local port to `connect`, so that one port serves connections to different peers
+/// (`IP_BIND_ADDRESS_NO_PORT`, Linux 4.2, ip(7)). Before bind; for both families.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_bind_address_no_port(fd: impl AsFd, on: bool) -> Result<()> {
+    option!(IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT).set_bool(fd, on)
+}
+
+/// Confines the kernel's choice of a local port to `low..=high` within `net.ipv4.ip_local_port_range`
+/// (`IP_LOCAL_PORT_RANGE`, Linux 6.3, ip(7)). With any range, even the system's own, the search takes the same time
+/// however many ports are taken.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_local_port_range(fd: impl AsFd, low: u16, high: u16) -> Result<()> {
+    let packed = u32::from(high) << 16 | u32::from(low);
+    LOCAL_PORT_RANGE.set_bytes(fd, &packed.to_ne_bytes(), format_args!("{low}-{high}"))
+}
+
+/// From the kernel's `in.h`; C libraries lack it.
+const LOCAL_PORT_RANGE: SocketOption = option!(IPPROTO_IP, IP_LOCAL_PORT_RANGE, 51);
+
 /// Forbids (`on`) or allows fragments: with it, datagrams beyond the path MTU fail with `EMSGSIZE` and IPv4 packets
 /// carry the DF bit (`IP_MTU_DISCOVER`, `IPV6_MTU_DISCOVER`). Off means that every packet may be fragmented on the way.
 ///
