@@ -11,6 +11,7 @@ pub mod details;
 pub mod event;
 pub mod failure;
 pub mod finding;
+pub mod http;
 pub mod interval;
 pub mod network;
 pub mod procfs;

@@ -1,0 +1,140 @@
+//! One point of the experiment: what was set, the runs of it, and their middle.
+
+use serde::{Deserialize, Serialize};
+
+use super::{CellVerdict, Flag, LoadResult, SideFigures};
+
+/// Part of the experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// TCP alone.
+    Baseline,
+    /// Payloads at one number of connections.
+    Payload,
+    /// Payloads by connections.
+    Matrix,
+    /// Connections that are only held.
+    Idle,
+    /// Many connections, few requests.
+    LowRate,
+    /// Many connections that are all busy.
+    Active,
+}
+
+impl Phase {
+    /// The word it has in JSON and in file names.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Payload => "payload",
+            Self::Matrix => "matrix",
+            Self::Idle => "idle",
+            Self::LowRate => "low_rate",
+            Self::Active => "active",
+        }
+    }
+}
+
+/// What tells one cell from the others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct CellKey {
+    /// Part of the experiment.
+    pub phase: Phase,
+    /// Bytes of a body.
+    pub payload_bytes: u64,
+    /// Connections.
+    pub connections: u32,
+    /// Requests per second of an open loop; absent in a closed one.
+    pub rate_per_s: Option<u32>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// As planned.
+    Done,
+    /// Ended before its time; its figures are kept and not used.
+    Aborted,
+    /// Not made: see [`CellRun::reason`].
+    Skipped,
+}
+
+/// One run of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellRun {
+    /// The cell.
+    pub key: CellKey,
+    /// Which of its repeats, from 1.
+    pub repeat: u32,
+    /// How it ended.
+    pub state: RunState,
+    /// Why it was skipped or aborted.
+    pub reason: Option<String>,
+    /// Start, wall clock of the client.
+    pub started_unix_ms: u64,
+    /// What the generator found; absent when skipped.
+    pub load: Option<LoadResult>,
+    /// What it cost the client.
+    pub client: SideFigures,
+    /// What it cost the server; absent without an agent there.
+    pub server: Option<SideFigures>,
+    /// What limits the trust in it, those of [`LoadResult::flags`] included.
+    pub flags: Vec<Flag>,
+}
+
+/// The middle of the finished runs of a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Medians {
+    /// Runs it is made of.
+    pub runs: u32,
+    /// Complete 2xx answers per second.
+    pub ok_per_s: Option<f64>,
+    /// `(max − min) / median` of these over the runs; absent with one run.
+    pub spread: Option<f64>,
+    /// Bytes of bodies per second.
+    pub payload_bytes_per_s: Option<f64>,
+    /// Bytes of heads and bodies per second.
+    pub http_bytes_per_s: Option<f64>,
+    /// Bits per second on the wire in the busier direction, frames and gaps included.
+    pub wire_bps: Option<f64>,
+    /// Share of the link in the busier direction.
+    pub nic_util: Option<f64>,
+    /// Answers per second as a share of the network's ceiling.
+    pub of_ceiling: Option<f64>,
+    /// Median latency.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile of the latency.
+    pub p99_ns: Option<u64>,
+    /// 99.9th percentile of the latency.
+    pub p999_ns: Option<u64>,
+    /// Mean latency.
+    pub mean_ns: Option<f64>,
+    /// Failures as a share of all that ended.
+    pub error_share: Option<f64>,
+    /// Processor time of the server's program over the window; 1 is one processor.
+    pub server_cpus: Option<f64>,
+    /// Processor time of the generator over the window; 1 is one processor.
+    pub client_cpus: Option<f64>,
+    /// Processor time of the server's program per answer.
+    pub server_cpu_ns_per_request: Option<f64>,
+    /// Processor time of the generator per answer.
+    pub client_cpu_ns_per_request: Option<f64>,
+}
+
+/// A cell with all that is known of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Cell {
+    /// Which one.
+    pub key: CellKey,
+    /// Its runs in the order they were made.
+    pub runs: Vec<CellRun>,
+    /// The middle of the finished ones.
+    pub median: Medians,
+    /// Answers per second the network allows for this payload; absent where that cannot be computed.
+    pub ceiling_per_s: Option<f64>,
+    /// What held it back.
+    pub verdict: CellVerdict,
+}

@@ -1,0 +1,48 @@
+//! What was looked at before an experiment.
+
+use serde::{Deserialize, Serialize};
+
+/// One of the two ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// The load generator's host.
+    Client,
+    /// The server's host.
+    Server,
+}
+
+/// Outcome of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CheckStatus {
+    /// Enough.
+    Pass,
+    /// Nothing to do, worth knowing.
+    Info,
+    /// May change the figures.
+    Warn,
+    /// The cells named cannot be run as planned.
+    Fail,
+    /// Could not be looked at.
+    Unknown,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Check {
+    /// Stable name, for instance `nofile.hard`.
+    pub id: String,
+    /// Where.
+    pub side: Side,
+    /// Outcome.
+    pub status: CheckStatus,
+    /// What was found, with its unit.
+    pub have: String,
+    /// What the plan needs.
+    pub need: String,
+    /// Commands that change it, or what else can be done; empty where nothing needs to be.
+    pub fix: Vec<String>,
+    /// Cells it concerns, in words; empty for all.
+    pub cells: Vec<String>,
+}

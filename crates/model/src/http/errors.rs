@@ -1,0 +1,141 @@
+//! Ways in which a request or a connection fails.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// One kind of failure; each is counted for itself, because each has another remedy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorClass {
+    /// Nobody listens (`ECONNREFUSED`).
+    ConnectRefused,
+    /// No answer to the first segment in time: a full accept or SYN queue, a firewall, a full conntrack table.
+    ConnectTimeout,
+    /// No way there (`EHOSTUNREACH`, `ENETUNREACH`, or `EPERM` from a local firewall).
+    Unreachable,
+    /// This host ran out of local ports (`EADDRNOTAVAIL`, `EADDRINUSE`).
+    AddrNotAvail,
+    /// This host ran out of descriptors (`EMFILE`, `ENFILE`).
+    FdLimit,
+    /// This host ran out of socket memory (`ENOBUFS`, `ENOMEM`).
+    NoBuffers,
+    /// Reset before the first byte of an answer.
+    ResetBeforeAnswer,
+    /// Reset in the middle of an answer.
+    ResetMidAnswer,
+    /// Reset while nothing was asked.
+    ResetIdle,
+    /// Closed in order before the answer was complete.
+    Eof,
+    /// No complete answer in time.
+    Timeout,
+    /// Due in the window and never sent.
+    Unsent,
+    /// Answered with a redirection; it is not followed.
+    #[serde(rename = "status_3xx")]
+    Status3xx,
+    /// Answered with a client error.
+    #[serde(rename = "status_4xx")]
+    Status4xx,
+    /// Answered with a server error.
+    #[serde(rename = "status_5xx")]
+    Status5xx,
+    /// The answer is no HTTP, or not the body that was announced.
+    Protocol,
+    /// The handshake or a record of TLS failed.
+    Tls,
+}
+
+impl ErrorClass {
+    /// Whether the client's host is the limit, not the server or the path.
+    #[must_use]
+    pub fn is_client_limit(self) -> bool {
+        matches!(self, Self::AddrNotAvail | Self::FdLimit | Self::NoBuffers)
+    }
+
+    /// The name it has in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ConnectRefused => "connect_refused",
+            Self::ConnectTimeout => "connect_timeout",
+            Self::Unreachable => "unreachable",
+            Self::AddrNotAvail => "addr_not_avail",
+            Self::FdLimit => "fd_limit",
+            Self::NoBuffers => "no_buffers",
+            Self::ResetBeforeAnswer => "reset_before_answer",
+            Self::ResetMidAnswer => "reset_mid_answer",
+            Self::ResetIdle => "reset_idle",
+            Self::Eof => "eof",
+            Self::Timeout => "timeout",
+            Self::Unsent => "unsent",
+            Self::Status3xx => "status_3xx",
+            Self::Status4xx => "status_4xx",
+            Self::Status5xx => "status_5xx",
+            Self::Protocol => "protocol",
+            Self::Tls => "tls",
+        }
+    }
+}
+
+/// How often one kind of failure happened.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ErrorCount {
+    /// Times.
+    pub count: u64,
+    /// What was said, the first [`ErrorCounts::TEXTS_MAX`] different ones.
+    pub texts: Vec<String>,
+}
+
+/// Failures by kind; kinds that did not happen are absent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ErrorCounts(BTreeMap<ErrorClass, ErrorCount>);
+
+impl ErrorCounts {
+    /// Most texts kept of one kind.
+    pub const TEXTS_MAX: usize = 5;
+
+    /// Counts one failure. The text is made only while it is wanted.
+    pub fn add(&mut self, class: ErrorClass, text: impl FnOnce() -> String) {
+        let entry = self.0.entry(class).or_default();
+        entry.count += 1;
+        if entry.texts.len() < Self::TEXTS_MAX {
+            let text = text();
+            if !entry.texts.contains(&text) {
+                entry.texts.push(text);
+            }
+        }
+    }
+
+    /// Adds the failures another part of the same run saw.
+    pub fn merge(&mut self, other: Self) {
+        for (class, theirs) in other.0 {
+            let ours = self.0.entry(class).or_default();
+            ours.count = ours.count.saturating_add(theirs.count);
+            for text in theirs.texts {
+                if ours.texts.len() < Self::TEXTS_MAX && !ours.texts.contains(&text) {
+                    ours.texts.push(text);
+                }
+            }
+        }
+    }
+
+    /// Failures of one kind.
+    #[must_use]
+    pub fn count(&self, class: ErrorClass) -> u64 {
+        self.0.get(&class).map_or(0, |entry| entry.count)
+    }
+
+    /// Failures of all kinds.
+    #[must_use]
+    pub fn total(&self) -> u64 {
+        self.0.values().map(|entry| entry.count).sum()
+    }
+
+    /// Kinds that happened, in a fixed order.
+    pub fn iter(&self) -> impl Iterator<Item = (ErrorClass, &ErrorCount)> {
+        self.0.iter().map(|(class, entry)| (*class, entry))
+    }
+}

@@ -1,0 +1,194 @@
+//! What one run of the load generator found.
+
+use serde::{Deserialize, Serialize};
+
+use super::ErrorCounts;
+
+/// When a request is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "kind")]
+pub enum Mode {
+    /// Each connection sends its next request when the answer before is complete. Its response times do not hold the
+    /// time a user would have waited to be sent.
+    Closed {
+        /// Requests each connection keeps outstanding.
+        pipeline: u32,
+        /// Pause between an answer and the next request.
+        think_ns: u64,
+    },
+    /// Requests are due by a schedule that does not care for answers.
+    Open {
+        /// Requests per second over all connections.
+        rate_per_s: f64,
+        /// How due times are spread.
+        arrivals: Arrivals,
+    },
+    /// Connections are held; at most heartbeats are sent.
+    Idle {
+        /// Pause between two heartbeats of a connection; absent without heartbeats.
+        heartbeat_ns: Option<u64>,
+    },
+}
+
+/// Spread of the due times of an open loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Arrivals {
+    /// One every `1 / rate`.
+    Uniform,
+    /// Exponential gaps with mean `1 / rate`: independent users.
+    Poisson,
+}
+
+/// What became of the connections of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Connections {
+    /// Asked for.
+    pub wanted: u64,
+    /// Open when the ramp was through.
+    pub opened: u64,
+    /// Open at the end of the window.
+    pub open_at_end: u64,
+    /// Opened once more after they were lost.
+    pub reconnects: u64,
+    /// Lost while idle or between requests.
+    pub dropped: u64,
+}
+
+/// A quantile, which may be known from below only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quantile {
+    /// Nanoseconds.
+    pub ns: u64,
+    /// It falls on a request that never ended, so the truth is this or more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lower_bound: bool,
+}
+
+/// A distribution of times in nanoseconds. A quantile `q` stands only where at least ten values lie above it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Latency {
+    /// Values.
+    pub n: u64,
+    /// Median.
+    pub p50: Option<Quantile>,
+    /// Nine of ten are at most this.
+    pub p90: Option<Quantile>,
+    /// 99 of 100 are at most this.
+    pub p99: Option<Quantile>,
+    /// 999 of 1,000 are at most this.
+    pub p999: Option<Quantile>,
+    /// Largest value.
+    pub max: Option<Quantile>,
+    /// Arithmetic mean in nanoseconds.
+    pub mean_ns: f64,
+    /// The whole histogram: HdrHistogram V2 compressed, base64.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub hdr: String,
+}
+
+/// One second of a run, warm-up included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Second {
+    /// Complete 2xx answers.
+    pub ok: u64,
+    /// 99th percentile of their times; absent below 1,000 answers.
+    pub p99_ns: Option<u64>,
+    /// Failures.
+    pub errors: u64,
+}
+
+/// Something about a run that changes how far it can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Flag {
+    /// The generator itself sent late although a connection was free: at the 99th percentile by more than 1 ms, or by
+    /// more than a tenth of the median latency and 0.1 ms.
+    GeneratorLate,
+    /// The two halves of the window differ by more than 5 %.
+    Unsteady,
+    /// The offered rate cannot be sustained; the run ended early.
+    Overload,
+    /// Throughput times mean latency is not the number of connections (Little's law, within 10 %).
+    Little,
+    /// The hosts had not come to rest before it.
+    DirtyStart,
+    /// The circuit breaker or a `Retry-After` ended it.
+    BreakerTripped,
+    /// The control channel was lost, so the server's figures are incomplete.
+    ControlLost,
+    /// The user ended it.
+    Interrupted,
+}
+
+/// What the load generator found in one run, all threads and processes together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadResult {
+    /// When requests were sent.
+    pub mode: Mode,
+    /// What became of the connections.
+    pub connections: Connections,
+    /// Length of the measured window.
+    pub window_ns: u64,
+    /// Requests due (open loop) or sent (closed loop) in the window.
+    pub requests: u64,
+    /// Of these, complete 2xx answers.
+    pub ok: u64,
+    /// Bytes of the bodies of these answers.
+    pub payload_bytes: u64,
+    /// Bytes of heads and bodies of these answers.
+    pub http_bytes: u64,
+    /// Bytes of all these requests, heads and bodies.
+    pub request_bytes: u64,
+    /// Bytes of the head of the first answer.
+    pub response_head_bytes: Option<u64>,
+    /// Failures of requests and connections in the window and the ramp before it.
+    pub errors: ErrorCounts,
+    /// Closed loop: from sending to the complete answer. Open loop: from the due time, so it holds the waiting of
+    /// those that could not be sent in time.
+    pub latency: Latency,
+    /// Open loop: from sending to the complete answer.
+    pub service: Option<Latency>,
+    /// Open loop: from the due time to sending.
+    pub send_lag: Option<Latency>,
+    /// From the first segment to the open connection.
+    pub connect: Option<Latency>,
+    /// Every second since the start of the warm-up.
+    pub seconds: Vec<Second>,
+    /// Seconds of these that belong to the warm-up.
+    pub warmup_seconds: u32,
+    /// What limits the trust in it.
+    pub flags: Vec<Flag>,
+}
+
+impl LoadResult {
+    /// Complete 2xx answers per second of the window; absent for an empty window.
+    #[must_use]
+    pub fn ok_per_s(&self) -> Option<f64> {
+        self.per_s(self.ok)
+    }
+
+    /// Bytes of bodies per second.
+    #[must_use]
+    pub fn payload_bytes_per_s(&self) -> Option<f64> {
+        self.per_s(self.payload_bytes)
+    }
+
+    /// Bytes of heads and bodies per second.
+    #[must_use]
+    pub fn http_bytes_per_s(&self) -> Option<f64> {
+        self.per_s(self.http_bytes)
+    }
+
+    /// Failures as a share of all that ended, 0 to 1; absent where nothing ended.
+    #[must_use]
+    pub fn error_share(&self) -> Option<f64> {
+        let errors = self.errors.total();
+        let ended = self.ok.saturating_add(errors);
+        (ended > 0).then(|| errors as f64 / ended as f64)
+    }
+
+    fn per_s(&self, amount: u64) -> Option<f64> {
+        (self.window_ns > 0).then(|| amount as f64 * 1e9 / self.window_ns as f64)
+    }
+}

@@ -1,0 +1,147 @@
+//! A whole experiment, judged.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Cell, Check, Environment};
+
+/// One TCP test without HTTP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Baseline {
+    /// The server sends.
+    pub is_reverse: bool,
+    /// Streams in parallel.
+    pub streams: u32,
+    /// Received payload in bit/s.
+    pub goodput_bps: f64,
+    /// The same as a share of what the link carries at most; absent where that is unknown.
+    pub of_theory: Option<f64>,
+    /// Segments sent again.
+    pub retransmits: Option<u64>,
+    /// The same as a share of all segments.
+    pub retransmit_share: Option<f64>,
+    /// Processor time of the client over the time of the test; 1 is one processor.
+    pub client_cpus: Option<f64>,
+    /// Processor time of the server over the time of the test; 1 is one processor.
+    pub server_cpus: Option<f64>,
+}
+
+/// One payload over numbers of connections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Bytes of a body.
+    pub payload_bytes: u64,
+    /// Most answers per second of any valid cell.
+    pub best_per_s: Option<f64>,
+    /// What counts as equal, as a share.
+    pub tolerance: f64,
+    /// Fewest connections that reach the best within the tolerance.
+    pub knee_connections: Option<u32>,
+    /// Connections the smallest cell's latency predicts for the best (Little's law).
+    pub predicted_connections: Option<f64>,
+    /// Connections past which only latency grows.
+    pub queueing_connections: Vec<u32>,
+    /// The step over which latency jumps, in words: `c64 → c128: +1 % throughput, 6.2 × p99`.
+    pub cliff: Option<String>,
+    /// Connections at which latency has jumped.
+    #[serde(default)]
+    pub cliff_connections: Option<u32>,
+    /// Fewest connections that are fast, steady and without failures.
+    pub best_stable_connections: Option<u32>,
+    /// The wanted latency excluded all, so the fastest within it stands there.
+    pub is_limited_by_objective: bool,
+}
+
+/// Memory against connections, fitted by least squares.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct MemoryLine {
+    /// Bytes for each connection.
+    pub bytes_per_connection: f64,
+    /// Bytes without any.
+    pub base_bytes: f64,
+    /// Coefficient of determination, 0 to 1.
+    pub r2: f64,
+}
+
+/// One number of idle connections.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IdleStep {
+    /// Connections asked for.
+    pub wanted: u32,
+    /// Connections open at the end.
+    pub open: u64,
+    /// Connections lost meanwhile.
+    pub dropped: u64,
+    /// Resident memory of the server's program.
+    pub server_rss_bytes: Option<u64>,
+    /// Memory of the server's kernel: sockets and unreclaimable slab.
+    pub server_kernel_bytes: Option<u64>,
+    /// Processor time of the server's program; 1 is one processor.
+    pub server_cpus: Option<f64>,
+    /// Resident memory of the generator.
+    pub client_rss_bytes: Option<u64>,
+    /// Processor time of the generator; 1 is one processor.
+    pub client_cpus: Option<f64>,
+}
+
+/// The idle steps and what they cost.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Idle {
+    /// From few to many.
+    pub steps: Vec<IdleStep>,
+    /// Memory of the server's program.
+    pub server_user: Option<MemoryLine>,
+    /// Memory of the server's kernel.
+    pub server_kernel: Option<MemoryLine>,
+    /// Memory of the generator.
+    pub client_user: Option<MemoryLine>,
+}
+
+/// Something that is met or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pass {
+    /// What, in words.
+    pub what: String,
+    /// Whether; absent when it could not be told.
+    pub is_met: Option<bool>,
+    /// With which figures.
+    pub evidence: String,
+}
+
+/// A whole experiment, judged.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Study {
+    /// `linerate.http/1`.
+    pub schema: String,
+    /// The server, as the user wrote it.
+    pub target: String,
+    /// Start, wall clock of the client.
+    pub started_unix_ms: u64,
+    /// Time all of it took.
+    pub elapsed_ns: u64,
+    /// Order of cells and arrivals.
+    pub seed: u64,
+    /// The plan, resolved, as TOML.
+    pub plan: String,
+    /// Whether it came to its end.
+    pub is_complete: bool,
+    /// What was seen before it.
+    pub checks: Vec<Check>,
+    /// The client's host.
+    pub client: Environment,
+    /// The server's host; absent without an agent there.
+    pub server: Option<Environment>,
+    /// TCP alone.
+    pub baseline: Vec<Baseline>,
+    /// All cells of HTTP: payload, matrix, low rate, active; by phase, payload, connections.
+    pub cells: Vec<Cell>,
+    /// What each payload's cells say together.
+    pub rows: Vec<Row>,
+    /// Idle connections.
+    pub idle: Option<Idle>,
+    /// What a C10K or a wanted latency demands.
+    pub passes: Vec<Pass>,
+    /// One sentence for each chapter: baseline, isolation, whole picture; absent for one that was not run.
+    pub sentences: [Option<String>; 3],
+    /// What else must be known, for instance that two environments are mixed.
+    pub notes: Vec<String>,
+}

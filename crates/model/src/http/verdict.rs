@@ -1,0 +1,95 @@
+//! What held a cell back.
+
+use serde::{Deserialize, Serialize};
+
+/// Kinds of bottleneck, in the order in which they are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum VerdictClass {
+    /// The run says nothing.
+    Invalid,
+    /// The client's host was the limit.
+    ClientLimit,
+    /// A limit of the server's host or program: queues, descriptors, resets.
+    ServerLimit,
+    /// The link is full.
+    NetworkBound,
+    /// The path loses segments.
+    NetworkLoss,
+    /// All processors of the server are busy.
+    CpuBoundTotal,
+    /// One processor or one thread of the server is busy, others are not.
+    CpuBoundCore,
+    /// More connections only wait longer.
+    QueueingBound,
+    /// Too few requests in flight.
+    ConcurrencyLimited,
+    /// The server waits for itself: locks, disk, other hosts, a rate limit.
+    ServerInternal,
+    /// Nothing was at its limit; the offered rate was met.
+    NotSaturated,
+    /// What would decide it is not known.
+    Unknown,
+}
+
+impl VerdictClass {
+    /// The word for it, as in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Invalid => "invalid",
+            Self::ClientLimit => "client-limit",
+            Self::ServerLimit => "server-limit",
+            Self::NetworkBound => "network-bound",
+            Self::NetworkLoss => "network-loss",
+            Self::CpuBoundTotal => "cpu-bound-total",
+            Self::CpuBoundCore => "cpu-bound-core",
+            Self::QueueingBound => "queueing-bound",
+            Self::ConcurrencyLimited => "concurrency-limited",
+            Self::ServerInternal => "server-internal",
+            Self::NotSaturated => "not-saturated",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// How far the figures lie from the thresholds that decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Confidence {
+    /// Within 3 points of one.
+    Low,
+    /// Within 10 points.
+    Medium,
+    /// Further away.
+    High,
+}
+
+/// One comparison a verdict rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// In words with figures and units, for instance `link 0.994 of 1 Gbit/s used, at least 0.97`.
+    pub text: String,
+}
+
+/// One class that fits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Judgement {
+    /// The class.
+    pub class: VerdictClass,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+    /// What to do, or why there is nothing to do.
+    pub advice: String,
+}
+
+/// What held a cell back: the first class that fits, and the later ones.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CellVerdict {
+    /// The first that fits.
+    pub primary: Judgement,
+    /// Others that fit as well.
+    pub contributing: Vec<Judgement>,
+    /// How sure the first is.
+    pub confidence: Confidence,
+}
