@@ -89,7 +89,7 @@ pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
 }
 
 /// User and system time of `/proc/*/stat` (`proc(5)`). The name in the second column may contain anything.
-fn thread_ticks(text: &str) -> Option<u64> {
+pub(crate) fn thread_ticks(text: &str) -> Option<u64> {
     let (_, columns) = text.rsplit_once(')')?;
     let mut columns = columns.split_whitespace().skip(11);
     let mut next = || columns.next()?.parse::<u64>().ok();

@@ -1,6 +1,6 @@
 //! What ethtool's netlink family and its ioctl tell about one interface.
 
-use linerate_model::snapshot::{Absence, Snapshot, Value};
+use linerate_model::snapshot::{Absence, Snapshot, Source, Value};
 use linerate_sys::OsError;
 use linerate_sys::ethtool::Ethtool;
 use linerate_sys::netlink::{Family, Netlink};
@@ -90,6 +90,18 @@ impl Asker {
         }
         self.driver(snapshot, device, &nic);
         self.counters(snapshot, device, &nic);
+    }
+
+    /// Speed in bit/s and whether the link is full duplex; absent where the device does not tell.
+    pub(crate) fn link(&mut self, device: &str) -> (Option<u64>, Option<bool>) {
+        let mut answer = Snapshot::new("link", Source::Live);
+        let modes = SECTIONS.iter().find(|section| section.group == "link");
+        modes
+            .into_iter()
+            .for_each(|section| self.section(&mut answer, device, "nic", section));
+        let mbps = answer.number("nic.link.speed_mbps").filter(|mbps| *mbps >= 1.0);
+        let duplex = answer.text("nic.link.duplex").map(|word| word == "full");
+        (mbps.map(|mbps| mbps as u64 * 1_000_000), duplex)
     }
 
     /// Counters only, for the readings in the middle of a window.

@@ -13,6 +13,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     let mut found = Vec::new();
     let mut filters = Filters::default();
     let mut classes = shapers::Classes::new();
+    crate::load::decode_anything(bytes);
     for message in messages(bytes) {
         let payload = message.payload;
         found.extend(links::link(payload));
@@ -21,6 +22,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
             (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");
         }
         let _ = crate::netlink::errno(payload);
+        crate::load::decode_anything(payload);
         let _ = filters.add(payload);
         classes.extend(shapers::class(payload));
         let _ = crate::config_space::express(payload);

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod fuzzing;
+pub mod load;
 pub mod netlink;
 
 mod collect;

@@ -7,6 +7,7 @@ use crate::dump::dump;
 use crate::netlink::{attribute, text, u32_at, u64_at};
 
 const GET_LINK: u16 = 18;
+const STATS64: u16 = 23;
 const SRC: &str = "rtnetlink:GETLINK";
 /// Interfaces of one host that are looked at.
 const LINKS_MAX: usize = 1024;
@@ -20,6 +21,19 @@ pub(crate) struct Link {
     up: bool,
     carrier: bool,
     body: Vec<u8>,
+}
+
+/// Counters of one interface since it exists (`struct rtnl_link_stats64`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Stats {
+    pub(crate) rx_packets: u64,
+    pub(crate) tx_packets: u64,
+    pub(crate) rx_bytes: u64,
+    pub(crate) tx_bytes: u64,
+    /// In both directions.
+    pub(crate) errors: u64,
+    /// In both directions.
+    pub(crate) drops: u64,
 }
 
 /// All interfaces of this network namespace.
@@ -94,16 +108,35 @@ impl Link {
         self.record_counters(snapshot);
     }
 
-    fn kind(&self) -> Option<String> {
+    /// What made it, where it is no hardware: `veth`, `bridge`, `wireguard`.
+    pub(crate) fn kind(&self) -> Option<String> {
         if self.loopback {
             return Some("loopback".to_owned());
         }
         attribute(&self.body, 18).and_then(|info| attribute(info, 1)).map(text)
     }
 
+    /// Largest packet, without the frame.
+    pub(crate) fn mtu_bytes(&self) -> Option<u32> {
+        attribute(&self.body, 4).and_then(|bytes| u32_at(bytes, 0))
+    }
+
+    /// Its counters; absent where the answer is cut short.
+    pub(crate) fn stats64(&self) -> Option<Stats> {
+        let stats = attribute(&self.body, STATS64)?;
+        let at = |index: usize| u64_at(stats, index * 8);
+        Some(Stats {
+            rx_packets: at(0)?,
+            tx_packets: at(1)?,
+            rx_bytes: at(2)?,
+            tx_bytes: at(3)?,
+            errors: at(4)?.saturating_add(at(5)?),
+            drops: at(6)?.saturating_add(at(7)?),
+        })
+    }
+
     /// Records its counters alone.
     pub(crate) fn record_counters(&self, snapshot: &mut Snapshot) {
-        const STATS64: u16 = 23;
         const NAMES: [&str; 16] = [
             "rx_packets",
             "tx_packets",

@@ -9,6 +9,7 @@ use crate::links::Link;
 use crate::netlink::{self as nl, attribute, u32_at};
 
 const GET_ROUTE: u16 = 26;
+const DEVICE: u16 = 4;
 const SRC: &str = "rtnetlink:GETROUTE";
 
 /// Records through which interface a peer is reached, and with which MTU.
@@ -17,6 +18,11 @@ pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
         Some(answer) => answer_facts(snapshot, &answer, links),
         None => snapshot.set_absent("route.peer.dev", Absence::NotReported, None, SRC),
     }
+}
+
+/// Number of the device on the way to a peer.
+pub(crate) fn device_index(peer: IpAddr) -> Option<u32> {
+    u32_at(attribute(&ask(peer)?, DEVICE)?, 0)
 }
 
 fn ask(peer: IpAddr) -> Option<Vec<u8>> {
@@ -40,7 +46,6 @@ fn ask(peer: IpAddr) -> Option<Vec<u8>> {
 }
 
 pub(crate) fn answer_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {
-    const DEVICE: u16 = 4;
     const METRICS: u16 = 8;
     const MTU: u16 = 2;
     let index = attribute(body, DEVICE).and_then(|bytes| u32_at(bytes, 0));

@@ -1,0 +1,66 @@
+//! What one look at a host finds.
+
+use std::collections::BTreeMap;
+
+use linerate_model::http::{Counters, NicFigures, Peak};
+
+use super::text::CpuTicks;
+
+/// Counters and gauges at one moment. What could not be read is absent, with its reason in [`Self::missing`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Sample {
+    /// When, [`linerate_sys::clock::monotonic_ns`].
+    pub at_ns: u64,
+    /// Ticks of every processor since boot.
+    pub cpus: Option<BTreeMap<u32, CpuTicks>>,
+    /// Processor time of the process since it began.
+    pub process_cpu_ns: Option<u64>,
+    /// Processor time of each of its threads since it began.
+    pub threads_ns: Option<BTreeMap<u32, u64>>,
+    /// Resident memory of the process.
+    pub rss_bytes: Option<u64>,
+    /// Its memory where shared pages are divided; only in a [`Depth::Full`] look.
+    pub pss_bytes: Option<u64>,
+    /// Its descriptors against the soft limit.
+    pub fds: Option<Peak>,
+    /// Memory of TCP sockets in the kernel.
+    pub socket_memory_bytes: Option<u64>,
+    /// Unreclaimable slab of the kernel.
+    pub slab_unreclaimable_bytes: Option<u64>,
+    /// TCP sockets in use, of both families.
+    pub sockets_in_use: Option<u64>,
+    /// TCP sockets in TIME_WAIT against their limit.
+    pub time_wait: Option<Peak>,
+    /// Connections that wait at the tested port.
+    pub accept_queue: Option<Peak>,
+    /// Established connections of the tested port; only while few sockets exist, or in a full look.
+    pub connections: Option<u64>,
+    /// Local ports in use towards the tested server; only while few sockets exist, or in a full look.
+    pub ports: Option<Peak>,
+    /// Entries of the connection tracking table.
+    pub conntrack: Option<Peak>,
+    /// Time the control group was throttled since it exists.
+    pub throttled_ns: Option<u64>,
+    /// Counters of the adapter since it exists.
+    pub nic: Option<NicFigures>,
+    /// Counters of the kernel since boot.
+    pub counters: Counters,
+    /// What could not be read, and why.
+    pub missing: Vec<(&'static str, String)>,
+}
+
+/// How much work a look may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// What is cheap: for every step of a window.
+    Quick,
+    /// Everything, whatever the number of sockets and pages: for the ends of a window.
+    Full,
+}
+
+impl Sample {
+    /// Notes why something is absent.
+    pub(crate) fn take<T>(&mut self, what: &'static str, found: Result<T, String>) -> Option<T> {
+        found.map_err(|why| self.missing.push((what, why))).ok()
+    }
+}

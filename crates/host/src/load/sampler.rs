@@ -1,0 +1,360 @@
+//! Looks at this host and at one process on it, again and again, at little cost.
+
+use std::net::{IpAddr, SocketAddr};
+
+use linerate_model::http::{NicFigures, Peak};
+use linerate_sys::{clock, cpu, process};
+
+use super::file::{KernelFile, Room};
+use super::nic::Nic;
+use super::process::Processes;
+use super::sample::{Depth, Sample};
+use super::sockets::Sockets;
+use super::text;
+
+/// From this many sockets on, going through all of them takes too long for every look.
+const SOCKETS_FEW: u64 = 5_000;
+/// Threads, limits and the like are looked for this often.
+const LOOK_AROUND_EVERY_NS: u64 = 1_000_000_000;
+
+/// What is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Watched {
+    /// Numbers of the processes, which are looked at as one.
+    pub pids: Vec<u32>,
+    /// Which connections are those of the test.
+    pub tested: Tested,
+}
+
+/// Which connections are those of the test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tested {
+    /// None that is known.
+    Nothing,
+    /// Those to a port of this host.
+    Server {
+        /// The port.
+        port: u16,
+    },
+    /// Those from this host to a server.
+    Client {
+        /// The server.
+        server: SocketAddr,
+        /// Local ports there are for it, over all source addresses.
+        ports: Option<u64>,
+    },
+}
+
+/// Looks at a host. Files are opened once and read again; threads that come and go are found within a second.
+#[derive(Debug)]
+pub struct Sampler {
+    watched: Watched,
+    process: Processes,
+    files: Files,
+    cpu_stat: Result<KernelFile, String>,
+    sockets: Result<Sockets, String>,
+    nic: Result<Nic, String>,
+    room: Room,
+    looked_around_ns: u64,
+    /// Processor time all looks took.
+    spent_ns: u64,
+}
+
+#[derive(Debug)]
+struct Files {
+    stat: KernelFile,
+    sockstat: KernelFile,
+    sockstat6: KernelFile,
+    meminfo: KernelFile,
+    netstat: KernelFile,
+    snmp: KernelFile,
+    conntrack: KernelFile,
+    conntrack_max: KernelFile,
+    tw_buckets: KernelFile,
+}
+
+impl Files {
+    fn open() -> Self {
+        let proc = |name: &str| KernelFile::open(format!("/proc/{name}"));
+        Self {
+            stat: proc("stat"),
+            sockstat: proc("net/sockstat"),
+            sockstat6: proc("net/sockstat6"),
+            meminfo: proc("meminfo"),
+            netstat: proc("net/netstat"),
+            snmp: proc("net/snmp"),
+            conntrack: proc("sys/net/netfilter/nf_conntrack_count"),
+            conntrack_max: proc("sys/net/netfilter/nf_conntrack_max"),
+            tw_buckets: proc("sys/net/ipv4/tcp_max_tw_buckets"),
+        }
+    }
+}
+
+impl Sampler {
+    /// Opens everything there is. What cannot be opened is absent from every sample, with the reason.
+    #[must_use]
+    pub fn open(watched: Watched) -> Self {
+        let process = Processes::open(&watched.pids);
+        Self {
+            cpu_stat: process.cpu_stat(),
+            process,
+            files: Files::open(),
+            sockets: Sockets::open(),
+            nic: match watched.tested {
+                Tested::Client { server, .. } => Nic::towards(server.ip()),
+                _ => Err("the way of the traffic is not known yet".to_owned()),
+            },
+            room: Room::new(),
+            looked_around_ns: clock::monotonic_ns(),
+            spent_ns: 0,
+            watched,
+        }
+    }
+
+    /// What it looks at.
+    #[must_use]
+    pub fn watched(&self) -> &Watched {
+        &self.watched
+    }
+
+    /// From now on, looks at the device on the way to this peer.
+    pub fn look_towards(&mut self, peer: IpAddr) {
+        self.nic = Nic::towards(peer);
+    }
+
+    /// From now on, looks at the device of this name.
+    pub fn look_at_device(&mut self, name: &str) {
+        self.nic = Nic::named(name);
+    }
+
+    /// Takes one look. What the looks cost is not counted as the program's, where that is this one.
+    pub fn sample(&mut self, depth: Depth) -> Sample {
+        let before_ns = thread_ns();
+        let sample = self.look(depth);
+        self.spent_ns = self.spent_ns.saturating_add(thread_ns().saturating_sub(before_ns));
+        sample
+    }
+
+    fn look(&mut self, depth: Depth) -> Sample {
+        let mut sample = Sample {
+            at_ns: clock::monotonic_ns(),
+            ..Sample::default()
+        };
+        self.processors(&mut sample);
+        let is_due = sample.at_ns.saturating_sub(self.looked_around_ns) >= LOOK_AROUND_EVERY_NS;
+        if is_due || depth == Depth::Full {
+            self.process.look_around();
+            self.looked_around_ns = sample.at_ns;
+        }
+        self.process(&mut sample, depth);
+        self.kernel(&mut sample);
+        self.test(&mut sample, depth);
+        sample
+    }
+
+    fn processors(&mut self, sample: &mut Sample) {
+        let ticks = self.files.stat.read(&mut self.room).map(text::cpu_ticks);
+        let cpus = ticks.and_then(|cpus| {
+            if cpus.is_empty() {
+                Err("no processors in it".to_owned())
+            } else {
+                Ok(cpus)
+            }
+        });
+        sample.cpus = sample.take("processors", cpus);
+        let stat = self.cpu_stat.as_ref().map_err(Clone::clone);
+        let throttled = stat.and_then(|file| {
+            let found = text::throttled_ns(file.read(&mut self.room)?);
+            found.ok_or_else(|| "the control group has no quota".to_owned())
+        });
+        sample.throttled_ns = sample.take("throttling", throttled);
+    }
+
+    fn process(&mut self, sample: &mut Sample, depth: Depth) {
+        let is_own = self.watched.pids.contains(&std::process::id());
+        let spent_ns = if is_own { self.spent_ns } else { 0 };
+        let cpu_ns = self.process.cpu_ns().map(|ns| ns.saturating_sub(spent_ns));
+        sample.process_cpu_ns = sample.take("time of the program", cpu_ns);
+        sample.threads_ns = sample.take("time of threads", self.process.threads_ns(&mut self.room));
+        sample.rss_bytes = sample.take("memory of the program", self.process.rss_bytes(&mut self.room));
+        sample.fds = sample.take("descriptors", self.process.fds());
+        if depth == Depth::Full
+            && let Some((exact, shared)) = sample.take("shared memory of the program", self.process.exact_memory())
+        {
+            // The kernel's running total is kept per processor and lags behind.
+            sample.rss_bytes = Some(exact);
+            sample.pss_bytes = Some(shared);
+        }
+    }
+
+    fn kernel(&mut self, sample: &mut Sample) {
+        let (files, room) = (&self.files, &mut self.room);
+        let sockstat = files
+            .sockstat
+            .read(room)
+            .and_then(|bytes| text::sockstat(bytes).ok_or_else(|| "sockstat has no line of TCP".to_owned()));
+        if let Some(found) = sample.take("sockets", sockstat) {
+            // Without IPv6 the file does not exist, and neither do its sockets.
+            let sixth = files
+                .sockstat6
+                .read(room)
+                .ok()
+                .and_then(text::sockstat6_in_use)
+                .unwrap_or(0);
+            let limit = files.tw_buckets.read(room).ok().and_then(text::number);
+            sample.sockets_in_use = found.in_use.map(|fourth| fourth.saturating_add(sixth));
+            sample.time_wait = found.time_wait.map(|peak| Peak { peak, limit });
+            let page_bytes = process::page_bytes();
+            sample.socket_memory_bytes = found.memory_pages.map(|pages| pages.saturating_mul(page_bytes));
+        }
+        let slab = files
+            .meminfo
+            .read(room)
+            .map(|bytes| text::kib_line_bytes(bytes, "SUnreclaim"));
+        sample.slab_unreclaimable_bytes = sample.take("memory of the kernel", slab).flatten();
+        for (what, file) in [
+            ("counters of netstat", &files.netstat),
+            ("counters of snmp", &files.snmp),
+        ] {
+            let counted = file
+                .read(room)
+                .map(|bytes| text::protocol_counters(bytes, &mut sample.counters));
+            let _ = sample.take(what, counted);
+        }
+        // Without connection tracking there is nothing that could fill up, and nothing is missing.
+        if let Some(peak) = files.conntrack.read(room).ok().and_then(text::number) {
+            let limit = files.conntrack_max.read(room).ok().and_then(text::number);
+            sample.conntrack = Some(Peak { peak, limit });
+        }
+    }
+
+    /// What concerns the test's own connections and their way.
+    fn test(&mut self, sample: &mut Sample, depth: Depth) {
+        let nic = self.nic.as_mut().map_err(|why| why.clone()).and_then(Nic::read);
+        sample.nic = sample.take("adapter", nic);
+        let time_wait = sample.time_wait.map_or(0, |found| found.peak);
+        let known = sample.sockets_in_use.map(|used| used.saturating_add(time_wait));
+        let are_few = known.is_some_and(|known| known < SOCKETS_FEW);
+        let may_walk = depth == Depth::Full || are_few;
+        let sockets = match &mut self.sockets {
+            Ok(sockets) => sockets,
+            Err(why) => return sample.missing.push(("connections", why.clone())),
+        };
+        match self.watched.tested {
+            Tested::Nothing => {}
+            Tested::Server { port } => {
+                sample.accept_queue = sample.take("accept queue", sockets.accept_queue(port)).flatten();
+                if may_walk {
+                    sample.connections = sample.take("connections", sockets.established(port));
+                }
+            }
+            Tested::Client { server, ports } if may_walk => {
+                let used = sockets.ports_towards(server);
+                sample.ports = sample.take("local ports", used).map(|peak| Peak { peak, limit: ports });
+            }
+            Tested::Client { .. } => {}
+        }
+    }
+
+    /// Speed in bit/s and duplex of the link looked at, with its counters.
+    ///
+    /// # Errors
+    /// Why the device is not known.
+    pub fn device(&mut self) -> Result<DeviceFacts, String> {
+        let nic = self.nic.as_mut().map_err(|why| why.clone())?;
+        Ok(DeviceFacts {
+            figures: nic.read()?,
+            is_full_duplex: nic.link.1,
+            is_wireless_or_tunnel: nic.is_wireless_or_tunnel()?,
+        })
+    }
+}
+
+fn thread_ns() -> u64 {
+    let spent = cpu::thread_time();
+    u64::try_from((spent.user + spent.system).as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What is known of a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceFacts {
+    /// Its counters since it exists.
+    pub figures: NicFigures,
+    /// The link carries both directions at once.
+    pub is_full_duplex: Option<bool>,
+    /// Packets leave it by radio or inside others.
+    pub is_wireless_or_tunnel: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use linerate_sys::cpu::thread_time;
+
+    #[test]
+    fn a_look_finds_the_test_and_costs_little() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let server = listener.local_addr().expect("an address");
+        let own = |tested| Watched {
+            pids: vec![std::process::id()],
+            tested,
+        };
+        let mut at_server = Sampler::open(own(Tested::Server { port: server.port() }));
+        at_server.look_towards(server.ip());
+        let mut at_client = Sampler::open(own(Tested::Client {
+            server,
+            ports: Some(28_232),
+        }));
+        let _clients: Vec<TcpStream> = (0..2).map(|_| TcpStream::connect(server).expect("connect")).collect();
+
+        let sample = at_server.sample(Depth::Full);
+        assert_eq!(sample.accept_queue.map(|queue| queue.peak), Some(2), "{sample:?}");
+        assert_eq!(sample.connections, Some(2), "{sample:?}");
+        assert!(sample.nic.as_ref().is_some_and(|nic| nic.is_loopback), "{sample:?}");
+        assert!(
+            sample.pss_bytes > Some(0) && sample.counters.out_segs > Some(0),
+            "{sample:?}"
+        );
+        // Others may have thousands of sockets meanwhile, through which only a full look goes.
+        let sample = at_client.sample(Depth::Full);
+        assert_eq!(
+            sample.ports,
+            Some(Peak {
+                peak: 2,
+                limit: Some(28_232)
+            }),
+            "{sample:?}"
+        );
+
+        const LOOKS: u32 = 50;
+        let before = thread_time();
+        (0..LOOKS).for_each(|_| drop(at_server.sample(Depth::Quick)));
+        let after = thread_time();
+        let each = ((after.user + after.system) - (before.user + before.system)) / LOOKS;
+        // Half a percent of 200 ms is 1 ms; what an unoptimised build on a slow machine needs stays far below.
+        assert!(each.as_millis() < 20, "{each:?}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_absent_with_its_reason() {
+        let nobody = Watched {
+            pids: vec![0x3fff_fff0],
+            tested: Tested::Nothing,
+        };
+        let sample = Sampler::open(nobody).sample(Depth::Full);
+        assert_eq!(
+            (sample.process_cpu_ns, sample.rss_bytes, sample.fds),
+            (None, None, None)
+        );
+        assert!(sample.cpus.is_some(), "the host is still there");
+        for what in ["time of the program", "memory of the program", "descriptors", "adapter"] {
+            assert!(
+                sample.missing.iter().any(|(missing, _)| *missing == what),
+                "{what}: {:?}",
+                sample.missing
+            );
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Sockets of this network namespace (sock_diag(7), `linux/inet_diag.h`).
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use linerate_model::http::Peak;
+use linerate_sys::netlink::{ANSWER_BYTES_MAX, Family, Netlink};
+
+use crate::netlink::{self as nl, u16_at, u32_at};
+
+const BY_FAMILY: u16 = 20;
+const TCP: u8 = 6;
+const FAMILIES: [u8; 2] = [2, 10];
+/// States of `net/tcp_states.h`.
+const LISTEN: u8 = 10;
+const ESTABLISHED: u8 = 1;
+/// Every state in which a local port is taken by a connection.
+const CONNECTED: u32 = 0xfff & !(1 << LISTEN) & !(1 << 7);
+/// Messages of one answer that are looked at; no host has more sockets.
+const SOCKETS_MAX: u32 = 4_000_000;
+
+/// One TCP socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TcpSocket {
+    /// Number of its state (`net/tcp_states.h`).
+    pub(crate) state: u8,
+    /// Its own address.
+    pub(crate) local: SocketAddr,
+    /// Address of the other end.
+    pub(crate) remote: SocketAddr,
+    /// Of a listener: connections that wait to be accepted. Otherwise: bytes that wait to be read.
+    pub(crate) receive_queue: u32,
+    /// Of a listener: its backlog. Otherwise: bytes that wait to be acknowledged.
+    pub(crate) send_queue: u32,
+    /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
+    pub(crate) inode: u32,
+}
+
+/// Reads one socket (`struct inet_diag_msg`).
+#[must_use]
+pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
+    const MESSAGE_BYTES: usize = 72;
+    if payload.len() < MESSAGE_BYTES {
+        return None;
+    }
+    let (family, state) = (*payload.first()?, *payload.get(1)?);
+    let port = |at| u16_at(payload, at).map(u16::from_be);
+    let address = |at| address(family, payload.get(at..at + 16)?);
+    Some(TcpSocket {
+        state,
+        local: SocketAddr::new(address(8)?, port(4)?),
+        remote: SocketAddr::new(address(24)?, port(6)?),
+        receive_queue: u32_at(payload, 56)?,
+        send_queue: u32_at(payload, 60)?,
+        inode: u32_at(payload, 68)?,
+    })
+}
+
+fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
+    match family {
+        2 => {
+            let octets: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
+            Some(Ipv4Addr::from(octets).into())
+        }
+        10 => {
+            let octets: [u8; 16] = bytes.get(..16)?.try_into().ok()?;
+            Some(Ipv6Addr::from(octets).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// Which sockets are asked for.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    states: u32,
+    local_port: u16,
+    remote_port: u16,
+}
+
+/// `struct inet_diag_req_v2`.
+fn question(family: u8, wanted: &Wanted) -> Vec<u8> {
+    let mut body = vec![family, TCP, 0, 0];
+    body.extend(wanted.states.to_ne_bytes());
+    body.extend(wanted.local_port.to_be_bytes());
+    body.extend(wanted.remote_port.to_be_bytes());
+    body.resize(48, 0);
+    // No particular socket (`INET_DIAG_NOCOOKIE`).
+    body.extend([0xff; 8]);
+    body
+}
+
+/// Asks the kernel for sockets.
+#[derive(Debug)]
+pub(crate) struct Sockets {
+    netlink: Netlink,
+    room: Vec<u8>,
+    sequence: u32,
+}
+
+impl Sockets {
+    /// Opens the way to the kernel.
+    ///
+    /// # Errors
+    /// In words; kernels without `CONFIG_INET_DIAG` do not answer.
+    pub(crate) fn open() -> Result<Self, String> {
+        let netlink = Netlink::open(Family::SockDiag).map_err(|error| error.to_string())?;
+        Ok(Self {
+            netlink,
+            room: vec![0; ANSWER_BYTES_MAX],
+            sequence: 0,
+        })
+    }
+
+    /// The queue of the listeners on a port, all together, against their backlogs; absent without a listener.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn accept_queue(&mut self, port: u16) -> Result<Option<Peak>, String> {
+        let mut found: Option<(u64, u64)> = None;
+        self.listeners(port, |socket| {
+            let (waiting, backlog) = found.unwrap_or_default();
+            found = Some((
+                waiting + u64::from(socket.receive_queue),
+                backlog + u64::from(socket.send_queue),
+            ));
+        })?;
+        Ok(found.map(|(peak, limit)| Peak {
+            peak,
+            limit: Some(limit),
+        }))
+    }
+
+    /// Every listener on a port; on all ports for port 0.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn listeners(&mut self, port: u16, mut see: impl FnMut(&TcpSocket)) -> Result<(), String> {
+        let wanted = Wanted {
+            states: 1 << LISTEN,
+            local_port: port,
+            remote_port: 0,
+        };
+        self.each(&wanted, |socket| {
+            if port == 0 || socket.local.port() == port {
+                see(socket);
+            }
+        })
+    }
+
+    /// Established connections of a local port.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn established(&mut self, port: u16) -> Result<u64, String> {
+        let wanted = Wanted {
+            states: 1 << ESTABLISHED,
+            local_port: port,
+            remote_port: 0,
+        };
+        let mut count = 0;
+        self.each(&wanted, |socket| count += u64::from(socket.local.port() == port))?;
+        Ok(count)
+    }
+
+    /// Local ports that connections to a server hold, in any state, TIME_WAIT included.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn ports_towards(&mut self, server: SocketAddr) -> Result<u64, String> {
+        let wanted = Wanted {
+            states: CONNECTED,
+            local_port: 0,
+            remote_port: server.port(),
+        };
+        let server = SocketAddr::new(server.ip().to_canonical(), server.port());
+        let mut count = 0;
+        self.each(&wanted, |socket| count += u64::from(socket.remote == server))?;
+        Ok(count)
+    }
+
+    fn each(&mut self, wanted: &Wanted, mut see: impl FnMut(&TcpSocket)) -> Result<(), String> {
+        FAMILIES
+            .iter()
+            .try_for_each(|family| self.dump(*family, wanted, &mut see))
+    }
+
+    fn dump(&mut self, family: u8, wanted: &Wanted, see: &mut impl FnMut(&TcpSocket)) -> Result<(), String> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let request = nl::request(BY_FAMILY, nl::DUMP, self.sequence, &question(family, wanted));
+        self.netlink.send(&request).map_err(|error| error.to_string())?;
+        let mut left = SOCKETS_MAX;
+        while left > 0 {
+            let datagram = self
+                .netlink
+                .receive_into(&mut self.room)
+                .map_err(|error| error.to_string())?;
+            for message in nl::messages(datagram).filter(|message| message.sequence == self.sequence) {
+                left = left.saturating_sub(1);
+                match message.kind {
+                    nl::DONE => return Ok(()),
+                    nl::ERROR => return failure(nl::errno(message.payload)),
+                    _ => socket(message.payload).iter().for_each(&mut *see),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A kernel without IPv6 knows no sockets of it.
+fn failure(errno: i32) -> Result<(), String> {
+    const ENOENT: i32 = 2;
+    match errno {
+        0 => Ok(()),
+        ENOENT => Err("the kernel has no inet_diag".to_owned()),
+        errno => Err(format!("sock_diag: {}", linerate_sys::error::strerror(errno))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_listener_shows_who_waits_and_a_connection_its_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let server = listener.local_addr().expect("an address");
+        let mut sockets = Sockets::open().expect("sock_diag");
+        let before = sockets
+            .accept_queue(server.port())
+            .expect("an answer")
+            .expect("a listener");
+        assert_eq!(before.peak, 0);
+        assert!(before.limit.is_some_and(|limit| limit > 0));
+        let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server).expect("connect")).collect();
+        let waiting = sockets
+            .accept_queue(server.port())
+            .expect("an answer")
+            .expect("a listener");
+        assert_eq!(waiting.peak, 3);
+        let accepted = listener.accept().expect("one waits");
+        assert_eq!(
+            sockets
+                .accept_queue(server.port())
+                .expect("an answer")
+                .map(|queue| queue.peak),
+            Some(2)
+        );
+        assert_eq!(sockets.established(server.port()), Ok(3), "accepted or not");
+        assert_eq!(sockets.ports_towards(server), Ok(3));
+        drop((clients, accepted, listener));
+        assert_eq!(sockets.accept_queue(server.port()), Ok(None), "no listener, no queue");
+    }
+
+    #[test]
+    fn a_socket_is_read_and_a_short_one_is_not() {
+        let mut message = vec![2, LISTEN, 0, 0];
+        message.extend(8080_u16.to_be_bytes());
+        message.extend(0_u16.to_be_bytes());
+        message.extend([127, 0, 0, 1]);
+        message.resize(56, 0);
+        for number in [7_u32, 4096, 0, 31_337] {
+            message.extend(number.to_ne_bytes());
+        }
+        let found = socket(&message).expect("whole");
+        assert_eq!(found.local, "127.0.0.1:8080".parse().expect("an address"));
+        assert_eq!((found.receive_queue, found.send_queue, found.inode), (7, 4096, 31_337));
+        for length in 0..message.len() {
+            assert_eq!(socket(&message[..length]), None, "{length}");
+        }
+        message[0] = 9;
+        assert_eq!(socket(&message), None, "a family that is no IP");
+    }
+}

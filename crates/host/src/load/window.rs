@@ -1,0 +1,355 @@
+//! Many looks at a host, folded into the figures of a window.
+
+use std::collections::BTreeMap;
+
+use linerate_model::http::{Counters, NicFigures, Peak, Reading, Share, SideFigures};
+
+use super::sample::Sample;
+use super::text::CpuTicks;
+
+/// The looks from the beginning of a window to its end.
+#[derive(Debug, Clone)]
+pub struct Window {
+    first: Sample,
+    last: Sample,
+    samples: u32,
+    /// Largest values seen, in the fields where largest values stand.
+    peaks: SideFigures,
+    missing: BTreeMap<&'static str, String>,
+}
+
+impl Window {
+    /// Begins with a look; peaks count from here.
+    #[must_use]
+    pub fn begin(first: Sample) -> Self {
+        let mut window = Self {
+            last: first.clone(),
+            first,
+            samples: 0,
+            peaks: SideFigures::default(),
+            missing: BTreeMap::new(),
+        };
+        window.note();
+        window
+    }
+
+    /// Adds a later look.
+    pub fn add(&mut self, sample: Sample) {
+        self.last = sample;
+        self.note();
+    }
+
+    fn note(&mut self) {
+        let (sample, peaks) = (&self.last, &mut self.peaks);
+        self.samples = self.samples.saturating_add(1);
+        raise(&mut peaks.rss_bytes, sample.rss_bytes);
+        raise(&mut peaks.socket_memory_bytes, sample.socket_memory_bytes);
+        raise(&mut peaks.slab_unreclaimable_bytes, sample.slab_unreclaimable_bytes);
+        raise(&mut peaks.sockets_in_use, sample.sockets_in_use);
+        raise(&mut peaks.connections, sample.connections);
+        raise_peak(&mut peaks.fds, sample.fds);
+        raise_peak(&mut peaks.time_wait, sample.time_wait);
+        raise_peak(&mut peaks.accept_queue, sample.accept_queue);
+        raise_peak(&mut peaks.conntrack, sample.conntrack);
+        raise_peak(&mut peaks.ports, sample.ports);
+        peaks.pss_bytes = sample.pss_bytes.or(peaks.pss_bytes);
+        for (what, why) in &sample.missing {
+            self.missing.entry(what).or_insert_with(|| why.clone());
+        }
+    }
+
+    /// The figures so far.
+    #[must_use]
+    pub fn figures(&self) -> SideFigures {
+        let (first, last) = (&self.first, &self.last);
+        let window_ns = last.at_ns.saturating_sub(first.at_ns);
+        let cpus = processors(first, last);
+        let whole = cpus.values().fold(CpuTicks::default(), |sum, ticks| sum.plus(ticks));
+        let busiest = busiest_processor(&cpus);
+        let throttled = growth(first.throttled_ns, last.throttled_ns);
+        SideFigures {
+            window_ns,
+            samples: self.samples,
+            cpus: last.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok()),
+            cpu_busy: busy(&whole),
+            cpu_user: part(whole.user, &whole),
+            cpu_system: part(whole.system, &whole),
+            cpu_softirq: part(whole.softirq, &whole),
+            cpu_steal: part(whole.steal, &whole),
+            busiest_cpu: busiest.map(|(cpu, _)| cpu),
+            busiest_cpu_busy: busiest.and_then(|(_, ticks)| busy(ticks)),
+            busiest_cpu_softirq: busiest.and_then(|(_, ticks)| part(ticks.softirq, ticks)),
+            process_cpu_ns: growth(first.process_cpu_ns, last.process_cpu_ns),
+            busiest_thread_busy: busiest_thread(first, last, window_ns),
+            // Over several processors a group waits for longer than the window.
+            throttled: throttled.and_then(|ns| of(ns, window_ns)).map(|share| share.min(1.0)),
+            nic: adapter(first, last),
+            counters: counters(&first.counters, &last.counters),
+            missing: self
+                .missing
+                .iter()
+                .map(|(what, why)| format!("{what}: {why}"))
+                .collect(),
+            ..self.peaks.clone()
+        }
+    }
+}
+
+/// What a look says together with the one before it.
+#[must_use]
+pub fn reading(sequence: u64, before: &Sample, now: &Sample) -> Reading {
+    let window_ns = now.at_ns.saturating_sub(before.at_ns);
+    let cpus = processors(before, now);
+    let whole = cpus.values().fold(CpuTicks::default(), |sum, ticks| sum.plus(ticks));
+    let nic = adapter(before, now);
+    Reading {
+        sequence,
+        at_ns: now.at_ns,
+        window_ns,
+        cpu_busy: busy(&whole),
+        busiest_cpu_busy: busiest_processor(&cpus).and_then(|(_, ticks)| busy(ticks)),
+        busiest_thread_busy: busiest_thread(before, now, window_ns),
+        process_cpus: growth(before.process_cpu_ns, now.process_cpu_ns).and_then(|ns| of(ns, window_ns)),
+        rss_bytes: now.rss_bytes,
+        fds: now.fds,
+        connections: now.connections,
+        time_wait: now.time_wait,
+        accept_queue: now.accept_queue,
+        rx_bytes: nic.as_ref().map(|nic| nic.rx_bytes),
+        tx_bytes: nic.as_ref().map(|nic| nic.tx_bytes),
+    }
+}
+
+fn raise(peak: &mut Option<u64>, seen: Option<u64>) {
+    *peak = (*peak).max(seen);
+}
+
+fn raise_peak(peak: &mut Option<Peak>, seen: Option<Peak>) {
+    if let Some(seen) = seen {
+        let before = peak.map_or(0, |before| before.peak);
+        *peak = Some(Peak {
+            peak: before.max(seen.peak),
+            ..seen
+        });
+    }
+}
+
+fn growth(first: Option<u64>, last: Option<u64>) -> Option<u64> {
+    Some(last?.saturating_sub(first?))
+}
+
+fn of(part: u64, whole: u64) -> Option<Share> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+/// Ticks of every processor that was online at both ends.
+fn processors(first: &Sample, last: &Sample) -> BTreeMap<u32, CpuTicks> {
+    let (Some(before), Some(after)) = (&first.cpus, &last.cpus) else {
+        return BTreeMap::new();
+    };
+    let both = after
+        .iter()
+        .filter_map(|(cpu, ticks)| Some((*cpu, ticks.since(before.get(cpu)?))));
+    both.collect()
+}
+
+fn busy(ticks: &CpuTicks) -> Option<Share> {
+    part(ticks.total().saturating_sub(ticks.idle), ticks)
+}
+
+fn part(ticks: u64, whole: &CpuTicks) -> Option<Share> {
+    of(ticks, whole.total())
+}
+
+fn busiest_processor(cpus: &BTreeMap<u32, CpuTicks>) -> Option<(u32, &CpuTicks)> {
+    let known = cpus.iter().filter_map(|(cpu, ticks)| Some((*cpu, ticks, busy(ticks)?)));
+    known
+        .max_by(|(_, _, a), (_, _, b)| a.total_cmp(b))
+        .map(|(cpu, ticks, _)| (cpu, ticks))
+}
+
+/// Share of one processor the busiest thread had; one that began meanwhile counts from nothing.
+fn busiest_thread(first: &Sample, last: &Sample, window_ns: u64) -> Option<Share> {
+    let before = first.threads_ns.as_ref()?;
+    let grown = last
+        .threads_ns
+        .as_ref()?
+        .iter()
+        .map(|(thread, ns)| ns.saturating_sub(before.get(thread).copied().unwrap_or(0)));
+    of(grown.max()?, window_ns)
+}
+
+fn adapter(first: &Sample, last: &Sample) -> Option<NicFigures> {
+    let (before, after) = (first.nic.as_ref()?, last.nic.as_ref()?);
+    // Counters of two devices have nothing to do with each other.
+    (before.device == after.device).then(|| NicFigures {
+        rx_bytes: after.rx_bytes.saturating_sub(before.rx_bytes),
+        tx_bytes: after.tx_bytes.saturating_sub(before.tx_bytes),
+        rx_packets: after.rx_packets.saturating_sub(before.rx_packets),
+        tx_packets: after.tx_packets.saturating_sub(before.tx_packets),
+        drops: after.drops.saturating_sub(before.drops),
+        errors: after.errors.saturating_sub(before.errors),
+        ..after.clone()
+    })
+}
+
+fn counters(first: &Counters, last: &Counters) -> Counters {
+    Counters {
+        listen_overflows: growth(first.listen_overflows, last.listen_overflows),
+        listen_drops: growth(first.listen_drops, last.listen_drops),
+        tcp_req_q_full_drop: growth(first.tcp_req_q_full_drop, last.tcp_req_q_full_drop),
+        syncookies_sent: growth(first.syncookies_sent, last.syncookies_sent),
+        tcp_time_wait_overflow: growth(first.tcp_time_wait_overflow, last.tcp_time_wait_overflow),
+        tcp_memory_pressures: growth(first.tcp_memory_pressures, last.tcp_memory_pressures),
+        tcp_abort_on_memory: growth(first.tcp_abort_on_memory, last.tcp_abort_on_memory),
+        retrans_segs: growth(first.retrans_segs, last.retrans_segs),
+        out_segs: growth(first.out_segs, last.out_segs),
+        attempt_fails: growth(first.attempt_fails, last.attempt_fails),
+        estab_resets: growth(first.estab_resets, last.estab_resets),
+        out_rsts: growth(first.out_rsts, last.out_rsts),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const S: u64 = 1_000_000_000;
+
+    fn ticks(user: u64, softirq: u64, idle: u64) -> CpuTicks {
+        CpuTicks {
+            user,
+            softirq,
+            idle,
+            ..CpuTicks::default()
+        }
+    }
+
+    fn sample(at_s: u64, cpus: [CpuTicks; 2]) -> Sample {
+        Sample {
+            at_ns: at_s * S,
+            cpus: Some((0..).zip(cpus).collect()),
+            ..Sample::default()
+        }
+    }
+
+    fn share(found: Option<Share>, expected: Share) -> bool {
+        found.is_some_and(|share| (share - expected).abs() < 1e-9)
+    }
+
+    #[test]
+    fn processors_are_told_apart() {
+        let mut window = Window::begin(sample(10, [ticks(100, 0, 900), ticks(0, 10, 990)]));
+        window.add(sample(11, [ticks(110, 0, 990), ticks(10, 90, 1000)]));
+        let figures = window.figures();
+        assert_eq!((figures.window_ns, figures.samples, figures.cpus), (S, 2, Some(2)));
+        assert!(share(figures.cpu_busy, 0.5), "{figures:?}");
+        assert!(
+            share(figures.cpu_user, 0.1) && share(figures.cpu_softirq, 0.4),
+            "{figures:?}"
+        );
+        assert_eq!(figures.busiest_cpu, Some(1));
+        assert!(
+            share(figures.busiest_cpu_busy, 0.9) && share(figures.busiest_cpu_softirq, 0.8),
+            "{figures:?}"
+        );
+    }
+
+    #[test]
+    fn the_busiest_thread_may_have_begun_meanwhile() {
+        let with = |at_s, threads: &[(u32, u64)], process| Sample {
+            threads_ns: Some(threads.iter().copied().collect()),
+            process_cpu_ns: Some(process),
+            ..sample(at_s, [CpuTicks::default(); 2])
+        };
+        let mut window = Window::begin(with(1, &[(7, 5 * S), (8, 0)], 5 * S));
+        window.add(with(3, &[(7, 5 * S), (9, S)], 6 * S));
+        let figures = window.figures();
+        assert!(share(figures.busiest_thread_busy, 0.5), "{figures:?}");
+        assert_eq!(figures.process_cpu_ns, Some(S));
+        assert_eq!(figures.cpu_busy, None, "no tick passed, so no share is known");
+    }
+
+    #[test]
+    fn gauges_are_peaks_and_counters_are_growth() {
+        let with = |at_s, rss: u64, queue: u64, overflows: u64, bytes: u64, device: &str| Sample {
+            rss_bytes: Some(rss),
+            accept_queue: Some(Peak {
+                peak: queue,
+                limit: Some(128),
+            }),
+            counters: Counters {
+                listen_overflows: Some(overflows),
+                ..Counters::default()
+            },
+            nic: Some(NicFigures {
+                device: device.to_owned(),
+                is_loopback: false,
+                link_bps: Some(1_000_000_000),
+                mtu_bytes: Some(1500),
+                rx_bytes: bytes,
+                tx_bytes: 2 * bytes,
+                rx_packets: bytes / 100,
+                tx_packets: 0,
+                drops: 0,
+                errors: 0,
+            }),
+            ..sample(at_s, [CpuTicks::default(); 2])
+        };
+        let mut window = Window::begin(with(1, 10, 1, 5, 1000, "e0"));
+        window.add(with(2, 30, 128, 6, 2000, "e0"));
+        window.add(with(3, 20, 0, 9, 4000, "e0"));
+        let figures = window.figures();
+        assert_eq!(figures.rss_bytes, Some(30));
+        assert_eq!(
+            figures.accept_queue,
+            Some(Peak {
+                peak: 128,
+                limit: Some(128)
+            })
+        );
+        assert_eq!(
+            (figures.counters.listen_overflows, figures.counters.out_rsts),
+            (Some(4), None)
+        );
+        let nic = figures.nic.expect("the same device");
+        assert_eq!((nic.rx_bytes, nic.tx_bytes, nic.rx_packets), (3000, 6000, 30));
+        window.add(with(4, 20, 0, 9, 5000, "e1"));
+        assert_eq!(window.figures().nic, None, "another device");
+    }
+
+    #[test]
+    fn what_was_missing_is_said_once() {
+        let lacking = |at_s| Sample {
+            missing: vec![("descriptors", "not permitted".to_owned())],
+            ..sample(at_s, [CpuTicks::default(); 2])
+        };
+        let mut window = Window::begin(lacking(1));
+        window.add(lacking(2));
+        assert_eq!(window.figures().missing, ["descriptors: not permitted"]);
+        assert_eq!(window.figures().fds, None);
+    }
+
+    #[test]
+    fn a_reading_is_of_the_time_since_the_one_before() {
+        let before = Sample {
+            process_cpu_ns: Some(0),
+            ..sample(1, [ticks(0, 0, 0); 2])
+        };
+        let now = Sample {
+            process_cpu_ns: Some(S / 2),
+            rss_bytes: Some(9),
+            ..sample(2, [ticks(50, 0, 50), ticks(0, 0, 100)])
+        };
+        let reading = reading(3, &before, &now);
+        assert_eq!((reading.sequence, reading.at_ns, reading.window_ns), (3, 2 * S, S));
+        assert!(
+            share(reading.cpu_busy, 0.25) && share(reading.busiest_cpu_busy, 0.5),
+            "{reading:?}"
+        );
+        assert_eq!(
+            (reading.process_cpus, reading.rss_bytes, reading.connections),
+            (Some(0.5), Some(9), None)
+        );
+    }
+}
