@@ -1,0 +1,199 @@
+//! One connection of the control channel, seen from the server.
+
+use std::fmt::Write;
+use std::io;
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use super::agent::Agent;
+use super::route::{self, Answer};
+use super::server::Presence;
+use super::token::Token;
+use super::transport::{BodyError, Transport};
+use crate::message::chunked;
+use crate::message::framing::BodyFraming;
+use crate::message::request::{RequestError, RequestHead};
+
+/// Time for one request to arrive, from its first byte or from the connection's beginning, and for its answer to leave.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Time a connection that has shown its secret may be silent between requests.
+const IDLE: Duration = Duration::from_secs(120);
+/// Time to let the last answer arrive.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// Longest body of a request.
+const BODY_BYTES_MAX: usize = 64 << 10;
+/// How often a stream without readings looks whether anybody still listens.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Serves a connection until either end has enough.
+pub(super) fn serve(
+    transport: Transport,
+    peer: IpAddr,
+    token: Option<&Token>,
+    agent: &dyn Agent,
+    presence: &Presence<'_>,
+) {
+    let mut connection = Connection {
+        transport,
+        peer,
+        token,
+        agent,
+        presence,
+        is_first: true,
+    };
+    // A connection that breaks is its client's affair.
+    let _ = connection.serve();
+    connection.transport.close(Instant::now() + FAREWELL);
+}
+
+struct Connection<'a> {
+    transport: Transport,
+    peer: IpAddr,
+    token: Option<&'a Token>,
+    agent: &'a dyn Agent,
+    presence: &'a Presence<'a>,
+    is_first: bool,
+}
+
+impl Connection<'_> {
+    fn serve(&mut self) -> io::Result<()> {
+        while self.one()? && !self.presence.is_over() {
+            self.is_first = false;
+        }
+        Ok(())
+    }
+
+    /// Reads and answers one request; `false` when it was the last.
+    fn one(&mut self) -> io::Result<bool> {
+        if self.transport.buffer.is_empty() {
+            let silence = if self.is_first { PATIENCE } else { IDLE };
+            match self.transport.fill(Instant::now() + silence) {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && self.is_first => return self.refuse_late(),
+                other => other?,
+            }
+        }
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            // The head borrows the bytes it was read from, which the body is appended to.
+            let bytes = self.transport.buffer.clone();
+            match RequestHead::parse(&bytes) {
+                Ok(Some(head)) => {
+                    self.transport.buffer.drain(..head.len.min(bytes.len()));
+                    return self.handle(&head, deadline);
+                }
+                Ok(None) => match self.transport.fill(deadline) {
+                    Err(error) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_late(),
+                    other => other?,
+                },
+                Err(error) => return self.refuse(error),
+            }
+        }
+    }
+
+    fn refuse_late(&mut self) -> io::Result<bool> {
+        self.reply(Answer::refusal(408, "the request did not arrive in time"), false)
+    }
+
+    fn refuse(&mut self, error: RequestError) -> io::Result<bool> {
+        self.reply(Answer::refusal(error.status(), error.to_string()), false)
+    }
+
+    fn handle(&mut self, head: &RequestHead<'_>, deadline: Instant) -> io::Result<bool> {
+        let shown = head.authorization.unwrap_or_default();
+        if self.token.is_some_and(|token| !token.is_in(shown)) {
+            // Whoever has no secret gets no more of our time; the body is not read.
+            return self.reply(Answer::refusal(401, "the token is missing or wrong"), false);
+        }
+        self.presence.prove();
+        if head.expects_continue && head.framing != BodyFraming::None {
+            self.transport.send(b"HTTP/1.1 100 Continue\r\n\r\n", deadline)?;
+        }
+        let body = match self.transport.body(head.framing, BODY_BYTES_MAX, deadline) {
+            Ok(body) => body,
+            Err(BodyError::TooLarge(max)) => {
+                return self.reply(Answer::refusal(413, format!("a body has at most {max} bytes")), false);
+            }
+            Err(BodyError::Chunked(error)) => return self.reply(Answer::refusal(400, error.to_string()), false),
+            Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_late(),
+            Err(BodyError::Io(error)) => return Err(error),
+        };
+        match route::answer(head, &body, self.peer, self.agent) {
+            // Only HTTP/1.1 knows chunks, and an answer without end needs them.
+            Answer::Readings(_) if !head.is_http11 => {
+                self.reply(Answer::refusal(505, "a stream of readings takes HTTP/1.1"), false)
+            }
+            Answer::Readings(from) => self.stream(from).map(|()| false),
+            answer => self.reply(answer, head.keep_alive && head.is_http11),
+        }
+    }
+
+    fn reply(&mut self, answer: Answer, stays: bool) -> io::Result<bool> {
+        let Answer::Whole(status, body) = answer else {
+            return Ok(false);
+        };
+        let mut message = head_of(status);
+        if status != 204 {
+            let _ = write!(
+                message,
+                "Content-Type: application/json\r\nContent-Length: {}\r\n",
+                body.len()
+            );
+        }
+        message.push_str(if stays { "\r\n" } else { "Connection: close\r\n\r\n" });
+        let mut message = message.into_bytes();
+        message.extend(body);
+        self.transport.send(&message, Instant::now() + PATIENCE)?;
+        Ok(stays)
+    }
+
+    fn stream(&mut self, mut from: u64) -> io::Result<()> {
+        let head = head_of(200) + "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
+        self.transport.send(head.as_bytes(), Instant::now() + PATIENCE)?;
+        while !self.presence.is_over() {
+            let readings = self.agent.readings(from, LOOK_EVERY);
+            // A channel that closes ends our side of reading as well, and still says its last word.
+            if readings.is_empty() && self.transport.is_closed() && !self.presence.is_over() {
+                return Ok(());
+            }
+            let mut lines = Vec::new();
+            for reading in readings {
+                from = reading.sequence.saturating_add(1);
+                serde_json::to_writer(&mut lines, &reading)?;
+                lines.push(b'\n');
+            }
+            if !lines.is_empty() {
+                let mut chunk = chunked::head(lines.len() as u64).to_string().into_bytes();
+                chunk.extend(lines);
+                chunk.extend(b"\r\n");
+                self.transport.send(&chunk, Instant::now() + PATIENCE)?;
+            }
+        }
+        self.transport.send(chunked::LAST_CHUNK, Instant::now() + PATIENCE)
+    }
+}
+
+fn head_of(status: u16) -> String {
+    let reason = match status {
+        200 => "OK",
+        204 => "No Content",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        417 => "Expectation Failed",
+        431 => "Request Header Fields Too Large",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "Refused",
+    };
+    let challenge = if status == 401 {
+        "WWW-Authenticate: Bearer\r\n"
+    } else {
+        ""
+    };
+    format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-store\r\n{challenge}")
+}

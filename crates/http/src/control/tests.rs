@@ -1,0 +1,329 @@
+//! Both ends of the channel together, and clients that do not behave.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_model::http::{Environment, Reading, SideFigures};
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const SECRET: &str = "0123456789abcdef0123456789abcdef";
+
+/// Knows one cell, and readings up to number 5.
+#[derive(Default)]
+struct Fake(Mutex<Vec<String>>);
+
+impl Agent for Fake {
+    fn info(&self, peer: IpAddr) -> Info {
+        Info {
+            program: PROGRAM.to_owned(),
+            version: "1".to_owned(),
+            capabilities: vec!["restart-workers".to_owned()],
+            pids: vec![7],
+            port: Some(8080),
+            environment: Environment {
+                device: Some(peer.to_string()),
+                ..Environment::default()
+            },
+        }
+    }
+
+    fn begin_cell(&self, mark: &CellMark, peer: IpAddr) -> Result<CellBegun, Refusal> {
+        self.0.lock().expect("alive").push(format!("{} {peer}", mark.id));
+        Ok(CellBegun {
+            id: mark.id.clone(),
+            at_ns: 9,
+            baseline: SideFigures::default(),
+        })
+    }
+
+    fn end_cell(&self, id: &str) -> Result<SideFigures, Refusal> {
+        match id {
+            "a" => Ok(SideFigures {
+                samples: 3,
+                ..SideFigures::default()
+            }),
+            _ => Err(Refusal::Unknown(format!("no cell {id}"))),
+        }
+    }
+
+    fn readings(&self, from: u64, patience: Duration) -> Vec<Reading> {
+        let found: Vec<Reading> = (from.max(1)..=5)
+            .map(|sequence| Reading {
+                sequence,
+                ..Reading::default()
+            })
+            .collect();
+        if found.is_empty() {
+            thread::sleep(patience.min(Duration::from_millis(5)));
+        }
+        found
+    }
+
+    fn restart_workers(&self) -> Result<(), Refusal> {
+        Err(Refusal::Unsupported("nothing to restart".to_owned()))
+    }
+}
+
+fn open(token: Option<&str>) -> (Control, Arc<Fake>) {
+    let agent = Arc::new(Fake::default());
+    let spec = ControlSpec {
+        address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        token: token.map(|words| Token::new(words).expect("a token")),
+        allow: Vec::new(),
+    };
+    let control = Control::open(spec, Arc::clone(&agent) as Arc<dyn Agent>).expect("a port");
+    (control, agent)
+}
+
+fn client(control: &Control, token: Option<&str>) -> ControlClient {
+    ControlClient::at(
+        control.address(),
+        token.map(|words| Token::new(words).expect("a token")),
+    )
+}
+
+/// Sends bytes and returns all that comes back until the server closes.
+fn raw(control: &Control, request: &[u8]) -> String {
+    let mut stream = TcpStream::connect(control.address()).expect("connect");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    // A server that has closed already is what some of these requests ask for.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).expect("text")
+}
+
+fn status(answer: &str) -> &str {
+    answer.split(' ').nth(1).unwrap_or_default()
+}
+
+#[test]
+fn everything_a_client_asks_is_answered() {
+    let (control, agent) = open(Some(SECRET));
+    let mut client = client(&control, Some(SECRET));
+    let other: IpAddr = "192.0.2.7".parse().expect("an address");
+    let info = client.info(Some(other)).expect("info");
+    assert!(info.pids == [7] && info.can("restart-workers") && info.environment.device.as_deref() == Some("192.0.2.7"));
+    let own = client.info(None).expect("info").environment.device;
+    assert_eq!(own.as_deref(), Some("127.0.0.1"), "whoever asks");
+
+    let offset = client.clock_offset().expect("a clock");
+    assert!(
+        offset.offset_ns.unsigned_abs() <= offset.rtt_ns,
+        "it is the same clock: {offset:?}"
+    );
+
+    let begun = client.begin_cell(&CellMark::named("a")).expect("a cell");
+    assert_eq!((begun.id.as_str(), begun.at_ns), ("a", 9));
+    let mark = CellMark {
+        peer: Some(other),
+        ..CellMark::named("b")
+    };
+    client.begin_cell(&mark).expect("a cell");
+    assert_eq!(*agent.0.lock().expect("alive"), ["a 127.0.0.1", "b 192.0.2.7"]);
+    assert_eq!(client.end_cell("a").expect("figures").samples, 3);
+    let unknown = client.end_cell("zz").expect_err("no such cell");
+    assert!(
+        matches!(&unknown, ControlError::Refused { status: 404, text } if text.contains("zz")),
+        "{unknown}"
+    );
+    let unsupported = client.restart_workers().expect_err("nothing there");
+    assert!(
+        matches!(unsupported, ControlError::Refused { status: 501, .. }),
+        "{unsupported}"
+    );
+
+    let mut samples = client.samples(3).expect("a stream");
+    let numbers: Vec<u64> = (0..3)
+        .map(|_| samples.next_within(PATIENCE).expect("alive").expect("one").sequence)
+        .collect();
+    assert_eq!(numbers, [3, 4, 5]);
+    assert_eq!(
+        samples.next_within(Duration::from_millis(20)).expect("alive"),
+        None,
+        "no more yet"
+    );
+    drop(control);
+    assert_eq!(samples.next_within(PATIENCE).expect("an orderly end"), None);
+}
+
+#[test]
+fn without_the_secret_nothing_is_told() {
+    let (control, agent) = open(Some(SECRET));
+    for token in [None, Some("another-secret-of-32-characters!")] {
+        let mut client = client(&control, token);
+        for failed in [
+            client.info(None).map(drop),
+            client.begin_cell(&CellMark::named("a")).map(drop),
+            client.samples(1).map(drop),
+        ] {
+            assert!(matches!(failed, Err(ControlError::Unauthorized)), "{failed:?}");
+        }
+    }
+    assert!(agent.0.lock().expect("alive").is_empty());
+    let answer = raw(&control, b"GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert!(
+        answer.starts_with("HTTP/1.1 401") && answer.contains("WWW-Authenticate: Bearer"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn requests_that_are_wrong_or_too_large_are_refused_in_words() {
+    let (control, _) = open(None);
+    let endless = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(20 << 10));
+    let chunked = format!("10001\r\n{}\r\n0\r\n\r\n", "z".repeat(0x10001));
+    let rows: [(&str, String); 14] = [
+        ("400", "nonsense\r\n\r\n".to_owned()),
+        ("431", endless),
+        (
+            "413",
+            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 65537\r\n\r\n".to_owned(),
+        ),
+        (
+            "413",
+            format!("POST /v1/cell HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
+        ),
+        (
+            "400",
+            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(),
+        ),
+        (
+            "400",
+            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}".to_owned(),
+        ),
+        (
+            "400",
+            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\nConnection: close\r\n\r\n{\"id\":\"a/b\"}"
+                .to_owned(),
+        ),
+        (
+            "200",
+            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{\"id\":\"a\"}"
+                .to_owned(),
+        ),
+        (
+            "400",
+            "GET /v1/samples?from=-1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+        ),
+        (
+            "400",
+            "GET /v1/info?peer=x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+        ),
+        (
+            "405",
+            "DELETE /v1/info HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+        ),
+        (
+            "404",
+            "GET /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+        ),
+        (
+            "404",
+            "DELETE /v1/cell/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+        ),
+        ("505", "GET /v1/samples HTTP/1.0\r\n\r\n".to_owned()),
+    ];
+    for (expected, request) in rows {
+        let answer = raw(&control, request.as_bytes());
+        assert_eq!(status(&answer), expected, "{request:.200}: {answer}");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        assert!(expected == "200" || body["error"].is_string(), "{answer}");
+    }
+}
+
+#[test]
+fn two_requests_in_one_segment_are_both_answered() {
+    let (control, _) = open(None);
+    let one = "GET /v1/clock HTTP/1.1\r\nHost: a\r\n\r\n";
+    let last = "GET /v1/clock HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let answer = raw(&control, format!("{one}{last}").as_bytes());
+    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
+    assert_eq!(answer.matches("Connection: close").count(), 1, "{answer}");
+}
+
+#[test]
+fn whoever_dawdles_is_cut_and_strangers_cannot_take_all_places() {
+    let (control, _) = open(Some(SECRET));
+    let mut owner = client(&control, Some(SECRET));
+    owner.info(None).expect("before the strangers");
+    let strangers: Vec<TcpStream> = (0..40)
+        .map(|_| {
+            let mut stream = TcpStream::connect(control.address()).expect("connect");
+            let _ = stream.write_all(b"GET /v1/inf");
+            stream
+        })
+        .collect();
+    owner.clock_offset().expect("among strangers, on the connection it has");
+    client(&control, Some(SECRET))
+        .info(None)
+        .expect("a new connection of the owner");
+    for mut stranger in strangers {
+        stranger.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let mut answer = Vec::new();
+        // Either cut to make room, or told that it was too slow.
+        if stranger.read_to_end(&mut answer).is_ok() {
+            let answer = String::from_utf8_lossy(&answer);
+            assert!(answer.is_empty() || status(&answer) == "408", "{answer}");
+        }
+    }
+}
+
+#[test]
+fn a_client_tells_what_is_no_control_channel() {
+    let answers: [&[u8]; 6] = [
+        b"SSH-2.0-x\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    ];
+    for answer in answers {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let foreign = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer);
+            let _ = stream.read(&mut [0; 4096]);
+        });
+        let error = ControlClient::at(address, None).info(None).expect_err("foreign");
+        assert!(matches!(error, ControlError::Foreign(_)), "{error}");
+        foreign.join().expect("thread");
+    }
+}
+
+#[test]
+fn a_channel_that_comes_back_is_found_again_and_one_that_does_not_is_lost() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    // Two connections break before the third is answered.
+    let server = thread::spawn(move || {
+        for _ in 0..2 {
+            drop(listener.accept().expect("a client"));
+        }
+        let (mut stream, _) = listener.accept().expect("a client");
+        let _ = stream.read(&mut [0; 4096]);
+        let _ = stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 20\r\n\r\n{\"error\":\"nothing.\"}");
+        let _ = stream.read(&mut [0; 4096]);
+    });
+    let error = ControlClient::at(address, None)
+        .end_cell("a")
+        .expect_err("refused at last");
+    assert!(matches!(error, ControlError::Refused { status: 404, .. }), "{error}");
+    server.join().expect("thread");
+    let began = Instant::now();
+    let error = ControlClient::at(address, None).end_cell("a").expect_err("nobody");
+    assert!(
+        matches!(&error, ControlError::Lost { why, .. } if why == "Connection refused"),
+        "{error}"
+    );
+    assert!(began.elapsed() < PATIENCE, "it gives up");
+}

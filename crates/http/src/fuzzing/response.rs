@@ -1,0 +1,160 @@
+//! Answers of any server, cut in any way.
+
+use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
+
+/// Whatever a server sends: reading it ends, takes no more than there is, and finds the same in one piece, in pieces, and
+/// with bodies that are dropped without being looked at. The first two bytes say how the rest is read and cut.
+pub fn response(bytes: &[u8]) {
+    let [how, seed, input @ ..] = bytes else {
+        return;
+    };
+    let (is_head, is_hashed) = (how & 1 != 0, how & 2 != 0);
+    let read = |cuts: Cuts, drops_bodies| Connection::new(is_head, is_hashed, drops_bodies).read(input, cuts);
+    let whole = read(Cuts::none(), false);
+    let max = [1, 7, 64, 4096][usize::from(how >> 2 & 3)];
+    let pieces = read(Cuts::new(*seed, max), false);
+    assert_eq!(whole, pieces);
+    if !is_hashed {
+        assert_eq!(whole, read(Cuts::new(*seed, max), true));
+    }
+}
+
+/// Lengths of pieces.
+struct Cuts {
+    state: u32,
+    max: usize,
+}
+
+impl Cuts {
+    fn none() -> Self {
+        Self {
+            state: 1,
+            max: usize::MAX,
+        }
+    }
+
+    fn new(seed: u8, max: usize) -> Self {
+        Self {
+            state: u32::from(seed) + 1,
+            max,
+        }
+    }
+
+    fn next(&mut self) -> usize {
+        if self.max == usize::MAX {
+            return self.max;
+        }
+        // Marsaglia's xorshift of 32 bits.
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 17;
+        self.state ^= self.state << 5;
+        1 + self.state as usize % self.max
+    }
+}
+
+/// What was found on a connection.
+#[derive(Debug, PartialEq, Eq)]
+struct Found {
+    answers: Vec<Answer>,
+    /// It went on with what cannot be read.
+    is_broken: bool,
+    /// Bytes of a head that is not complete.
+    kept_len: usize,
+    /// Bytes of a body that are still to come, where that is known.
+    body_left: Option<u64>,
+    /// The answer that the end of the connection completes.
+    last: Option<Answer>,
+}
+
+/// A connection as the generator reads it.
+struct Connection {
+    reader: AnswerReader,
+    reading: Reading,
+    drops_bodies: bool,
+    kept: Vec<u8>,
+    answers: Vec<Answer>,
+}
+
+impl Connection {
+    fn new(is_head: bool, is_hashed: bool, drops_bodies: bool) -> Self {
+        Self {
+            reader: AnswerReader::default(),
+            reading: Reading::new(is_head, is_hashed),
+            drops_bodies,
+            kept: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    fn read(mut self, mut input: &[u8], mut cuts: Cuts) -> Found {
+        let mut is_broken = false;
+        while !input.is_empty() && !is_broken {
+            let (piece, rest) = input.split_at(cuts.next().min(input.len()));
+            input = rest;
+            is_broken = !self.take(piece);
+        }
+        Found {
+            answers: self.answers,
+            is_broken,
+            // How much of what cannot be read was looked at depends on the cuts.
+            kept_len: if is_broken { 0 } else { self.kept.len() },
+            body_left: self.reader.body_left().filter(|_| !is_broken),
+            last: self.reader.end().filter(|_| !is_broken),
+        }
+    }
+
+    /// Takes what was received; `false` when it cannot be read.
+    fn take(&mut self, piece: &[u8]) -> bool {
+        let mut piece = piece;
+        if self.drops_bodies
+            && let Some(left) = self.reader.body_left().filter(|left| *left > 0)
+        {
+            let len = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
+            self.answers.extend(self.reader.skip(len as u64));
+            piece = &piece[len..];
+        }
+        let mut bytes = std::mem::take(&mut self.kept);
+        bytes.extend_from_slice(piece);
+        let mut rest = bytes.as_slice();
+        while !rest.is_empty() {
+            match self.reader.feed(rest, &mut self.reading) {
+                Ok(Fed::More) => return true,
+                Ok(Fed::Keep(used)) => {
+                    self.kept = rest[used..].to_vec();
+                    return true;
+                }
+                Ok(Fed::Complete(used, answer)) => {
+                    assert!(used > 0, "an answer of nothing");
+                    self.answers.push(answer);
+                    rest = &rest[used..];
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::response;
+
+    const INPUTS: [&[u8]; 5] = [
+        b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\na: b\r\n\r\nHTTP/1.0 404 x\r\n\r\n",
+        b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\na",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcHTTP/1.1 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcd\r\n",
+    ];
+
+    #[test]
+    fn answers_are_the_same_in_pieces() {
+        for input in INPUTS {
+            for how in 0..16 {
+                for seed in 0..=255 {
+                    response(&[&[how, seed], input].concat());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,17 @@
+//! The two ends of the HTTP lab: a server of fixed payloads and a load generator.
+//!
+//! Both speak plaintext HTTP/1.1 over an epoll loop of their own, because what is measured is the path and not the
+//! program: a connection that is idle owns no buffer, and a request costs two system calls.
+
+#![forbid(unsafe_code)]
+
+pub mod control;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod load;
+pub mod message;
+pub mod permission;
+pub mod probe;
+pub mod request;
+pub mod server;
+pub mod target;

@@ -1,0 +1,104 @@
+//! One connection of the generator: small, because there may be ten thousand of them that do nothing.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use super::answer::AnswerReader;
+use super::recorder::Sent;
+
+/// A connection and what it is waiting for.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    link: Link,
+    pub(crate) reader: AnswerReader,
+    /// Requests without an answer, the oldest first. Owns nothing until the first one.
+    pub(crate) outstanding: VecDeque<Sent>,
+    /// The beginning of a head whose end has not arrived.
+    pub(crate) kept: Option<Box<[u8]>>,
+    /// Bytes of requests that did not fit into the socket.
+    pub(crate) unsent_bytes: u32,
+    /// Times it was lost without notice.
+    pub(crate) losses: u8,
+    /// It was open once, and answered if that was asked for.
+    pub(crate) was_ready: bool,
+}
+
+#[derive(Debug, Default)]
+enum Link {
+    #[default]
+    Closed,
+    Connecting {
+        socket: OwnedFd,
+        since_ns: u64,
+    },
+    Open(OwnedFd),
+}
+
+impl Connection {
+    pub(crate) fn connect(&mut self, socket: OwnedFd, since_ns: u64) {
+        self.link = Link::Connecting { socket, since_ns };
+    }
+
+    /// The connection is there; returns since when it was wanted.
+    pub(crate) fn establish(&mut self) -> Option<u64> {
+        match std::mem::take(&mut self.link) {
+            Link::Connecting { socket, since_ns } => {
+                self.link = Link::Open(socket);
+                Some(since_ns)
+            }
+            other => {
+                self.link = other;
+                None
+            }
+        }
+    }
+
+    /// Closes it and forgets what was under way; returns the requests that have no answer.
+    pub(crate) fn close(&mut self) -> VecDeque<Sent> {
+        self.link = Link::Closed;
+        self.reader = AnswerReader::default();
+        self.kept = None;
+        self.unsent_bytes = 0;
+        std::mem::take(&mut self.outstanding)
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.link, Link::Open(_))
+    }
+
+    /// It may be given a request.
+    pub(crate) fn is_free(&self) -> bool {
+        self.is_open() && self.outstanding.is_empty()
+    }
+
+    /// Since when it is being opened.
+    pub(crate) fn connecting_since(&self) -> Option<u64> {
+        match self.link {
+            Link::Connecting { since_ns, .. } => Some(since_ns),
+            Link::Closed | Link::Open(_) => None,
+        }
+    }
+
+    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match &self.link {
+            Link::Closed => None,
+            Link::Connecting { socket, .. } | Link::Open(socket) => Some(socket.as_fd()),
+        }
+    }
+
+    /// Some of an answer has arrived.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.kept.is_some() || self.reader.has_begun()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small_and_owns_nothing() {
+        assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
+        assert_eq!(Connection::default().outstanding.capacity(), 0);
+    }
+}

@@ -1,0 +1,234 @@
+//! Times of many requests: a histogram with bounded memory and three significant digits.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use linerate_model::http::{Latency, Quantile};
+use serde::{Deserialize, Serialize};
+
+/// Times in nanoseconds, from 1 µs to 60 s; what lies outside counts as the nearest of these.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "Encoded", into = "Encoded")]
+pub struct Distribution {
+    histogram: Histogram<u64>,
+    /// Smallest of the values that are only known from below.
+    censored_from_ns: Option<u64>,
+}
+
+impl Distribution {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS);
+        Self {
+            histogram: histogram.expect("the bounds are constants that fit together"),
+            censored_from_ns: None,
+        }
+    }
+
+    /// Adds a time.
+    pub fn record(&mut self, ns: u64) {
+        self.histogram.saturating_record(ns);
+    }
+
+    /// Adds the age of something that never ended: its time would have been this or more.
+    pub fn record_censored(&mut self, ns: u64) {
+        self.record(ns);
+        let smallest = self.censored_from_ns.map_or(ns, |other| other.min(ns));
+        self.censored_from_ns = Some(smallest);
+    }
+
+    /// Adds the times of another one.
+    pub fn merge(&mut self, other: &Self) {
+        // Both have the same bounds, so every value has its place.
+        let _ = self.histogram.add(&other.histogram);
+        self.censored_from_ns = match (self.censored_from_ns, other.censored_from_ns) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+    }
+
+    /// Values.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Whether nothing was added.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.histogram.is_empty()
+    }
+
+    /// Arithmetic mean in nanoseconds, 0 when empty.
+    #[must_use]
+    pub fn mean_ns(&self) -> f64 {
+        self.histogram.mean()
+    }
+
+    /// The quantile `q`, where at least ten values lie above it.
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<Quantile> {
+        // The subtraction leaves a rest in the last digit, which must not decide.
+        let above = self.len() as f64 * (1.0 - q) + 1e-6;
+        (above >= ABOVE_MIN).then(|| self.at(self.histogram.value_at_quantile(q)))
+    }
+
+    /// What a report needs, with the histogram itself as text.
+    #[must_use]
+    pub fn summary(&self) -> Latency {
+        Latency {
+            n: self.len(),
+            p50: self.quantile(0.5),
+            p90: self.quantile(0.9),
+            p99: self.quantile(0.99),
+            p999: self.quantile(0.999),
+            max: (!self.is_empty()).then(|| self.at(self.histogram.max())),
+            mean_ns: self.mean_ns(),
+            hdr: self.encode(),
+        }
+    }
+
+    /// HdrHistogram's V2 compressed form, base64.
+    #[must_use]
+    pub fn encode(&self) -> String {
+        let mut bytes = Vec::new();
+        match V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes) {
+            Ok(_) => BASE64.encode(bytes),
+            Err(_) => String::new(),
+        }
+    }
+
+    /// Reads what [`Self::encode`] wrote. The values known from below only are not part of that form.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn decode(text: &str) -> Result<Self, String> {
+        if text.len() > ENCODED_MAX {
+            return Err(format!("a histogram of {} bytes; at most {ENCODED_MAX}", text.len()));
+        }
+        let bytes = BASE64.decode(text).map_err(|error| format!("no base64: {error}"))?;
+        let foreign: Histogram<u64> = Deserializer::new()
+            .deserialize(&mut bytes.as_slice())
+            .map_err(|error| format!("no histogram: {error}"))?;
+        let mut ours = Self::new();
+        // Written by others it may have wider bounds.
+        for value in foreign.iter_recorded() {
+            ours.histogram
+                .saturating_record_n(value.value_iterated_to(), value.count_at_value());
+        }
+        Ok(ours)
+    }
+
+    fn at(&self, ns: u64) -> Quantile {
+        Quantile {
+            ns,
+            // The value stands for all of its bucket.
+            is_lower_bound: self
+                .censored_from_ns
+                .is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns),
+        }
+    }
+}
+
+/// The form it has between processes.
+#[derive(Serialize, Deserialize)]
+struct Encoded {
+    hdr: String,
+    censored_from_ns: Option<u64>,
+}
+
+impl From<Distribution> for Encoded {
+    fn from(times: Distribution) -> Self {
+        Self {
+            hdr: times.encode(),
+            censored_from_ns: times.censored_from_ns,
+        }
+    }
+}
+
+impl TryFrom<Encoded> for Distribution {
+    type Error = String;
+
+    fn try_from(encoded: Encoded) -> Result<Self, String> {
+        let mut times = Self::decode(&encoded.hdr)?;
+        times.censored_from_ns = encoded.censored_from_ns;
+        Ok(times)
+    }
+}
+
+impl Default for Distribution {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+const LOWEST_NS: u64 = 1_000;
+const HIGHEST_NS: u64 = 60_000_000_000;
+const DIGITS: u8 = 3;
+/// Values that must lie above a quantile for it to mean anything.
+const ABOVE_MIN: f64 = 10.0;
+/// A full histogram of these bounds takes far less.
+const ENCODED_MAX: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantiles_need_ten_values_above_them() {
+        let mut times = Distribution::new();
+        for ns in 1..=999 {
+            times.record(ns * 10_000);
+        }
+        assert_eq!(times.quantile(0.99), None);
+        times.record(10_000_000);
+        let p99 = times.quantile(0.99).expect("ten of a thousand lie above").ns;
+        assert!((9_890_000..=9_920_000).contains(&p99), "{p99}");
+    }
+
+    #[test]
+    fn a_quantile_at_or_past_an_unfinished_request_is_a_lower_bound() {
+        let mut times = Distribution::new();
+        for _ in 0..980 {
+            times.record(1_000_000);
+        }
+        for _ in 0..20 {
+            times.record_censored(5_000_000_000);
+        }
+        let p50 = times.quantile(0.5).expect("enough values");
+        let p99 = times.quantile(0.99).expect("enough values");
+        assert!(!p50.is_lower_bound);
+        assert!(p99.is_lower_bound);
+        assert!(p99.ns >= 4_990_000_000, "{p99:?}");
+    }
+
+    #[test]
+    fn the_encoded_form_gives_the_same_quantiles() {
+        let mut times = Distribution::new();
+        for ns in 1..5_000_u64 {
+            times.record(ns * 7_919);
+        }
+        let back = Distribution::decode(&times.encode()).expect("what was written is read");
+        assert_eq!(back.summary(), times.summary());
+    }
+
+    #[test]
+    fn text_that_is_no_histogram_is_refused() {
+        for text in ["", "?", "AAAA", &"A".repeat(2 << 20)] {
+            assert!(Distribution::decode(text).is_err());
+        }
+    }
+
+    #[test]
+    fn merged_parts_are_the_whole() {
+        let (mut odd, mut even, mut all) = (Distribution::new(), Distribution::new(), Distribution::new());
+        for ns in 1..=2_000_u64 {
+            if ns % 2 == 0 { &mut even } else { &mut odd }.record(ns * 1_000);
+            all.record(ns * 1_000);
+        }
+        odd.merge(&even);
+        assert_eq!(odd.summary(), all.summary());
+    }
+}

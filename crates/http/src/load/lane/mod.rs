@@ -1,0 +1,374 @@
+//! One thread of the generator: connections, a pace, and the loop that joins them.
+
+mod exchange;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use linerate_model::http::{ErrorClass, Mode};
+use linerate_sys::clock;
+use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
+
+use crate::load::answer::Reading;
+use crate::load::message::{Message, Order};
+use crate::load::pace::Pace;
+use crate::load::pool::{Loss, Pool};
+use crate::load::recorder::{Recorder, Window};
+use crate::load::spec::LoadSpec;
+
+/// How a lane is told what to do while it runs.
+#[derive(Debug)]
+pub(crate) struct Orders {
+    begin_ns: AtomicU64,
+    is_stopped: AtomicBool,
+    bell: EventFd,
+}
+
+impl Orders {
+    pub(crate) fn new() -> io::Result<Self> {
+        Ok(Self {
+            begin_ns: AtomicU64::new(0),
+            is_stopped: AtomicBool::new(false),
+            bell: EventFd::new().map_err(|error| error.source)?,
+        })
+    }
+
+    pub(crate) fn give(&self, order: Order) {
+        match order {
+            Order::Begin { at_ns } => self.begin_ns.store(at_ns, Ordering::Release),
+            Order::Stop => self.is_stopped.store(true, Ordering::Release),
+        }
+        self.bell.signal();
+    }
+}
+
+/// One thread's share of a load.
+pub(crate) struct Lane<'a> {
+    spec: &'a LoadSpec,
+    place: (u32, u32),
+    orders: Arc<Orders>,
+    reports: Sender<Message>,
+    pool: Pool,
+    pace: Pace,
+    recorder: Recorder,
+    reading: Reading,
+    buffer: Vec<u8>,
+    /// The request, as often as a connection keeps outstanding.
+    requests: Vec<u8>,
+    stage: Stage,
+    next_check_ns: u64,
+    /// Connections whose first request has no answer yet.
+    touching: u32,
+    /// Requests without an answer, on all connections.
+    in_flight: u64,
+    /// Until here requests were due for which no connection was free.
+    starved_until_ns: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Connections are opened.
+    Ramp,
+    /// They are, and wait for the others.
+    Waiting,
+    /// Requests are sent.
+    Load(Window),
+    /// Outstanding answers are waited for.
+    Drain {
+        until_ns: u64,
+        is_stopped: bool,
+    },
+    Over,
+}
+
+impl<'a> Lane<'a> {
+    /// # Errors
+    /// The operating system's, for instance `EMFILE`.
+    pub(crate) fn new(
+        spec: &'a LoadSpec,
+        place: (u32, u32),
+        orders: Arc<Orders>,
+        reports: Sender<Message>,
+    ) -> io::Result<Self> {
+        let epoll = Epoll::new().map_err(|error| error.source)?;
+        epoll
+            .add(&orders.bell, BELL, Interest::READ)
+            .map_err(|error| error.source)?;
+        let now_ns = clock::monotonic_ns();
+        let is_open_loop = !matches!(spec.mode, Mode::Closed { .. });
+        let pool = Pool::new(spec, place, epoll, now_ns);
+        let mut recorder = Recorder::new(spec.verifies, is_open_loop);
+        recorder.tally.connections.wanted = u64::from(spec.connections_of(place.0, place.1));
+        Ok(Self {
+            spec,
+            place,
+            orders,
+            reports,
+            pool,
+            pace: Pace::Held,
+            recorder,
+            reading: Reading::new(spec.is_head, spec.verifies),
+            buffer: vec![0; BUFFER_BYTES],
+            requests: spec.request.repeat(spec.pipeline()),
+            stage: Stage::Ramp,
+            next_check_ns: now_ns,
+            touching: 0,
+            in_flight: 0,
+            starved_until_ns: 0,
+        })
+    }
+
+    /// Runs to the end and reports what was counted.
+    pub(crate) fn run(mut self) {
+        // Without it the kernel may wake this thread 50 µs late.
+        let _ = clock::set_timer_slack_ns(1);
+        let mut events = Vec::new();
+        while self.stage != Stage::Over {
+            let now_ns = clock::monotonic_ns();
+            self.obey(now_ns);
+            self.open_connections(now_ns);
+            self.send_due(now_ns);
+            if now_ns >= self.next_check_ns {
+                self.check(now_ns);
+            }
+            if let Err(error) = self.pool.wait(&mut events, self.pause(clock::monotonic_ns())) {
+                let text = format!("cannot wait for connections: {error}");
+                let _ = self.reports.send(Message::Failed(text));
+                return;
+            }
+            for event in &events {
+                self.handle(event);
+            }
+        }
+        self.finish();
+    }
+
+    /// Carries out what was ordered, and what its time has come for.
+    fn obey(&mut self, now_ns: u64) {
+        let is_stopped = self.orders.is_stopped.load(Ordering::Acquire);
+        match self.stage {
+            Stage::Ramp | Stage::Waiting if is_stopped => self.stage = Stage::Over,
+            Stage::Ramp if self.pool.is_ramp_through() && self.touching == 0 => {
+                self.stage = Stage::Waiting;
+                let opened = self.pool.open_count();
+                self.recorder.tally.connections.opened = opened;
+                let _ = self.reports.send(Message::Ramped { opened });
+            }
+            Stage::Ramp => {}
+            Stage::Waiting => {
+                let begin_ns = self.orders.begin_ns.load(Ordering::Acquire);
+                if begin_ns > 0 && now_ns >= begin_ns {
+                    self.begin(begin_ns);
+                }
+            }
+            Stage::Load(window) if is_stopped || now_ns >= window.end_ns => self.end_load(now_ns, is_stopped),
+            Stage::Load(_) => {}
+            Stage::Drain { until_ns, .. } if now_ns >= until_ns || self.in_flight == 0 => {
+                self.stage = Stage::Over;
+            }
+            Stage::Drain { .. } | Stage::Over => {}
+        }
+    }
+
+    fn begin(&mut self, begin_ns: u64) {
+        let open_ns = begin_ns.saturating_add(self.spec.warmup_ns);
+        let window = Window {
+            begin_ns,
+            open_ns,
+            end_ns: open_ns.saturating_add(self.spec.duration_ns),
+        };
+        self.recorder.set_window(window);
+        self.pace = Pace::new(self.spec, begin_ns, self.place);
+        self.stage = Stage::Load(window);
+    }
+
+    /// The window is over. What was due in it is still sent where a connection is free: it is this thread that is late.
+    fn end_load(&mut self, now_ns: u64, is_stopped: bool) {
+        if !is_stopped {
+            self.send_due(now_ns);
+        }
+        if matches!(self.stage, Stage::Load(_)) {
+            self.drain(now_ns, is_stopped);
+        }
+    }
+
+    /// Nothing is sent any more.
+    fn drain(&mut self, now_ns: u64, is_stopped: bool) {
+        self.recorder.tally.connections.open_at_end = self.pool.open_count();
+        self.pool.stop_opening();
+        if let (Pace::Open(schedule), Stage::Load(window)) = (&mut self.pace, self.stage) {
+            while !is_stopped && schedule.next_due_ns() < window.end_ns {
+                self.recorder.unsent(schedule.take(), now_ns);
+            }
+        }
+        let patience_ns = if is_stopped { 0 } else { self.spec.timeout_ns };
+        self.stage = Stage::Drain {
+            until_ns: now_ns.saturating_add(patience_ns),
+            is_stopped,
+        };
+    }
+
+    fn open_connections(&mut self, now_ns: u64) {
+        for number in self.pool.open_due(now_ns, &mut self.recorder) {
+            self.opened(number);
+        }
+    }
+
+    /// A connection is open: it is asked once where that is wanted, and free.
+    fn opened(&mut self, number: u32) {
+        let is_first = self
+            .pool
+            .get_mut(number)
+            .is_some_and(|connection| !connection.was_ready);
+        if !is_first || !self.spec.touches {
+            self.pool.release(number);
+            return;
+        }
+        self.touching += 1;
+        self.send(number, 1, clock::monotonic_ns());
+    }
+
+    /// Sends what is due on connections that are free.
+    fn send_due(&mut self, now_ns: u64) {
+        let Stage::Load(window) = self.stage else {
+            return;
+        };
+        self.pace.end_pauses(now_ns, &mut self.pool);
+        let is_open_loop = matches!(self.pace, Pace::Open(_));
+        let count = if is_open_loop { 1 } else { self.spec.pipeline() };
+        let due = |pace: &Pace| pace.due(now_ns).filter(|due_ns| *due_ns < window.end_ns);
+        while let Some(due_ns) = due(&self.pace) {
+            let Some(number) = self.pool.take_free() else {
+                break;
+            };
+            self.pace.take();
+            self.send(number, count, due_ns);
+        }
+        let age_ns = due(&self.pace).map_or(0, |due_ns| now_ns - due_ns);
+        if is_open_loop && age_ns > 0 {
+            self.recorder.backlog(age_ns);
+            self.starved_until_ns = now_ns;
+            if age_ns > self.spec.timeout_ns {
+                self.recorder.tally.is_overloaded = true;
+                self.drain_early(now_ns, window);
+            }
+        }
+    }
+
+    /// The offered rate cannot be sustained: what was due until now is all there is.
+    fn drain_early(&mut self, now_ns: u64, window: Window) {
+        self.stage = Stage::Load(Window {
+            end_ns: now_ns,
+            ..window
+        });
+        self.drain(now_ns, false);
+    }
+
+    fn handle(&mut self, event: &Ready) {
+        if event.token == BELL {
+            self.orders.bell.drain();
+            return;
+        }
+        let Ok(number) = u32::try_from(event.token) else {
+            return;
+        };
+        let Some(connection) = self.pool.get_mut(number) else {
+            return;
+        };
+        if connection.connecting_since().is_some() {
+            let now_ns = clock::monotonic_ns();
+            if let Some(number) = self.pool.arrived(number, now_ns, &mut self.recorder) {
+                self.opened(number);
+            }
+            return;
+        }
+        if event.writable && connection.unsent_bytes > 0 {
+            self.pool.watch_writing(number, false);
+            self.write(number);
+        }
+        if event.readable || event.error || event.hangup {
+            self.read(number);
+        }
+    }
+
+    /// What is looked at now and then: deadlines, and the second that is over.
+    fn check(&mut self, now_ns: u64) {
+        self.pool.expire_connects(now_ns, &mut self.recorder);
+        let sent_before_ns = now_ns.saturating_sub(self.spec.timeout_ns);
+        // With nothing in flight ten thousand idle connections need not be looked at.
+        let overdue = if self.in_flight > 0 {
+            self.pool.overdue(sent_before_ns)
+        } else {
+            Vec::new()
+        };
+        for number in overdue {
+            let is_touched = self.pool.get_mut(number).is_some_and(|connection| connection.was_ready);
+            let lost = self.pool.lose(number, Loss::Unannounced, &mut self.recorder);
+            self.forget_touch(is_touched, &lost);
+            self.fail(lost, ErrorClass::Timeout, "no complete answer in time");
+        }
+        if let Some(second) = self.recorder.finished_second(now_ns) {
+            let _ = self.reports.send(Message::Second(second));
+        }
+        // A second that is handed in late has answers of the next one, and halves of a window then seem to differ.
+        self.next_check_ns = (now_ns + CHECK_NS).min(self.recorder.second_ends_ns());
+    }
+
+    /// How long there is nothing to do.
+    fn pause(&self, now_ns: u64) -> Duration {
+        let mut until_ns = self.next_check_ns;
+        if let Some(open_ns) = self.pool.next_open_ns() {
+            until_ns = until_ns.min(open_ns);
+        }
+        match self.stage {
+            Stage::Load(window) => {
+                until_ns = until_ns.min(window.end_ns);
+                if let Some(due_ns) = self
+                    .pace
+                    .next_ns()
+                    .filter(|_| self.pool.has_free() || !self.pace.needs_free())
+                {
+                    until_ns = until_ns.min(due_ns.saturating_sub(if self.spec.spins { SPUN_NS } else { 0 }));
+                }
+            }
+            Stage::Drain { until_ns: end_ns, .. } => until_ns = until_ns.min(end_ns),
+            Stage::Waiting => {
+                let begin_ns = self.orders.begin_ns.load(Ordering::Acquire);
+                if begin_ns > 0 {
+                    until_ns = until_ns.min(begin_ns);
+                }
+            }
+            Stage::Ramp | Stage::Over => {}
+        }
+        Duration::from_nanos(until_ns.saturating_sub(now_ns))
+    }
+
+    /// Counts what has no answer, and reports.
+    fn finish(mut self) {
+        let is_stopped = self.orders.is_stopped.load(Ordering::Acquire);
+        for number in self.pool.numbers() {
+            let lost = self.pool.get_mut(number).map(|connection| connection.close());
+            if !is_stopped {
+                self.fail(
+                    lost.unwrap_or_default(),
+                    ErrorClass::Timeout,
+                    "no complete answer in time",
+                );
+            }
+        }
+        if let Some(second) = self.recorder.last_second() {
+            let _ = self.reports.send(Message::Second(second));
+        }
+        let _ = self.reports.send(Message::Finished(Box::new(self.recorder.tally)));
+    }
+}
+
+const BELL: u64 = u64::MAX;
+/// One receive buffer per thread, however many connections it has.
+const BUFFER_BYTES: usize = 256 * 1024;
+const CHECK_NS: u64 = 100_000_000;
+/// Spent awake before a due time, where the user wants that.
+const SPUN_NS: u64 = 50_000;

@@ -1,0 +1,231 @@
+//! The connections of a lane: opened at a rate, watched, handed out, opened again when they are lost.
+
+use std::collections::VecDeque;
+use std::io;
+use std::time::Duration;
+
+use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::{errno, socket};
+
+use super::connection::Connection;
+use super::failure;
+use super::opener::Opener;
+use super::ramp::Ramp;
+use super::recorder::{Recorder, Sent};
+use super::spec::LoadSpec;
+
+/// All connections of one lane. A connection is named by its number.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    epoll: Epoll,
+    connections: Vec<Connection>,
+    /// Connections that may be given a request, the longest idle first. May name some that cannot any more.
+    free: VecDeque<u32>,
+    opener: Opener,
+    ramp: Ramp,
+    reconnects_max: u8,
+    connect_timeout_ns: u64,
+    is_connecting: u32,
+    /// Connections that failed since the last one that arrived.
+    refused_in_a_row: u32,
+    refused_in_a_row_max: u32,
+}
+
+/// Why a connection is given up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// The server said that it would close.
+    Announced,
+    /// It was lost, or is of no use any more.
+    Unannounced,
+}
+
+impl Pool {
+    pub(crate) fn new(spec: &LoadSpec, place: (u32, u32), epoll: Epoll, now_ns: u64) -> Self {
+        let connections = spec.connections_of(place.0, place.1);
+        Self {
+            epoll,
+            connections: (0..connections).map(|_| Connection::default()).collect(),
+            free: VecDeque::new(),
+            opener: Opener::new(spec, place),
+            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, place, now_ns),
+            reconnects_max: spec.reconnects_max,
+            connect_timeout_ns: spec.connect_timeout_ns,
+            is_connecting: 0,
+            refused_in_a_row: 0,
+            refused_in_a_row_max: spec.connects_in_flight.max(1),
+        }
+    }
+
+    pub(crate) fn wait(&self, events: &mut Vec<Ready>, timeout: Duration) -> io::Result<()> {
+        self.epoll.wait(events, Some(timeout))
+    }
+
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Connection> {
+        self.connections.get_mut(number as usize)
+    }
+
+    /// Opens what is due. Connections that were there at once are returned, as those of [`Self::arrived`] are.
+    pub(crate) fn open_due(&mut self, now_ns: u64, recorder: &mut Recorder) -> Vec<u32> {
+        let mut arrived = Vec::new();
+        while let Some(number) = self.ramp.take(now_ns) {
+            recorder.connecting();
+            match self.open(number, now_ns) {
+                Ok(true) => arrived.extend(self.arrived(number, now_ns, recorder)),
+                Ok(false) => {}
+                Err(error) => self.refuse(number, &error, recorder),
+            }
+        }
+        arrived
+    }
+
+    fn open(&mut self, number: u32, now_ns: u64) -> io::Result<bool> {
+        let opened = self.opener.open()?;
+        let interest = if opened.is_connected {
+            Interest::READ
+        } else {
+            Interest::WRITE
+        };
+        self.epoll
+            .add(&opened.socket, u64::from(number), interest)
+            .map_err(|error| error.source)?;
+        if let Some(connection) = self.connections.get_mut(number as usize) {
+            connection.connect(opened.socket, now_ns);
+            self.is_connecting += 1;
+        }
+        Ok(opened.is_connected)
+    }
+
+    /// A connection could not be opened.
+    fn refuse(&mut self, number: u32, error: &io::Error, recorder: &mut Recorder) {
+        let class = failure::of_connect(error);
+        self.ramp.landed();
+        recorder.connection_failed(class, error);
+        if let Some(connection) = self.get_mut(number) {
+            connection.close();
+        }
+        self.refused_in_a_row += 1;
+        // The next ones would fail for the same reason, and a server that is silent costs a timeout for each.
+        if class.is_client_limit() || self.refused_in_a_row >= self.refused_in_a_row_max {
+            self.ramp.give_up();
+        }
+    }
+
+    /// Something happened to a connection that was on its way: returns its number when it is open now.
+    pub(crate) fn arrived(&mut self, number: u32, now_ns: u64, recorder: &mut Recorder) -> Option<u32> {
+        self.is_connecting = self.is_connecting.saturating_sub(1);
+        let connection = self.connections.get_mut(number as usize)?;
+        let socket = connection.socket()?;
+        let settled =
+            socket::take_error(socket).and_then(|()| self.epoll.modify(socket, u64::from(number), Interest::READ));
+        if let Err(error) = settled {
+            self.refuse(number, &error.source, recorder);
+            return None;
+        }
+        self.ramp.landed();
+        self.refused_in_a_row = 0;
+        let since_ns = connection.establish()?;
+        recorder.connected(now_ns.saturating_sub(since_ns));
+        Some(number)
+    }
+
+    /// Gives up connections that have been on their way for too long.
+    pub(crate) fn expire_connects(&mut self, now_ns: u64, recorder: &mut Recorder) {
+        if self.is_connecting == 0 {
+            return;
+        }
+        for number in 0..self.connections.len() as u32 {
+            let since = self
+                .get_mut(number)
+                .and_then(|connection| connection.connecting_since());
+            if since.is_some_and(|since_ns| now_ns.saturating_sub(since_ns) > self.connect_timeout_ns) {
+                self.is_connecting -= 1;
+                self.refuse(number, &io::Error::from_raw_os_error(errno::ETIMEDOUT), recorder);
+            }
+        }
+    }
+
+    /// A connection may be given a request.
+    pub(crate) fn release(&mut self, number: u32) {
+        self.free.push_back(number);
+    }
+
+    /// A connection for the next request: the one that has been free for the longest time.
+    pub(crate) fn take_free(&mut self) -> Option<u32> {
+        while let Some(number) = self.free.pop_front() {
+            if self.connections.get(number as usize).is_some_and(Connection::is_free) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
+    /// Closes a connection and has it opened again where that is allowed; returns the requests that lose their answer.
+    pub(crate) fn lose(&mut self, number: u32, loss: Loss, recorder: &mut Recorder) -> VecDeque<Sent> {
+        let reconnects_max = self.reconnects_max;
+        let Some(connection) = self.connections.get_mut(number as usize) else {
+            return VecDeque::new();
+        };
+        let lost = connection.close();
+        match loss {
+            Loss::Announced => self.ramp.at_once(number),
+            Loss::Unannounced if connection.losses < reconnects_max => {
+                connection.losses += 1;
+                self.ramp.again(number);
+            }
+            Loss::Unannounced => return lost,
+        }
+        recorder.tally.connections.reconnects += 1;
+        lost
+    }
+
+    /// Waits for room to write as well, or no more.
+    pub(crate) fn watch_writing(&self, number: u32, is_wanted: bool) {
+        let interest = if is_wanted { Interest::BOTH } else { Interest::READ };
+        if let Some(socket) = self.connections.get(number as usize).and_then(Connection::socket) {
+            // It can fail only for a socket that is not registered, and that is none of ours.
+            let _ = self.epoll.modify(socket, u64::from(number), interest);
+        }
+    }
+
+    /// No more connections are opened.
+    pub(crate) fn stop_opening(&mut self) {
+        self.ramp.give_up();
+    }
+
+    pub(crate) fn is_ramp_through(&self) -> bool {
+        self.ramp.is_through()
+    }
+
+    pub(crate) fn next_open_ns(&self) -> Option<u64> {
+        self.ramp.next_ns()
+    }
+
+    pub(crate) fn open_count(&self) -> u64 {
+        self.connections
+            .iter()
+            .filter(|connection| connection.is_open())
+            .count() as u64
+    }
+
+    pub(crate) fn numbers(&self) -> std::ops::Range<u32> {
+        0..u32::try_from(self.connections.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Connections whose oldest request was sent before `before_ns`.
+    pub(crate) fn overdue(&self, before_ns: u64) -> Vec<u32> {
+        let is_overdue = |connection: &Connection| {
+            let oldest = connection.outstanding.front();
+            oldest.is_some_and(|sent| sent.sent_ns < before_ns)
+        };
+        let numbered = self.numbers().zip(&self.connections);
+        numbered
+            .filter(|(_, connection)| is_overdue(connection))
+            .map(|(number, _)| number)
+            .collect()
+    }
+}

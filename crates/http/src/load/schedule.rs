@@ -1,0 +1,145 @@
+//! When the requests of an open loop are due.
+//!
+//! A due time comes from the start and the number of the request alone, never from the moment a thread woke up: a thread
+//! that is late must not hide that by moving what it is late for.
+
+use linerate_model::http::Arrivals;
+
+/// The due times of one of several threads that share a rate.
+#[derive(Debug, Clone)]
+pub(crate) struct Schedule {
+    start_ns: u64,
+    next_ns: u64,
+    gaps: Gaps,
+}
+
+#[derive(Debug, Clone)]
+enum Gaps {
+    /// Request `number` of all threads is due at `start + number / rate`.
+    Uniform { rate_per_s: f64, number: u64, step: u64 },
+    /// Independent exponential gaps; the sum of such streams is one of the summed rate.
+    Poisson {
+        mean_ns: f64,
+        due_ns: f64,
+        random: fastrand::Rng,
+    },
+}
+
+impl Schedule {
+    /// The schedule of thread `index` of `threads`, which together send `rate_per_s` requests from `start_ns` on.
+    #[must_use]
+    pub(crate) fn new(
+        start_ns: u64,
+        rate_per_s: f64,
+        arrivals: Arrivals,
+        (index, threads): (u32, u32),
+        seed: u64,
+    ) -> Self {
+        let threads = threads.max(1);
+        let rate_per_s = rate_per_s.max(RATE_MIN_PER_S);
+        let gaps = match arrivals {
+            Arrivals::Uniform => Gaps::Uniform {
+                rate_per_s,
+                number: u64::from(index),
+                step: u64::from(threads),
+            },
+            Arrivals::Poisson => Gaps::Poisson {
+                mean_ns: 1e9 * f64::from(threads) / rate_per_s,
+                due_ns: 0.0,
+                random: fastrand::Rng::with_seed(
+                    seed.wrapping_add(u64::from(index).wrapping_mul(0x9e37_79b9_7f4a_7c15)),
+                ),
+            },
+        };
+        let mut schedule = Self {
+            start_ns,
+            next_ns: start_ns,
+            gaps,
+        };
+        schedule.find_next(true);
+        schedule
+    }
+
+    /// When the next request is due.
+    #[must_use]
+    pub(crate) fn next_due_ns(&self) -> u64 {
+        self.next_ns
+    }
+
+    /// Takes the next request out and returns when it was due.
+    pub(crate) fn take(&mut self) -> u64 {
+        let due = self.next_ns;
+        self.find_next(false);
+        due
+    }
+
+    fn find_next(&mut self, is_first: bool) {
+        let after_start = match &mut self.gaps {
+            Gaps::Uniform {
+                rate_per_s,
+                number,
+                step,
+            } => {
+                if !is_first {
+                    *number += *step;
+                }
+                *number as f64 * 1e9 / *rate_per_s
+            }
+            Gaps::Poisson {
+                mean_ns,
+                due_ns,
+                random,
+            } => {
+                // 1 - f64() is never 0, whose logarithm would be infinite.
+                *due_ns += -(1.0 - random.f64()).ln() * *mean_ns;
+                *due_ns
+            }
+        };
+        self.next_ns = self.start_ns.saturating_add(after_start as u64);
+    }
+}
+
+/// One a day; slower is the same as never.
+const RATE_MIN_PER_S: f64 = 1.0 / 86_400.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uniform_threads_together_are_due_at_every_multiple() {
+        let mut due: Vec<u64> = Vec::new();
+        for index in 0..3 {
+            let mut part = Schedule::new(1_000, 300.0, Arrivals::Uniform, (index, 3), 1);
+            due.extend((0..100).map(|_| part.take()));
+        }
+        due.sort_unstable();
+        for (k, due_ns) in due.iter().enumerate() {
+            let expected = 1_000 + (k as u64 * 1_000_000_000) / 300;
+            assert!(due_ns.abs_diff(expected) <= 1, "request {k}: {due_ns}, not {expected}");
+        }
+    }
+
+    #[test]
+    fn poisson_arrivals_keep_the_rate_and_scatter_like_independent_users() {
+        let mut part = Schedule::new(0, 1_000.0, Arrivals::Poisson, (0, 1), 7);
+        let due: Vec<u64> = (0..20_000).map(|_| part.take()).collect();
+        let elapsed_s = *due.last().expect("some") as f64 / 1e9;
+        assert!((19.0..21.0).contains(&elapsed_s), "{elapsed_s}");
+        let gaps: Vec<f64> = due.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        let variation = variance.sqrt() / mean;
+        assert!((0.95..1.05).contains(&variation), "{variation}");
+    }
+
+    #[test]
+    fn a_seed_repeats_its_arrivals() {
+        let times = |seed| {
+            let mut part = Schedule::new(0, 10.0, Arrivals::Poisson, (1, 2), seed);
+            (0..50).map(|_| part.take()).collect::<Vec<_>>()
+        };
+        assert_eq!(times(3), times(3));
+        assert_ne!(times(3), times(4));
+    }
+}

@@ -1,0 +1,359 @@
+//! Bodies in chunks (RFC 9112, section 7.1): a decoder that is fed what arrives and never keeps a byte of it.
+//!
+//! The reading is strict, because what two parties read differently is how requests are smuggled: sizes are hexadecimal
+//! digits alone, lines end with CR LF, nothing folds. What a peer can make the reader look at without sending payload is
+//! bounded: extensions and trailers are skipped, not kept.
+
+use std::fmt;
+
+/// Reads one body in chunks, in whatever pieces it arrives. Sixteen bytes; keeps no input.
+///
+/// ```
+/// use linerate_http::message::chunked::{Decoder, Piece};
+///
+/// let mut decoder = Decoder::new();
+/// let input = b"3\r\nabc\r\n0\r\n\r\nnext";
+/// let piece = decoder.piece(input)?;
+/// assert_eq!(piece, Piece { framing: 3, payload: 3, is_end: false });
+/// let piece = decoder.piece(&input[6..])?;
+/// assert_eq!(piece, Piece { framing: 7, payload: 0, is_end: true });
+/// # Ok::<(), linerate_http::message::chunked::ChunkedError>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decoder {
+    /// What is left of the current chunk, or the size read so far.
+    size: u64,
+    /// Bytes of extensions, then of trailers.
+    ignored_bytes: u16,
+    /// Hexadecimal digits of the current size.
+    digits: u8,
+    state: State,
+}
+
+/// The start of an input: first bytes of framing, then bytes of payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Piece {
+    /// Bytes of sizes, line ends, extensions and trailers at the start of the input.
+    pub framing: usize,
+    /// Bytes of payload behind them.
+    pub payload: usize,
+    /// The body is complete; what follows in the input is not of it.
+    pub is_end: bool,
+}
+
+/// What is wrong with a body in chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChunkedError {
+    /// The size is no hexadecimal number.
+    #[error("chunk size is not hexadecimal digits alone")]
+    Size,
+    /// The size has more digits than anybody needs.
+    #[error("chunk size has more than {SIZE_DIGITS_MAX} digits")]
+    SizeTooLong,
+    /// A line does not end with CR LF, or a chunk is not followed by it.
+    #[error("line in chunked body does not end with CR LF")]
+    LineEnd,
+    /// A control character in an extension or trailer.
+    #[error("control character in a chunk extension or trailer")]
+    Control,
+    /// A trailer that is no `name: value`, or that folds.
+    #[error("trailer is no field")]
+    Trailer,
+    /// Extensions or trailers go on for too long.
+    #[error("chunk extensions or trailers exceed {IGNORED_BYTES_MAX} bytes")]
+    TooMuchIgnored,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    Size,
+    Extension,
+    /// After the CR of a size line.
+    SizeLf,
+    Data,
+    DataCr,
+    DataLf,
+    /// At the start of a line behind the last chunk.
+    TrailerStart,
+    TrailerName,
+    TrailerValue,
+    TrailerLf,
+    /// After the CR of the empty line at the end.
+    EndLf,
+    Done,
+}
+
+/// Digits of a chunk size: 2⁶⁰ − 1 bytes at most.
+pub const SIZE_DIGITS_MAX: u8 = 15;
+/// Bytes of all extensions of a body together, and of its trailers.
+pub const IGNORED_BYTES_MAX: u16 = 16 * 1024;
+
+impl Decoder {
+    /// At the start of a body.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            size: 0,
+            ignored_bytes: 0,
+            digits: 0,
+            state: State::Size,
+        }
+    }
+
+    /// Whether the body is complete.
+    #[must_use]
+    pub fn is_end(&self) -> bool {
+        self.state == State::Done
+    }
+
+    /// Reads the next run of framing and the run of payload behind it. Call again with what follows until
+    /// [`Piece::is_end`] or until the input is used up; after the end it takes nothing.
+    ///
+    /// # Errors
+    /// What is wrong with the body. The decoder is of no use afterwards.
+    pub fn piece(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
+        let mut framing = 0;
+        while let Some(byte) = input.get(framing) {
+            if matches!(self.state, State::Data | State::Done) {
+                break;
+            }
+            self.state = self.step(*byte)?;
+            framing += 1;
+        }
+        let payload = self.take_data(input.len() - framing);
+        Ok(Piece {
+            framing,
+            payload,
+            is_end: self.is_end(),
+        })
+    }
+
+    /// Reads as much of the input as belongs to the body and adds up its pieces; the payload need not be contiguous.
+    ///
+    /// # Errors
+    /// As [`Self::piece`].
+    pub fn skim(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
+        let mut sum = Piece::default();
+        loop {
+            let rest = input.get(sum.framing + sum.payload..).unwrap_or_default();
+            let piece = self.piece(rest)?;
+            sum.framing += piece.framing;
+            sum.payload += piece.payload;
+            sum.is_end = piece.is_end;
+            if sum.is_end || piece.framing + piece.payload == rest.len() {
+                return Ok(sum);
+            }
+        }
+    }
+
+    /// Takes payload of the current chunk out of `available` bytes.
+    fn take_data(&mut self, available: usize) -> usize {
+        if self.state != State::Data {
+            return 0;
+        }
+        let taken = usize::try_from(self.size).unwrap_or(usize::MAX).min(available);
+        self.size -= taken as u64;
+        if self.size == 0 {
+            self.state = State::DataCr;
+        }
+        taken
+    }
+
+    /// The state after one byte of framing.
+    fn step(&mut self, byte: u8) -> Result<State, ChunkedError> {
+        match (self.state, byte) {
+            (State::Size, b'\r') if self.digits > 0 => Ok(State::SizeLf),
+            (State::Size, b';') if self.digits > 0 => self.ignore(byte, State::Extension),
+            (State::Size, digit) => self.digit(digit),
+            (State::Extension, b'\r') => Ok(State::SizeLf),
+            (State::Extension, other) => self.ignore(other, State::Extension),
+            (State::SizeLf, b'\n') => Ok(self.size_is_known()),
+            (State::DataCr, b'\r') => Ok(State::DataLf),
+            (State::DataLf, b'\n') => Ok(State::Size),
+            (State::TrailerStart, b'\r') => Ok(State::EndLf),
+            (State::TrailerStart, other) if is_token(other) => self.ignore(other, State::TrailerName),
+            (State::TrailerName, b':') => self.ignore(byte, State::TrailerValue),
+            (State::TrailerName, other) if is_token(other) => self.ignore(other, State::TrailerName),
+            (State::TrailerStart | State::TrailerName, _) => Err(ChunkedError::Trailer),
+            (State::TrailerValue, b'\r') => Ok(State::TrailerLf),
+            (State::TrailerValue, other) => self.ignore(other, State::TrailerValue),
+            (State::TrailerLf, b'\n') => Ok(State::TrailerStart),
+            (State::EndLf, b'\n') => Ok(State::Done),
+            (State::SizeLf | State::DataCr | State::DataLf | State::TrailerLf | State::EndLf, _) => {
+                Err(ChunkedError::LineEnd)
+            }
+            (unchanged @ (State::Data | State::Done), _) => Ok(unchanged),
+        }
+    }
+
+    fn digit(&mut self, byte: u8) -> Result<State, ChunkedError> {
+        let digit = char::from(byte).to_digit(16).ok_or(ChunkedError::Size)?;
+        self.digits += 1;
+        if self.digits > SIZE_DIGITS_MAX {
+            return Err(ChunkedError::SizeTooLong);
+        }
+        self.size = self.size * 16 + u64::from(digit);
+        Ok(State::Size)
+    }
+
+    fn size_is_known(&mut self) -> State {
+        self.digits = 0;
+        if self.size > 0 {
+            return State::Data;
+        }
+        self.ignored_bytes = 0;
+        State::TrailerStart
+    }
+
+    /// Counts a byte that means nothing to us; blanks and visible characters only.
+    fn ignore(&mut self, byte: u8, next: State) -> Result<State, ChunkedError> {
+        if byte.is_ascii_control() && byte != b'\t' {
+            return Err(if byte == b'\n' {
+                ChunkedError::LineEnd
+            } else {
+                ChunkedError::Control
+            });
+        }
+        self.ignored_bytes += 1;
+        if self.ignored_bytes > IGNORED_BYTES_MAX {
+            return Err(ChunkedError::TooMuchIgnored);
+        }
+        Ok(next)
+    }
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The head of a chunk of `size` bytes, which its payload and CR LF have to follow. The body ends with [`LAST_CHUNK`].
+#[must_use]
+pub fn head(size: u64) -> impl fmt::Display {
+    struct Head(u64);
+    impl fmt::Display for Head {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{:x}\r\n", self.0)
+        }
+    }
+    Head(size)
+}
+
+/// What ends a body in chunks.
+pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+
+/// `tchar` of RFC 9110, section 5.6.2.
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Feeds `input` in pieces of `step` bytes; the payload, and the bytes used, or what is wrong.
+    fn decode(input: &[u8], step: usize) -> Result<(Vec<u8>, usize, bool), ChunkedError> {
+        let (mut decoder, mut payload, mut used) = (Decoder::new(), Vec::new(), 0);
+        for part in input.chunks(step) {
+            let mut rest = part;
+            while !rest.is_empty() && !decoder.is_end() {
+                let piece = decoder.piece(rest)?;
+                payload.extend(&rest[piece.framing..][..piece.payload]);
+                used += piece.framing + piece.payload;
+                rest = &rest[piece.framing + piece.payload..];
+            }
+        }
+        Ok((payload, used, decoder.is_end()))
+    }
+
+    #[test]
+    fn bodies_are_read_alike_however_they_are_cut() {
+        for (name, body, payload) in [
+            ("empty", "0\r\n\r\n", ""),
+            ("one", "3\r\nabc\r\n0\r\n\r\n", "abc"),
+            (
+                "two, capitals",
+                "3\r\nabc\r\nA\r\n0123456789\r\n0\r\n\r\n",
+                "abc0123456789",
+            ),
+            ("leading zeros", "0003\r\nabc\r\n000\r\n\r\n", "abc"),
+            (
+                "payload that looks like framing",
+                "5\r\n0\r\n\r\n\r\n0\r\n\r\n",
+                "0\r\n\r\n",
+            ),
+            ("extensions", "3;a=b;c=\"d e\"\r\nabc\r\n0;x\r\n\r\n", "abc"),
+            ("trailers", "1\r\na\r\n0\r\nX-Sum: 1\r\nY:\r\n\r\n", "a"),
+        ] {
+            for step in 1..=body.len() {
+                let input = [body.as_bytes(), b"GET"].concat();
+                let (got, used, is_end) = decode(&input, step).expect(name);
+                assert_eq!(
+                    (got.as_slice(), used, is_end),
+                    (payload.as_bytes(), body.len(), true),
+                    "{name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn near_misses_are_refused() {
+        let long_extension = format!("1;{}\r\n", "x".repeat(usize::from(IGNORED_BYTES_MAX)));
+        let long_trailer = format!("0\r\nA: {}\r\n", "x".repeat(usize::from(IGNORED_BYTES_MAX)));
+        let extensions = format!("1;{}\r\na\r\n", "x".repeat(1000)).repeat(20);
+        for (body, expected) in [
+            ("\r\n", ChunkedError::Size),
+            (";a\r\n", ChunkedError::Size),
+            ("0x3\r\nabc", ChunkedError::Size),
+            ("+3\r\nabc", ChunkedError::Size),
+            ("-3\r\nabc", ChunkedError::Size),
+            (" 3\r\nabc", ChunkedError::Size),
+            ("3 \r\nabc", ChunkedError::Size),
+            ("3\nabc", ChunkedError::Size),
+            ("3\r\rabc", ChunkedError::LineEnd),
+            ("3;a\nabc", ChunkedError::LineEnd),
+            ("3;\0\r\n", ChunkedError::Control),
+            ("3\r\nabc0\r\n", ChunkedError::LineEnd),
+            ("3\r\nabc\n0\r\n", ChunkedError::LineEnd),
+            ("0000000000000003\r\n", ChunkedError::SizeTooLong),
+            ("ffffffffffffffff\r\n", ChunkedError::SizeTooLong),
+            ("0\r\n\n", ChunkedError::Trailer),
+            ("0\r\n folded\r\n", ChunkedError::Trailer),
+            ("0\r\nX : y\r\n", ChunkedError::Trailer),
+            ("0\r\nX: y\n\r\n", ChunkedError::LineEnd),
+            ("0\r\nX: y\0\r\n", ChunkedError::Control),
+            ("0\r\n\rx", ChunkedError::LineEnd),
+            (&long_extension, ChunkedError::TooMuchIgnored),
+            (&long_trailer, ChunkedError::TooMuchIgnored),
+            (&extensions, ChunkedError::TooMuchIgnored),
+        ] {
+            for step in [1, 7, body.len()] {
+                assert_eq!(decode(body.as_bytes(), step), Err(expected), "{body:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn skimming_adds_up_what_the_pieces_are() {
+        let body = b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\nGET";
+        let sum = Decoder::new().skim(body).expect("a body");
+        assert_eq!(
+            (sum.framing + sum.payload, sum.payload, sum.is_end),
+            (body.len() - 3, 7, true)
+        );
+        let mut decoder = Decoder::new();
+        assert_eq!(decoder.skim(&body[..5]).expect("half of it").payload, 2);
+        assert_eq!(decoder.skim(&body[5..]).expect("the rest").payload, 5);
+    }
+
+    #[test]
+    fn a_decoder_is_small_and_a_head_is_what_it_reads() {
+        assert_eq!(size_of::<Decoder>(), 16);
+        let body = format!("{}{}\r\n", head(300), "x".repeat(300));
+        let (payload, _, is_end) = decode(body.as_bytes(), 11).expect("a chunk");
+        assert_eq!((payload.len(), is_end), (300, false));
+    }
+}

@@ -1,0 +1,9 @@
+//! HTTP/1.1 messages as bytes (RFC 9112): heads, framing, bodies. No sockets, no clock.
+
+pub mod chunked;
+pub mod framing;
+pub mod request;
+pub mod response;
+
+#[cfg(test)]
+mod request_tests;

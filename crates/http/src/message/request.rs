@@ -1,0 +1,356 @@
+//! The head of a request (RFC 9112, sections 2 to 6), read strictly.
+//!
+//! `httparse` finds the lines; what it lets pass and others read differently is refused here: bare line feeds, blank
+//! lines in front, lengths that are lists or differ, transfer codings other than `chunked` alone, folded lines, no host
+//! or two. Whoever relays requests to us cannot be made to see other borders between them than we do.
+
+use std::mem::MaybeUninit;
+
+use super::framing::{BodyFraming, content_length};
+
+/// Longest head in bytes, request line, fields and the empty line together.
+pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Most fields of a head.
+pub const FIELDS_MAX: usize = 100;
+
+/// What a request asks for, apart from its body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RequestHead<'a> {
+    /// What is to be done.
+    pub method: Method<'a>,
+    /// With what.
+    pub target: Target<'a>,
+    /// HTTP/1.1 rather than HTTP/1.0.
+    pub is_http11: bool,
+    /// Where the body ends; never [`BodyFraming::UntilClose`].
+    pub framing: BodyFraming,
+    /// The connection stays open after the answer. An HTTP/1.0 client that wants this has to be told that it is so.
+    pub keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends its body.
+    pub expects_continue: bool,
+    /// The value of the first `Authorization` field.
+    pub authorization: Option<&'a [u8]>,
+    /// Bytes of the head, the empty line included; what follows is body or the next request.
+    pub len: usize,
+}
+
+/// A method (RFC 9110, section 9). Names are case-sensitive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Method<'a> {
+    /// The resource.
+    Get,
+    /// Its head only.
+    Head,
+    /// Takes a body.
+    Post,
+    /// Takes a body.
+    Put,
+    /// Takes something away.
+    Delete,
+    /// What the server can do.
+    Options,
+    /// Any other.
+    Other(&'a str),
+}
+
+/// What a request is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Target<'a> {
+    /// A path that begins with `/`, and what followed its `?`, empty where nothing did. The authority of an absolute
+    /// form is left out.
+    Path {
+        /// The path; percent signs are not decoded.
+        path: &'a str,
+        /// The query without its `?`.
+        query: &'a str,
+    },
+    /// The server as a whole: `OPTIONS *`.
+    Server,
+}
+
+/// Why a request is refused. After any of these nobody knows where the next request begins, so the connection ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RequestError {
+    /// No request line, no field, or a character where none may be.
+    #[error("malformed request line or field")]
+    Syntax,
+    /// A line that ends with LF alone.
+    #[error("line ends with LF alone")]
+    BareLineFeed,
+    /// The head goes on for too long.
+    #[error("head exceeds {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
+    TooLarge,
+    /// Another protocol than HTTP/1.1 and HTTP/1.0.
+    #[error("HTTP version is neither 1.1 nor 1.0")]
+    Version,
+    /// The target is neither a path nor an absolute form, nor the `*` of `OPTIONS`.
+    #[error("request target is no path and no http URL")]
+    Target,
+    /// HTTP/1.1 without `Host`, with several, or with one that is no host.
+    #[error("no Host, several, or an invalid one")]
+    Host,
+    /// A length that is no number, is a list, or differs from another.
+    #[error("invalid or conflicting Content-Length")]
+    ContentLength,
+    /// Both `Content-Length` and `Transfer-Encoding`.
+    #[error("both Content-Length and Transfer-Encoding")]
+    TwoFramings,
+    /// `Transfer-Encoding` twice, in HTTP/1.0, or empty.
+    #[error("invalid Transfer-Encoding")]
+    TransferEncoding,
+    /// A transfer coding other than `chunked` alone.
+    #[error("transfer coding other than chunked")]
+    UnknownCoding,
+    /// An expectation other than `100-continue`.
+    #[error("expectation other than 100-continue")]
+    Expectation,
+}
+
+impl RequestError {
+    /// The status code that says so.
+    #[must_use]
+    pub fn status(self) -> u16 {
+        match self {
+            Self::TooLarge => 431,
+            Self::Version => 505,
+            Self::UnknownCoding => 501,
+            Self::Expectation => 417,
+            _ => 400,
+        }
+    }
+}
+
+impl<'a> RequestHead<'a> {
+    /// Reads the head at the start of `input`; `None` while it is not complete.
+    ///
+    /// The answer depends on the bytes alone, not on how many of them were there when it was asked for.
+    ///
+    /// # Errors
+    /// Why the request is refused: the first reason there is, as soon as it is certain.
+    pub fn parse(input: &'a [u8]) -> Result<Option<Self>, RequestError> {
+        // A client may send one empty line too much behind a body (RFC 9112, section 2.2).
+        let head = input.strip_prefix(b"\r\n").unwrap_or(input);
+        let skipped = input.len() - head.len();
+        if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
+            return Err(RequestError::Syntax);
+        }
+        let head = head.get(..HEAD_BYTES_MAX).unwrap_or(head);
+        let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+        let mut request = httparse::Request::new(&mut []);
+        match request.parse_with_uninit_headers(head, &mut lines) {
+            Ok(httparse::Status::Complete(len)) if has_bare_line_feed(head.get(..len).unwrap_or(head)) => {
+                Err(RequestError::BareLineFeed)
+            }
+            Ok(httparse::Status::Complete(len)) => Self::assemble(&request, len + skipped).map(Some),
+            Ok(httparse::Status::Partial) => incomplete(head).map(|()| None),
+            Err(error) => Err(first_reason(head, of_httparse(error))),
+        }
+    }
+
+    fn assemble(request: &httparse::Request<'_, 'a>, len: usize) -> Result<Self, RequestError> {
+        let is_http11 = request.version == Some(1);
+        let mut fields = Fields::default();
+        for field in request.headers.iter() {
+            fields.take(field)?;
+        }
+        let method = Method::named(request.method.unwrap_or_default());
+        if fields.hosts > 1 || (is_http11 && fields.hosts == 0) {
+            return Err(RequestError::Host);
+        }
+        Ok(Self {
+            method,
+            target: Target::read(method, request.path.unwrap_or_default())?,
+            is_http11,
+            framing: fields.framing(is_http11)?,
+            keep_alive: !fields.close && (is_http11 || fields.keep_alive),
+            // HTTP/1.0 does not know interim answers.
+            expects_continue: is_http11 && fields.expects_continue,
+            authorization: fields.authorization,
+            len,
+        })
+    }
+}
+
+impl<'a> Method<'a> {
+    fn named(name: &'a str) -> Self {
+        match name {
+            "GET" => Self::Get,
+            "HEAD" => Self::Head,
+            "POST" => Self::Post,
+            "PUT" => Self::Put,
+            "DELETE" => Self::Delete,
+            "OPTIONS" => Self::Options,
+            other => Self::Other(other),
+        }
+    }
+}
+
+impl<'a> Target<'a> {
+    fn read(method: Method<'_>, target: &'a str) -> Result<Self, RequestError> {
+        if target == "*" && method == Method::Options {
+            return Ok(Self::Server);
+        }
+        let path = if target.starts_with('/') {
+            target
+        } else {
+            behind_authority(target).ok_or(RequestError::Target)?
+        };
+        if path.contains('#') {
+            return Err(RequestError::Target);
+        }
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let path = if path.is_empty() { "/" } else { path };
+        Ok(Self::Path { path, query })
+    }
+}
+
+/// Path and query of an absolute form (RFC 9112, section 3.2.2).
+fn behind_authority(target: &str) -> Option<&str> {
+    let (scheme, rest) = target.split_once("://")?;
+    let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    // User information in a request is refused: it belongs to nobody but a phisher (RFC 9110, section 4.2.4).
+    (is_http && !authority.is_empty() && is_host(authority.as_bytes())).then_some(path)
+}
+
+/// What the fields say, as far as it concerns us.
+#[derive(Default)]
+struct Fields<'a> {
+    hosts: u8,
+    length: Option<u64>,
+    codings: u8,
+    is_chunked: bool,
+    close: bool,
+    keep_alive: bool,
+    expects_continue: bool,
+    authorization: Option<&'a [u8]>,
+}
+
+impl<'a> Fields<'a> {
+    fn take(&mut self, field: &httparse::Header<'a>) -> Result<(), RequestError> {
+        let is = |name: &str| field.name.eq_ignore_ascii_case(name);
+        // The length tells almost every field apart from those that matter.
+        match field.name.len() {
+            4 if is("host") => self.take_host(field.value),
+            6 if is("expect") => self.take_expectation(field.value),
+            10 if is("connection") => {
+                self.take_options(field.value);
+                Ok(())
+            }
+            13 if is("authorization") => {
+                self.authorization = self.authorization.or(Some(field.value));
+                Ok(())
+            }
+            14 if is("content-length") => self.take_length(field.value),
+            17 if is("transfer-encoding") => self.take_coding(field.value),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_host(&mut self, value: &[u8]) -> Result<(), RequestError> {
+        self.hosts = self.hosts.saturating_add(1);
+        if is_host(value) {
+            Ok(())
+        } else {
+            Err(RequestError::Host)
+        }
+    }
+
+    fn take_expectation(&mut self, value: &[u8]) -> Result<(), RequestError> {
+        self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
+        if self.expects_continue {
+            Ok(())
+        } else {
+            Err(RequestError::Expectation)
+        }
+    }
+
+    /// `Connection` is a list; what it may say beyond these two does not concern us.
+    fn take_options(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.close |= option.eq_ignore_ascii_case(b"close");
+            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    fn take_length(&mut self, value: &[u8]) -> Result<(), RequestError> {
+        let length = content_length(value).ok_or(RequestError::ContentLength)?;
+        if self.length.is_some_and(|other| other != length) {
+            return Err(RequestError::ContentLength);
+        }
+        self.length = Some(length);
+        Ok(())
+    }
+
+    fn take_coding(&mut self, value: &[u8]) -> Result<(), RequestError> {
+        self.codings = self.codings.saturating_add(1);
+        self.is_chunked = value.eq_ignore_ascii_case(b"chunked");
+        if self.codings > 1 || value.is_empty() {
+            return Err(RequestError::TransferEncoding);
+        }
+        if self.is_chunked {
+            Ok(())
+        } else {
+            Err(RequestError::UnknownCoding)
+        }
+    }
+
+    fn framing(&self, is_http11: bool) -> Result<BodyFraming, RequestError> {
+        match (self.is_chunked, self.length) {
+            (true, Some(_)) => Err(RequestError::TwoFramings),
+            (true, None) if is_http11 => Ok(BodyFraming::Chunked),
+            (true, None) => Err(RequestError::TransferEncoding),
+            (false, None | Some(0)) => Ok(BodyFraming::None),
+            (false, Some(length)) => Ok(BodyFraming::Length(length)),
+        }
+    }
+}
+
+/// A name or an address with or without a port; empty is allowed (RFC 9110, section 7.2).
+fn is_host(value: &[u8]) -> bool {
+    let is_host_byte = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=:[]".contains(byte);
+    value.iter().all(is_host_byte)
+}
+
+/// Whether a head that is not complete may still become one.
+fn incomplete(head: &[u8]) -> Result<(), RequestError> {
+    if has_bare_line_feed(head) {
+        return Err(RequestError::BareLineFeed);
+    }
+    if head.len() >= HEAD_BYTES_MAX {
+        return Err(RequestError::TooLarge);
+    }
+    Ok(())
+}
+
+/// Looks at every pair of bytes instead of stopping at the first hit, so that the compiler can take many at once.
+fn has_bare_line_feed(lines: &[u8]) -> bool {
+    let before = lines.iter();
+    let pairs = before.zip(lines.iter().skip(1));
+    lines.first() == Some(&b'\n') || pairs.fold(false, |found, (a, b)| found | ((*b == b'\n') & (*a != b'\r')))
+}
+
+/// A bare line feed in front of what `httparse` stumbled over comes first.
+fn first_reason(head: &[u8], error: RequestError) -> RequestError {
+    let bare = head.iter().enumerate().find(|(at, byte)| {
+        let before = at.checked_sub(1).and_then(|before| head.get(before));
+        **byte == b'\n' && before != Some(&b'\r')
+    });
+    let Some((at, _)) = bare else { return error };
+    let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
+    let up_to_it = head.get(..=at).unwrap_or(head);
+    match httparse::Request::new(&mut []).parse_with_uninit_headers(up_to_it, &mut lines) {
+        Ok(_) => RequestError::BareLineFeed,
+        Err(earlier) => of_httparse(earlier),
+    }
+}
+
+fn of_httparse(error: httparse::Error) -> RequestError {
+    match error {
+        httparse::Error::TooManyHeaders => RequestError::TooLarge,
+        httparse::Error::Version => RequestError::Version,
+        _ => RequestError::Syntax,
+    }
+}

@@ -1,0 +1,247 @@
+//! The head of an answer (RFC 9112, sections 4 and 6.3).
+//!
+//! Reads what any server may send, but takes no answer whose end is in doubt: two lengths that differ, a length beside
+//! chunks, or an unknown transfer coding are errors, because the next answer would begin in the wrong place.
+
+use super::framing::{BodyFraming, content_length};
+
+/// What the head of an answer says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseHead {
+    /// Bytes of the head, with the empty line at its end.
+    pub len: usize,
+    /// Status code, 100 to 999.
+    pub status: u16,
+    /// Where the body ends.
+    pub framing: BodyFraming,
+    /// The connection serves another request afterwards.
+    pub keeps_alive: bool,
+    /// It names a time to come back (`Retry-After`).
+    pub has_retry_after: bool,
+}
+
+impl ResponseHead {
+    /// An interim answer, which another one follows (1xx, but for a change of protocol).
+    #[must_use]
+    pub fn is_interim(&self) -> bool {
+        (100..200).contains(&self.status) && self.status != 101
+    }
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ResponseError {
+    /// It is no HTTP/1.
+    #[error("the answer is not HTTP/1: {0}")]
+    Malformed(httparse::Error),
+    /// The head does not end.
+    #[error("the head of the answer has more than {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
+    TooLong,
+    /// A length that is no number, or two that differ.
+    #[error("the answer's Content-Length is not one number")]
+    Length,
+    /// Both a length and chunks.
+    #[error("the answer has both Content-Length and Transfer-Encoding")]
+    LengthAndChunks,
+    /// A coding other than chunked.
+    #[error("the answer's Transfer-Encoding is not chunked")]
+    Coding,
+    /// The protocol changes, which was not asked for.
+    #[error("the answer changes the protocol")]
+    Upgrade,
+}
+
+/// Most bytes of a head.
+pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+/// Most fields of a head.
+pub const FIELDS_MAX: usize = 128;
+
+/// Reads the head at the start of `input`; `None` while it is incomplete. `is_answer_to_head`: the request was `HEAD`,
+/// so whatever the fields say, no body follows.
+///
+/// # Errors
+/// What is wrong with it; nothing after it on the connection can be told apart.
+pub fn parse(input: &[u8], is_answer_to_head: bool) -> Result<Option<ResponseHead>, ResponseError> {
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut response = httparse::Response::new(&mut fields);
+    let len = match response.parse(input) {
+        Ok(httparse::Status::Complete(len)) if len <= HEAD_BYTES_MAX => len,
+        Ok(httparse::Status::Partial) if input.len() < HEAD_BYTES_MAX => return Ok(None),
+        Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(ResponseError::TooLong),
+        Err(error) => return Err(ResponseError::Malformed(error)),
+    };
+    let status = response.code.unwrap_or_default();
+    if status == 101 {
+        return Err(ResponseError::Upgrade);
+    }
+    let fields = Fields::read(response.headers)?;
+    let framing = fields.framing(status, is_answer_to_head)?;
+    let is_http_11 = response.version == Some(1);
+    let keeps_alive = match is_http_11 {
+        true => !fields.says_close,
+        false => fields.says_keep_alive && !fields.says_close,
+    };
+    Ok(Some(ResponseHead {
+        len,
+        status,
+        framing,
+        keeps_alive: keeps_alive && framing != BodyFraming::UntilClose,
+        has_retry_after: fields.has_retry_after,
+    }))
+}
+
+/// The fields that matter.
+#[derive(Default)]
+struct Fields {
+    length: Option<u64>,
+    is_chunked: bool,
+    says_close: bool,
+    says_keep_alive: bool,
+    has_retry_after: bool,
+}
+
+impl Fields {
+    fn read(headers: &[httparse::Header<'_>]) -> Result<Self, ResponseError> {
+        let mut fields = Self::default();
+        for header in headers {
+            let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+            if is("content-length") {
+                let length = content_length(header.value).ok_or(ResponseError::Length)?;
+                if fields.length.is_some_and(|other| other != length) {
+                    return Err(ResponseError::Length);
+                }
+                fields.length = Some(length);
+            } else if is("transfer-encoding") {
+                if fields.is_chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+                    return Err(ResponseError::Coding);
+                }
+                fields.is_chunked = true;
+            } else if is("connection") {
+                let mut options = header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+                fields.says_close |= options.clone().any(|option| option.eq_ignore_ascii_case(b"close"));
+                fields.says_keep_alive |= options.any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
+            } else if is("retry-after") {
+                fields.has_retry_after = true;
+            }
+        }
+        Ok(fields)
+    }
+
+    fn framing(&self, status: u16, is_answer_to_head: bool) -> Result<BodyFraming, ResponseError> {
+        if is_answer_to_head || (100..200).contains(&status) || status == 204 || status == 304 {
+            return Ok(BodyFraming::None);
+        }
+        match (self.is_chunked, self.length) {
+            (true, Some(_)) => Err(ResponseError::LengthAndChunks),
+            (true, None) => Ok(BodyFraming::Chunked),
+            (false, Some(length)) => Ok(BodyFraming::Length(length)),
+            (false, None) => Ok(BodyFraming::UntilClose),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> Result<Option<ResponseHead>, ResponseError> {
+        parse(text.as_bytes(), false)
+    }
+
+    fn framing(fields: &str) -> Result<BodyFraming, ResponseError> {
+        let text = format!("HTTP/1.1 200 OK\r\n{fields}\r\n");
+        head(&text).map(|head| head.expect("it is complete").framing)
+    }
+
+    #[test]
+    fn the_end_of_a_body_is_never_in_doubt() {
+        assert_eq!(framing("Content-Length: 12\r\n"), Ok(BodyFraming::Length(12)));
+        assert_eq!(
+            framing("content-length: 12\r\nContent-Length: 12\r\n"),
+            Ok(BodyFraming::Length(12))
+        );
+        assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(BodyFraming::Chunked));
+        assert_eq!(framing(""), Ok(BodyFraming::UntilClose));
+        for (fields, expected) in [
+            ("Content-Length: 12\r\nContent-Length: 13\r\n", ResponseError::Length),
+            ("Content-Length: +12\r\n", ResponseError::Length),
+            ("Content-Length: 1, 1\r\n", ResponseError::Length),
+            ("Content-Length:\r\n", ResponseError::Length),
+            (
+                "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+                ResponseError::LengthAndChunks,
+            ),
+            ("Transfer-Encoding: gzip, chunked\r\n", ResponseError::Coding),
+            (
+                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+                ResponseError::Coding,
+            ),
+        ] {
+            assert_eq!(framing(fields), Err(expected), "{fields:?}");
+        }
+    }
+
+    #[test]
+    fn some_answers_have_no_body_whatever_they_say() {
+        let text = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
+        let to_head = parse(text.as_bytes(), true).expect("valid").expect("complete");
+        assert_eq!(to_head.framing, BodyFraming::None);
+        for status in [204, 304, 100, 103] {
+            let text = format!("HTTP/1.1 {status} X\r\nContent-Length: 9\r\n\r\n");
+            let head = head(&text).expect("valid").expect("complete");
+            assert_eq!(head.framing, BodyFraming::None, "{status}");
+            assert_eq!(head.is_interim(), status < 200);
+        }
+    }
+
+    #[test]
+    fn connections_stay_open_as_the_version_and_the_fields_say() {
+        for (text, expected) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: Close\r\n\r\n",
+                false,
+            ),
+            (
+                "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: x, close\r\n\r\n",
+                false,
+            ),
+            ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", false),
+            (
+                "HTTP/1.0 200 OK\r\nContent-Length: 0\r\nConnection: keep-alive\r\n\r\n",
+                true,
+            ),
+            ("HTTP/1.1 200 OK\r\n\r\n", false),
+        ] {
+            assert_eq!(
+                head(text).expect("valid").expect("complete").keeps_alive,
+                expected,
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_head_is_complete_with_its_last_byte() {
+        let text = "HTTP/1.1 503 Busy\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n";
+        for len in 0..text.len() {
+            assert_eq!(head(&text[..len]), Ok(None), "{len} bytes");
+        }
+        let whole = head(text).expect("valid").expect("complete");
+        assert_eq!(
+            (whole.len, whole.status, whole.has_retry_after),
+            (text.len(), 503, true)
+        );
+    }
+
+    #[test]
+    fn what_does_not_end_or_is_no_http_is_refused() {
+        let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(HEAD_BYTES_MAX));
+        assert_eq!(head(&endless), Err(ResponseError::TooLong));
+        let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(FIELDS_MAX + 1));
+        assert_eq!(head(&many), Err(ResponseError::TooLong));
+        assert!(matches!(head("SSH-2.0-x\r\n\r\n"), Err(ResponseError::Malformed(_))));
+        assert_eq!(head("HTTP/1.1 101 X\r\n\r\n"), Err(ResponseError::Upgrade));
+    }
+}

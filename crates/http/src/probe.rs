@@ -1,0 +1,176 @@
+//! The first contact with a server: one request, before any load.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
+
+/// What a server answered to one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FirstAnswer {
+    /// Status code.
+    pub status: u16,
+    /// Bytes of the head.
+    pub head_bytes: u64,
+    /// Bytes of the body, without the framing of chunks.
+    pub body_bytes: u64,
+    /// The connection serves another request.
+    pub keeps_alive: bool,
+    /// What the server calls itself (`Server`).
+    pub server: Option<String>,
+    /// Where it sends its clients (`Location`).
+    pub location: Option<String>,
+}
+
+/// A server that did not answer as one.
+#[derive(Debug, thiserror::Error)]
+pub enum ProbeError {
+    /// No connection.
+    #[error("cannot connect to {0}: {text}", text = linerate_sys::error::io_text(.1))]
+    Connect(SocketAddr, #[source] io::Error),
+    /// The connection broke, or nothing came in time.
+    #[error("no answer from {0}: {text}", text = linerate_sys::error::io_text(.1))]
+    Exchange(SocketAddr, #[source] io::Error),
+    /// What came is no HTTP.
+    #[error("{0} does not answer in HTTP/1.1: {1}")]
+    Protocol(SocketAddr, String),
+}
+
+/// Sends `request` to `address` and reads the answer, all of it within `timeout`. A body beyond 1 GiB is not read to
+/// its end and is an error.
+///
+/// # Errors
+/// What went wrong.
+pub fn ask(address: SocketAddr, request: &[u8], is_head: bool, timeout: Duration) -> Result<FirstAnswer, ProbeError> {
+    let deadline = Instant::now() + timeout;
+    let mut stream =
+        TcpStream::connect_timeout(&address, timeout).map_err(|error| ProbeError::Connect(address, error))?;
+    let exchange = |error| ProbeError::Exchange(address, error);
+    stream.set_write_timeout(Some(timeout)).map_err(exchange)?;
+    stream.write_all(request).map_err(exchange)?;
+    read(&mut stream, is_head, deadline).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => ProbeError::Protocol(address, error.to_string()),
+        _ => ProbeError::Exchange(address, error),
+    })
+}
+
+fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<FirstAnswer> {
+    let (mut reader, mut reading) = (AnswerReader::default(), Reading::new(is_head, false));
+    let (mut kept, mut head, mut total) = (Vec::new(), Vec::new(), 0_u64);
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        // A timeout of zero would mean none.
+        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
+        let len = match stream.read(&mut buffer) {
+            Ok(len) => len,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) => return Err(error),
+        };
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if len == 0 {
+            let answer = reader.end().ok_or(io::ErrorKind::UnexpectedEof)?;
+            return Ok(first_answer(&head, &answer));
+        }
+        total += len as u64;
+        if total > BYTES_MAX {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the body is larger than 1 GiB",
+            ));
+        }
+        kept.extend_from_slice(buffer.get(..len).unwrap_or_default());
+        if head.len() < HEAD_KEPT_MAX && !reader.has_begun() {
+            head.clone_from(&kept);
+        }
+        match reader.feed(&kept, &mut reading) {
+            Ok(Fed::Complete(_, answer)) => return Ok(first_answer(&head, &answer)),
+            Ok(Fed::More) => kept.clear(),
+            Ok(Fed::Keep(used)) => drop(kept.drain(..used)),
+            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+        }
+    }
+}
+
+fn first_answer(head: &[u8], answer: &Answer) -> FirstAnswer {
+    let field = |name: &str| {
+        let mut fields = [httparse::EMPTY_HEADER; crate::message::response::FIELDS_MAX];
+        let mut response = httparse::Response::new(&mut fields);
+        // It was read before, so what is wrong with it is only that a body follows.
+        let _ = response.parse(head);
+        let found = response
+            .headers
+            .iter()
+            .find(|field| field.name.eq_ignore_ascii_case(name));
+        found.map(|field| String::from_utf8_lossy(field.value).into_owned())
+    };
+    FirstAnswer {
+        status: answer.status,
+        head_bytes: answer.head_bytes,
+        body_bytes: answer.body_bytes,
+        keeps_alive: answer.keeps_alive,
+        server: field("server"),
+        location: field("location"),
+    }
+}
+
+const BUFFER_BYTES: usize = 64 * 1024;
+const HEAD_KEPT_MAX: usize = 64 * 1024;
+const BYTES_MAX: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+    use std::thread;
+
+    use super::*;
+
+    /// A server that reads one request and writes `answer`.
+    fn ask_one_that_says(answer: &'static [u8]) -> Result<FirstAnswer, ProbeError> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut request = [0; 1024];
+            let _ = stream.read(&mut request);
+            let _ = stream.write_all(answer);
+        });
+        let found = ask(
+            address,
+            b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
+            false,
+            Duration::from_secs(20),
+        );
+        server.join().expect("the server ends");
+        found
+    }
+
+    #[test]
+    fn it_says_what_the_server_is_and_sends() {
+        let answer = ask_one_that_says(
+            b"HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc",
+        );
+        let answer = answer.expect("an answer");
+        assert_eq!((answer.status, answer.body_bytes, answer.keeps_alive), (302, 3, true));
+        assert_eq!(answer.server.as_deref(), Some("x/1"));
+        assert_eq!(answer.location.as_deref(), Some("http://other/"));
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told_apart() {
+        assert!(matches!(
+            ask_one_that_says(b"SSH-2.0-x\r\n"),
+            Err(ProbeError::Protocol(..))
+        ));
+        assert!(matches!(
+            ask_one_that_says(b"HTTP/1.1 200 OK\r\n"),
+            Err(ProbeError::Exchange(..))
+        ));
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        let refused = ask(nobody, b"", false, Duration::from_secs(20)).expect_err("nobody is there");
+        assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
+    }
+}

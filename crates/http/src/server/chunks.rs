@@ -1,0 +1,123 @@
+//! A body in chunks, written piece by piece.
+
+use super::content::{Content, Filling};
+use crate::message::chunked::{self, LAST_CHUNK};
+
+/// What is left of a body in chunks.
+#[derive(Debug)]
+pub(crate) struct Chunks {
+    filling: Filling,
+    chunk_bytes: u64,
+    body_bytes: u64,
+    /// Bytes of the body that are staged or sent.
+    done: u64,
+    /// What is being sent.
+    staged: Vec<u8>,
+    staged_sent: usize,
+    /// The end of the body is staged.
+    is_last: bool,
+}
+
+impl Chunks {
+    /// A body of `body_bytes` in chunks of `chunk_bytes`, the last one possibly shorter.
+    pub(crate) fn new(filling: Filling, body_bytes: u64, chunk_bytes: u64) -> Self {
+        Self {
+            filling,
+            chunk_bytes: chunk_bytes.max(1),
+            body_bytes,
+            done: 0,
+            staged: Vec::new(),
+            staged_sent: 0,
+            is_last: false,
+        }
+    }
+
+    /// Bytes of payload that are left; the framing is not counted, because it is not much.
+    pub(crate) fn left_bytes(&self) -> u64 {
+        self.body_bytes - self.done
+    }
+
+    /// What to send next; never empty before the end.
+    pub(crate) fn staged(&mut self, content: &Content) -> &[u8] {
+        if self.staged_sent == self.staged.len() {
+            self.stage(content);
+        }
+        self.staged.get(self.staged_sent..).unwrap_or_default()
+    }
+
+    /// Takes `sent` bytes off; how many of them were ours, and whether that was all.
+    pub(crate) fn advance(&mut self, sent: usize) -> (usize, bool) {
+        let taken = sent.min(self.staged.len() - self.staged_sent);
+        self.staged_sent += taken;
+        (taken, self.is_last && self.staged_sent == self.staged.len())
+    }
+
+    fn stage(&mut self, content: &Content) {
+        let block = content.block(self.filling);
+        self.staged.clear();
+        self.staged_sent = 0;
+        while self.staged.len() < STAGED_BYTES {
+            let inside = self.done % self.chunk_bytes;
+            let chunk_left = (self.chunk_bytes - inside).min(self.left_bytes());
+            if chunk_left == 0 {
+                self.staged.extend_from_slice(LAST_CHUNK);
+                self.is_last = true;
+                return;
+            }
+            if inside == 0 {
+                self.staged
+                    .extend_from_slice(chunked::head(chunk_left).to_string().as_bytes());
+            }
+            let run = block.run(self.done, chunk_left.min(STAGED_BYTES as u64));
+            self.staged.extend_from_slice(run);
+            self.done += run.len() as u64;
+            if run.len() as u64 == chunk_left {
+                self.staged.extend_from_slice(b"\r\n");
+            }
+        }
+    }
+}
+
+/// Written at once.
+const STAGED_BYTES: usize = 64 * 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::chunked::Decoder;
+
+    #[test]
+    fn chunks_hold_the_body_and_have_the_size_that_was_asked_for() {
+        let content = Content::default();
+        for (body_bytes, chunk_bytes) in [
+            (0, 10),
+            (1, 10),
+            (10, 10),
+            (25, 10),
+            (100, 1),
+            (3 << 20, 1 << 20),
+            (300_000, 70_000),
+        ] {
+            let mut chunks = Chunks::new(Filling::Pattern, body_bytes, chunk_bytes);
+            let (mut decoder, mut payload) = (Decoder::new(), 0);
+            loop {
+                let staged = chunks.staged(&content).to_vec();
+                let sent = staged.len().div_ceil(2);
+                let sum = decoder.skim(&staged[..sent]).expect("valid framing");
+                payload += sum.payload as u64;
+                let (taken, is_over) = chunks.advance(sent);
+                assert_eq!(taken, sent);
+                assert_eq!(decoder.is_end(), is_over, "{body_bytes} in {chunk_bytes}");
+                if is_over {
+                    break;
+                }
+            }
+            assert_eq!(payload, body_bytes);
+        }
+        let mut chunks = Chunks::new(Filling::Pattern, 25, 16);
+        assert_eq!(
+            chunks.staged(&content),
+            b"10\r\n0123456789 abcde\r\n9\r\nfghijklmn\r\n0\r\n\r\n"
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! What bodies consist of: one block in memory, repeated.
+
+use std::sync::OnceLock;
+
+use linerate_sys::stream_io::MemFile;
+
+/// Which block a body is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(crate) enum Filling {
+    /// The same line over and over.
+    #[default]
+    Pattern,
+    /// Bytes that cannot be compressed.
+    Random,
+}
+
+/// The blocks, shared by all threads. The second one is made when somebody asks for it.
+#[derive(Debug, Default)]
+pub(crate) struct Content {
+    pattern: OnceLock<Block>,
+    random: OnceLock<Block>,
+}
+
+/// Bytes of a body, and the same bytes in a file.
+#[derive(Debug)]
+pub(crate) struct Block {
+    bytes: Box<[u8]>,
+    /// Absent where the system had no room for it; then bodies are copied.
+    file: Option<MemFile>,
+}
+
+/// Bytes of a block, a multiple of every page size.
+pub(crate) const BLOCK_BYTES: usize = 1 << 20;
+
+impl Content {
+    /// The block of this filling.
+    pub(crate) fn block(&self, filling: Filling) -> &Block {
+        match filling {
+            Filling::Pattern => self
+                .pattern
+                .get_or_init(|| Block::new(LINE.repeat(BLOCK_BYTES / LINE.len()))),
+            Filling::Random => self.random.get_or_init(|| Block::new(noise(BLOCK_BYTES))),
+        }
+    }
+}
+
+impl Block {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self {
+            file: MemFile::filled("linerate-http-body", &bytes).ok(),
+            bytes: bytes.into_boxed_slice(),
+        }
+    }
+
+    /// The longest run of the endless repetition that begins at `offset` and has no seam, at most `len_max` bytes.
+    pub(crate) fn run(&self, offset: u64, len_max: u64) -> &[u8] {
+        let start = Self::position(offset);
+        let rest = self.bytes.get(start..).unwrap_or_default();
+        let len = usize::try_from(len_max).unwrap_or(usize::MAX).min(rest.len());
+        rest.get(..len).unwrap_or_default()
+    }
+
+    /// Where byte `offset` of the endless repetition stands in the block.
+    pub(crate) fn position(offset: u64) -> usize {
+        usize::try_from(offset % BLOCK_BYTES as u64).unwrap_or_default()
+    }
+
+    /// The same bytes as a file.
+    pub(crate) fn file(&self) -> Option<&MemFile> {
+        self.file.as_ref()
+    }
+}
+
+/// 64 bytes, so that a body that is shown is readable and a piece that is missing can be seen.
+const LINE: &[u8; 64] = b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// The same bytes in every run (SplitMix64, Steele, Lea and Flood, 2014).
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0_u64;
+    let word = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)).to_le_bytes()
+    };
+    std::iter::repeat_with(word).flatten().take(len).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_is_the_block_repeated() {
+        let content = Content::default();
+        let block = content.block(Filling::Pattern);
+        assert_eq!(block.run(0, 64), LINE);
+        assert_eq!(block.run(BLOCK_BYTES as u64 + 3, 2), b"34");
+        assert_eq!(block.run(BLOCK_BYTES as u64 - 2, 64).len(), 2, "a run ends at the seam");
+        assert_eq!(block.run(0, u64::MAX).len(), BLOCK_BYTES);
+    }
+
+    #[test]
+    fn noise_has_every_byte_about_equally_often() {
+        let mut counts = [0_u32; 256];
+        for byte in noise(BLOCK_BYTES) {
+            counts[usize::from(byte)] += 1;
+        }
+        // 4096 expected, standard deviation 64.
+        assert!(counts.iter().all(|count| (3_700..4_500).contains(count)), "{counts:?}");
+    }
+}

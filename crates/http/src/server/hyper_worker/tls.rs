@@ -1,0 +1,70 @@
+//! What a server shows to clients that speak TLS.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use tokio_rustls::TlsAcceptor;
+
+use super::certificate::Certificate;
+use crate::server::spec::TlsSpec;
+
+/// A certificate, ready to be shown.
+pub(in crate::server) struct Identity {
+    pub(in crate::server) acceptor: TlsAcceptor,
+    /// SHA-256 of the certificate.
+    pub(in crate::server) fingerprint: String,
+}
+
+/// Reads or makes a certificate.
+///
+/// # Errors
+/// In words, with the file.
+pub(in crate::server) fn identity(spec: &TlsSpec, addresses: &[SocketAddr]) -> Result<Identity, String> {
+    let certificate = match spec {
+        TlsSpec::SelfSigned => Certificate::self_signed(names(addresses))?,
+        TlsSpec::Files { certificates, key } => Certificate::read(certificates, key)?,
+    };
+    let fingerprint = certificate.fingerprint();
+    let mut config = ServerConfig::builder_with_provider(Arc::new(provider()))
+        .with_safe_default_protocol_versions()
+        .and_then(|builder| {
+            builder
+                .with_no_client_auth()
+                .with_single_cert(certificate.chain, certificate.key)
+        })
+        .map_err(|error| format!("cannot use this certificate: {error}"))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Identity {
+        acceptor: TlsAcceptor::from(Arc::new(config)),
+        fingerprint,
+    })
+}
+
+/// What every client of the last ten years can do one of, and no more: each further one is code in the program.
+fn provider() -> CryptoProvider {
+    CryptoProvider {
+        cipher_suites: vec![
+            aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256,
+            aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384,
+            aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+            aws_lc_rs::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            aws_lc_rs::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        ],
+        kx_groups: vec![aws_lc_rs::kx_group::X25519, aws_lc_rs::kx_group::SECP256R1],
+        ..aws_lc_rs::default_provider()
+    }
+}
+
+/// Names of a self-signed certificate: this host, seen from itself and from others.
+fn names(addresses: &[SocketAddr]) -> Vec<String> {
+    let listened = addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified());
+    let own = linerate_sys::interfaces::addresses().into_iter().map(|(ip, _)| ip);
+    let mut names: Vec<String> = listened.chain(own).map(|ip| ip.to_string()).collect();
+    names.push("localhost".to_owned());
+    names.push(linerate_sys::process::uname().node);
+    names.sort();
+    names.dedup();
+    names
+}

@@ -1,0 +1,141 @@
+//! Sockets that are connected to: for every thread one per address, among which the kernel spreads the connections.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
+use linerate_sys::socket::{self, Protocol};
+use linerate_sys::{OsError, Result, sockopt};
+
+use super::spec::{Listen, ServerSpec, SocketSpec};
+
+/// Listeners of all threads.
+#[derive(Debug)]
+pub(super) struct Listeners {
+    /// Thread by thread, each with one socket per address.
+    pub(super) by_thread: Vec<Vec<OwnedFd>>,
+    /// What they listen on.
+    pub(super) addresses: Vec<SocketAddr>,
+}
+
+/// Opens the listeners of `threads` threads.
+///
+/// # Errors
+/// The operating system's with the address, for instance that it is in use.
+pub(super) fn open(spec: &ServerSpec, threads: usize) -> Result<Listeners> {
+    let mut listeners = Listeners {
+        by_thread: (0..threads).map(|_| Vec::new()).collect(),
+        addresses: Vec::new(),
+    };
+    let mut chosen_port = None;
+    for (mut address, is_optional) in spec.listen.addresses() {
+        if let (Listen::Everywhere(0), Some(port)) = (&spec.listen, chosen_port) {
+            address.set_port(port);
+        }
+        match resolved(&address) {
+            Err(error) if is_optional && is_unknown_family(&error) => continue,
+            found => address = found?,
+        }
+        chosen_port = Some(address.port());
+        for thread in &mut listeners.by_thread {
+            thread.push(listener(&address, spec)?);
+        }
+        listeners.addresses.push(address);
+    }
+    Ok(listeners)
+}
+
+/// The address with the port the kernel chose. Sockets that share a port would silently share it with another server of
+/// the same user as well, so one that does not share asks first.
+fn resolved(address: &SocketAddr) -> Result<SocketAddr> {
+    let probe = bound(address, |_| Ok(()))?;
+    socket::listen(&probe, 1)?;
+    socket::local_addr(&probe)
+}
+
+fn listener(address: &SocketAddr, spec: &ServerSpec) -> Result<OwnedFd> {
+    let fd = bound(address, |fd| sockopt::set_reuse_port(fd, true))?;
+    // Connections inherit the options of their listener, which spares a call for each of them.
+    sockopt::set_no_delay(&fd, true)?;
+    apply(&fd, &spec.socket)?;
+    socket::listen(&fd, i32::try_from(spec.backlog).unwrap_or(i32::MAX))?;
+    Ok(fd)
+}
+
+fn bound(address: &SocketAddr, prepare: impl FnOnce(&OwnedFd) -> Result<()>) -> Result<OwnedFd> {
+    let fd = socket::open(address, Protocol::Tcp)?;
+    sockopt::set_reuse_addr(&fd, true)?;
+    if address.is_ipv6() {
+        sockopt::set_v6_only(&fd, true)?;
+    }
+    prepare(&fd)?;
+    socket::bind(&fd, address)?;
+    Ok(fd)
+}
+
+fn apply(fd: &OwnedFd, options: &SocketSpec) -> Result<()> {
+    if let Some(bytes) = options.send_buffer_bytes {
+        sockopt::set_send_buffer(fd, bytes)?;
+    }
+    if let Some(bytes) = options.receive_buffer_bytes {
+        sockopt::set_receive_buffer(fd, bytes)?;
+    }
+    match &options.congestion {
+        Some(name) => sockopt::set_congestion(fd, name),
+        None => Ok(()),
+    }
+}
+
+/// Whether the host lacks the family, or switched it off.
+fn is_unknown_family(error: &OsError) -> bool {
+    error.is_unsupported() || error.source.kind() == std::io::ErrorKind::AddrNotAvailable
+}
+
+/// What the kernel makes of a backlog (listen(2)): no more than `net.core.somaxconn`. `None` where it does not tell.
+pub(super) fn effective_backlog(wanted: u32) -> Option<u32> {
+    let text = fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
+    let limit: u32 = text.trim().parse().ok()?;
+    Some(wanted.min(limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_share_a_port_and_strangers_do_not() {
+        let spec = ServerSpec::on_loopback();
+        let listeners = open(&spec, 3).expect("a free port");
+        assert_eq!(listeners.by_thread.len(), 3);
+        for thread in &listeners.by_thread {
+            let addresses: Vec<_> = thread.iter().map(|fd| socket::local_addr(fd).expect("bound")).collect();
+            assert_eq!(addresses, listeners.addresses);
+        }
+        let taken = ServerSpec {
+            listen: Listen::At(listeners.addresses.clone()),
+            ..spec
+        };
+        let error = open(&taken, 1).expect_err("in use");
+        assert!(
+            error.to_string().contains(&listeners.addresses[0].to_string()),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn everywhere_is_one_port_of_both_families() {
+        let spec = ServerSpec {
+            listen: Listen::Everywhere(0),
+            ..ServerSpec::default()
+        };
+        let listeners = open(&spec, 1).expect("a free port");
+        let ports: Vec<_> = listeners.addresses.iter().map(SocketAddr::port).collect();
+        assert!(ports.iter().all(|port| *port == ports[0] && *port != 0), "{ports:?}");
+    }
+
+    #[test]
+    fn a_backlog_is_clipped_by_the_kernel() {
+        assert_eq!(effective_backlog(1), Some(1));
+        assert!(effective_backlog(u32::MAX).expect("a kernel") < u32::MAX);
+    }
+}

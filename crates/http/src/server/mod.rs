@@ -1,0 +1,221 @@
+//! A server of fixed payloads: `GET /b/SIZE`, `POST /sink`, and little else.
+//!
+//! It is there to be measured against, so its own cost per request and per idle connection is kept as low as the kernel
+//! allows, and known: every thread counts what it does.
+
+mod access;
+mod answers;
+mod asked;
+mod body_path;
+mod chunks;
+mod content;
+mod conversation;
+mod date;
+mod figures;
+#[cfg(feature = "tls")]
+mod hyper_worker;
+mod listeners;
+mod outbox;
+mod printed;
+mod spec;
+pub(crate) mod talk;
+mod threads;
+mod worker;
+
+#[cfg(test)]
+mod conversation_tests;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use linerate_sys::{OsError, cpu, process};
+
+use access::Guests;
+use content::Content;
+use conversation::Rules;
+use threads::{Makings, Speaker, Thread};
+use worker::Shared;
+
+pub use asked::{BODY_BYTES_MAX, size};
+pub use body_path::BodyPaths;
+pub use figures::{Figures, ThreadFigures};
+pub use spec::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
+
+/// A server that runs. Dropping it stops it.
+#[derive(Debug)]
+pub struct Server {
+    threads: Vec<Thread>,
+    shared: Arc<Shared>,
+    addresses: Vec<SocketAddr>,
+    backlog: Option<u32>,
+    body_paths: BodyPaths,
+    fingerprint: Option<String>,
+}
+
+/// Why a server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A listener could not be opened, or a thread had no descriptors to work with.
+    #[error("{0}")]
+    System(#[from] OsError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+    /// A certificate could not be read, made or used.
+    #[error("{0}")]
+    Certificate(String),
+    /// The feature `tls` was not built.
+    #[error("this build speaks neither TLS nor HTTP/2")]
+    Unsupported,
+}
+
+impl Server {
+    /// Starts a server; it accepts connections when this returns.
+    ///
+    /// # Errors
+    /// The operating system's, for instance an address in use.
+    pub fn start(spec: &ServerSpec) -> Result<Self, StartError> {
+        let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
+        let content = Arc::new(Content::default());
+        let listeners = listeners::open(spec, count)?;
+        let (speaker, fingerprint) = speaker(&spec.protocol, &listeners.addresses)?;
+        let body_paths = match speaker {
+            Speaker::Own => BodyPaths::choose(spec.body_path, &content),
+            #[cfg(feature = "tls")]
+            Speaker::Hyper(_) => BodyPaths::copying(),
+        };
+        let makings = Makings {
+            spec,
+            content,
+            body_paths,
+            shared: Arc::new(shared(spec, body_paths)),
+            speaker,
+        };
+        let mut server = Self {
+            threads: Vec::new(),
+            shared: Arc::clone(&makings.shared),
+            addresses: listeners.addresses,
+            backlog: listeners::effective_backlog(spec.backlog),
+            body_paths,
+            fingerprint,
+        };
+        for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
+            server.threads.push(makings.start(number, listeners)?);
+        }
+        Ok(server)
+    }
+
+    /// Where it listens, ports chosen by the kernel included.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// How many connections each listener may hold before they are accepted, as the kernel clipped it; `None` where it
+    /// does not tell.
+    #[must_use]
+    pub fn backlog(&self) -> Option<u32> {
+        self.backlog
+    }
+
+    /// Number of threads.
+    #[must_use]
+    pub fn threads(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// Most connections at a time.
+    #[must_use]
+    pub fn connections_max(&self) -> usize {
+        self.shared.connections_max
+    }
+
+    /// How bodies get to the socket.
+    #[must_use]
+    pub fn body_paths(&self) -> BodyPaths {
+        self.body_paths
+    }
+
+    /// SHA-256 of the certificate that is shown, in hexadecimal; `None` without TLS.
+    #[must_use]
+    pub fn fingerprint(&self) -> Option<&str> {
+        self.fingerprint.as_deref()
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        Figures {
+            threads: self.threads.iter().map(Thread::figures).collect(),
+        }
+    }
+
+    /// Ends all connections and threads, and says what was done in total.
+    #[must_use]
+    pub fn stop(mut self) -> Figures {
+        self.halt();
+        self.figures()
+    }
+
+    fn halt(&mut self) {
+        self.shared.stop.store(true, Ordering::Release);
+        self.threads.iter().for_each(Thread::ring);
+        self.threads.iter_mut().for_each(Thread::join);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.halt();
+    }
+}
+
+/// Who speaks this, and the fingerprint of the certificate that is shown.
+#[cfg(feature = "tls")]
+fn speaker(protocol: &Protocol, addresses: &[SocketAddr]) -> Result<(Speaker, Option<String>), StartError> {
+    match protocol {
+        Protocol::Http1 => Ok((Speaker::Own, None)),
+        Protocol::Http2 => Ok((Speaker::Hyper(None), None)),
+        Protocol::Tls(spec) => {
+            let identity = hyper_worker::identity(spec, addresses).map_err(StartError::Certificate)?;
+            let fingerprint = identity.fingerprint.clone();
+            Ok((Speaker::Hyper(Some(identity)), Some(fingerprint)))
+        }
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn speaker(protocol: &Protocol, _: &[SocketAddr]) -> Result<(Speaker, Option<String>), StartError> {
+    match protocol {
+        Protocol::Http1 => Ok((Speaker::Own, None)),
+        Protocol::Http2 | Protocol::Tls(_) => Err(StartError::Unsupported),
+    }
+}
+
+fn shared(spec: &ServerSpec, body_paths: BodyPaths) -> Shared {
+    Shared {
+        guests: Guests::new(&spec.access),
+        rules: Rules {
+            body_bytes_max: spec.body_bytes_max,
+            with_aids: spec.aids,
+        },
+        idle_timeout: spec.idle_timeout,
+        connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),
+        open: AtomicUsize::new(0),
+        stop: AtomicBool::new(false),
+        lends: body_paths.lends(),
+    }
+}
+
+/// 90 % of the descriptors the process may open; the rest is for listeners, files and those who are turned away.
+fn default_connections_max() -> usize {
+    let limit = process::raise_fd_limit().unwrap_or(DESCRIPTORS_ASSUMED);
+    usize::try_from(limit / 10 * 9).unwrap_or(usize::MAX / 2)
+}
+
+/// More threads than that only take turns.
+const THREADS_MAX: usize = 1024;
+/// What Linux gives a process by default.
+const DESCRIPTORS_ASSUMED: u64 = 1024;

@@ -1,0 +1,134 @@
+//! A conversation over memory, with a client that takes everything. For tests and fuzzing.
+
+use std::hash::{DefaultHasher, Hasher};
+use std::io::{self, IoSlice};
+use std::sync::{Arc, LazyLock};
+
+use linerate_sys::stream_io::{Followed, MemFile};
+
+use super::answers::Answers;
+use super::body_path::BodyPaths;
+use super::content::Content;
+use super::conversation::{Conversation, Desk, Next, Rules};
+use super::figures::Counters;
+use super::outbox::{Outbox, Wire};
+
+/// A conversation with a client that takes everything.
+#[derive(Debug)]
+pub(crate) struct Talk {
+    answers: Answers,
+    rules: Rules,
+    pub(super) counters: Counters,
+    pub(super) conversation: Conversation,
+    pub(super) kept: Vec<u8>,
+    said: Said,
+}
+
+/// What was said. Of very much only the beginning is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Said {
+    pub(super) beginning: Vec<u8>,
+    len: u64,
+    digest: DefaultHasher,
+}
+
+impl Wire for &mut Said {
+    fn send(&mut self, slices: &[IoSlice<'_>], _: Followed) -> io::Result<usize> {
+        let mut taken = 0;
+        for slice in slices {
+            let room = KEPT_BYTES_MAX.saturating_sub(self.beginning.len());
+            self.beginning.extend_from_slice(slice.get(..room).unwrap_or(slice));
+            self.digest.write(slice);
+            taken += slice.len();
+        }
+        self.len += taken as u64;
+        Ok(taken)
+    }
+
+    fn send_file(&mut self, _: &MemFile, _: u64, _: usize) -> io::Result<usize> {
+        unreachable!("everything is copied")
+    }
+
+    fn lend(&mut self, _: &[u8]) -> io::Result<usize> {
+        unreachable!("everything is copied")
+    }
+}
+
+impl PartialEq for Said {
+    fn eq(&self, other: &Self) -> bool {
+        (self.len, self.digest.finish()) == (other.len, other.digest.finish()) && self.beginning == other.beginning
+    }
+}
+
+/// One for all: making it takes longer than a conversation.
+static CONTENT: LazyLock<Arc<Content>> = LazyLock::new(Arc::default);
+
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+impl Talk {
+    pub(crate) fn new() -> Self {
+        Self {
+            answers: Answers::new(Arc::clone(&CONTENT), BodyPaths::copying(), false, None),
+            counters: Counters::default(),
+            rules: Rules {
+                body_bytes_max: 100,
+                with_aids: true,
+            },
+            conversation: Conversation::default(),
+            kept: Vec::new(),
+            said: Said::default(),
+        }
+    }
+
+    /// Hears a piece of input and says what it has to say.
+    pub(super) fn hear(&mut self, input: &[u8]) -> Next {
+        self.kept.extend_from_slice(input);
+        let mut outbox = Outbox::default();
+        loop {
+            let mut desk = Desk {
+                answers: &mut self.answers,
+                counters: &self.counters,
+                rules: self.rules,
+            };
+            let advance = self.conversation.advance(&self.kept, &mut desk, &mut outbox);
+            self.kept.drain(..advance.used);
+            outbox
+                .flush(&mut &mut self.said, &self.answers.sources())
+                .expect("memory takes everything");
+            if advance.next != Next::Flush {
+                return advance.next;
+            }
+        }
+    }
+
+    pub(super) fn resume(&mut self) -> Next {
+        let mut desk = Desk {
+            answers: &mut self.answers,
+            counters: &self.counters,
+            rules: self.rules,
+        };
+        let mut outbox = Outbox::default();
+        self.conversation.resume(&mut desk, &mut outbox);
+        outbox
+            .flush(&mut &mut self.said, &self.answers.sources())
+            .expect("memory takes everything");
+        self.hear(b"")
+    }
+
+    /// Hears all pieces, waits for nothing, and returns everything it said.
+    pub(crate) fn hear_all<'a>(mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> Said {
+        for piece in pieces {
+            let mut next = self.hear(piece);
+            while let Next::Wait(_) = next {
+                next = self.resume();
+            }
+        }
+        self.said
+    }
+
+    /// The beginning of everything it said, as text.
+    #[cfg(test)]
+    pub(super) fn said(&self) -> String {
+        String::from_utf8_lossy(&self.said.beginning).into_owned()
+    }
+}

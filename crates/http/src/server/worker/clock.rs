@@ -1,0 +1,48 @@
+//! The moment at which the loop woke up, and what changes with time alone.
+
+use linerate_sys::clock::{monotonic_ns, unix_ns};
+
+use super::table::Ticks;
+
+/// Asked once per round of the loop.
+#[derive(Debug)]
+pub(super) struct Clock {
+    started_ns: u64,
+    now_ns: u64,
+    next_second_ns: u64,
+}
+
+impl Clock {
+    pub(super) fn new() -> Self {
+        let now_ns = monotonic_ns();
+        Self {
+            started_ns: now_ns,
+            now_ns,
+            next_second_ns: now_ns,
+        }
+    }
+
+    /// Moves on; the seconds since 1970 when these have changed.
+    pub(super) fn advance(&mut self) -> Option<u64> {
+        self.now_ns = monotonic_ns();
+        if self.now_ns < self.next_second_ns {
+            return None;
+        }
+        let unix_ns = unix_ns();
+        self.next_second_ns = self.now_ns + NS_PER_S - unix_ns % NS_PER_S;
+        Some(unix_ns / NS_PER_S)
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.now_ns
+    }
+
+    pub(super) fn ticks(&self) -> Ticks {
+        // Wraps after 13 years.
+        Ticks::try_from((self.now_ns - self.started_ns) / NS_PER_TICK).unwrap_or(Ticks::MAX)
+    }
+}
+
+const NS_PER_S: u64 = 1_000_000_000;
+/// A tenth of a second.
+pub(super) const NS_PER_TICK: u64 = NS_PER_S / 10;

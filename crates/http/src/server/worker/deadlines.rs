@@ -1,0 +1,58 @@
+//! Moments at which something has to happen. Few: idle connections are looked through from time to time instead.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::table::Token;
+
+/// What happens at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Event {
+    /// A delayed answer is due.
+    Answer(Token),
+    /// A connection that was told its last word is closed.
+    Close(Token),
+    /// Connections are accepted again.
+    Accept,
+}
+
+/// Events in the order of their moments, nanoseconds of the monotonic clock.
+#[derive(Debug, Default)]
+pub(super) struct Deadlines(BinaryHeap<Reverse<(u64, Event)>>);
+
+impl Deadlines {
+    /// Adds an event.
+    pub(super) fn add(&mut self, at_ns: u64, event: Event) {
+        self.0.push(Reverse((at_ns, event)));
+    }
+
+    /// The next moment.
+    pub(super) fn next_ns(&self) -> Option<u64> {
+        self.0.peek().map(|Reverse((at_ns, _))| *at_ns)
+    }
+
+    /// Takes an event whose moment has come.
+    pub(super) fn take_due(&mut self, now_ns: u64) -> Option<Event> {
+        if self.next_ns()? > now_ns {
+            return None;
+        }
+        self.0.pop().map(|Reverse((_, event))| event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_in_the_order_of_their_moments() {
+        let mut deadlines = Deadlines::default();
+        let answer = Event::Answer(Token::from_number(7));
+        deadlines.add(30, answer);
+        deadlines.add(10, Event::Accept);
+        assert_eq!((deadlines.next_ns(), deadlines.take_due(9)), (Some(10), None));
+        assert_eq!(deadlines.take_due(30), Some(Event::Accept));
+        assert_eq!(deadlines.take_due(30), Some(answer));
+        assert_eq!((deadlines.next_ns(), deadlines.take_due(30)), (None, None));
+    }
+}

@@ -1,0 +1,35 @@
+//! A socket as what answers go into.
+
+use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
+
+use linerate_sys::lending;
+use linerate_sys::stream_io::{self, Followed, MemFile};
+
+use crate::server::outbox::Wire;
+
+/// A connection's socket.
+pub(super) struct SocketWire<'a>(pub(super) &'a OwnedFd);
+
+impl Wire for SocketWire<'_> {
+    fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize> {
+        match (slices, followed) {
+            // The plain call spares the kernel a look at the list.
+            ([only], Followed::No) => stream_io::send(self.0, only),
+            _ => stream_io::send_slices(self.0, slices, followed),
+        }
+    }
+
+    fn send_file(&mut self, file: &MemFile, offset: u64, len: usize) -> io::Result<usize> {
+        let mut position = offset;
+        stream_io::send_file(self.0, file, &mut position, len)
+    }
+
+    fn lend(&mut self, slice: &[u8]) -> io::Result<usize> {
+        match lending::lend_slices(self.0, &[IoSlice::new(slice)]) {
+            // Too much is lent already, or the socket cannot lend.
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => stream_io::send(self.0, slice),
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! What is to be asked: a URL, and the request that is made from it.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+/// An `http` or `https` URL (RFC 9110, section 4.2) without user and fragment. Its port may be a range, `8080-8083`:
+/// several ports of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// TLS is spoken.
+    pub is_tls: bool,
+    /// Name or address; of IPv6 without brackets.
+    pub host: String,
+    /// Ports, one in general.
+    pub ports: RangeInclusive<u16>,
+    /// Path and query, at least `/`.
+    pub path: String,
+}
+
+/// What is wrong with a URL.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{url}' is no URL to test: {reason}; write http://HOST[:PORT[-PORT]][/PATH]")]
+pub struct TargetError {
+    url: String,
+    reason: &'static str,
+}
+
+impl FromStr for Target {
+    type Err = TargetError;
+
+    fn from_str(url: &str) -> Result<Self, TargetError> {
+        parse(url).map_err(|reason| TargetError {
+            url: url.chars().filter(|c| !c.is_control()).take(SHOWN_MAX).collect(),
+            reason,
+        })
+    }
+}
+
+fn parse(url: &str) -> Result<Target, &'static str> {
+    let (scheme, rest) = url.split_once("://").ok_or("it has no scheme")?;
+    let is_tls = match scheme.to_ascii_lowercase().as_str() {
+        "http" => false,
+        "https" => true,
+        _ => return Err("its scheme is neither http nor https"),
+    };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let (authority, path) = rest.split_at(end);
+    if authority.contains('@') {
+        return Err("it names a user, which is not supported");
+    }
+    if path.contains('#') {
+        return Err("a fragment (#) is never sent");
+    }
+    if !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("its path has characters that must be written as %XX");
+    }
+    let (host, ports) = split_authority(authority)?;
+    let path = if path.starts_with('/') {
+        path.to_owned()
+    } else {
+        format!("/{path}")
+    };
+    Ok(Target {
+        is_tls,
+        host: host.to_owned(),
+        ports: parse_ports(ports, is_tls)?,
+        path,
+    })
+}
+
+fn split_authority(authority: &str) -> Result<(&str, &str), &'static str> {
+    let (host, ports) = match authority.strip_prefix('[') {
+        Some(rest) => {
+            let (host, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;
+            host.parse::<std::net::Ipv6Addr>()
+                .map_err(|_| "what stands in brackets is no IPv6 address")?;
+            (host, ports)
+        }
+        None => {
+            let end = authority.find(':').unwrap_or(authority.len());
+            authority.split_at(end)
+        }
+    };
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-._:".contains(&byte);
+    if host.is_empty() || host.len() > HOST_MAX || !host.bytes().all(is_name) {
+        return Err("its host is no name and no address");
+    }
+    match ports.strip_prefix(':') {
+        Some(ports) => Ok((host, ports)),
+        None if ports.is_empty() => Ok((host, "")),
+        None => Err("something stands between host and port"),
+    }
+}
+
+fn parse_ports(text: &str, is_tls: bool) -> Result<RangeInclusive<u16>, &'static str> {
+    if text.is_empty() {
+        let port = if is_tls { 443 } else { 80 };
+        return Ok(port..=port);
+    }
+    let (low, high) = text.split_once('-').unwrap_or((text, text));
+    let port = |text: &str| text.parse::<u16>().ok().filter(|port| *port > 0);
+    match (port(low), port(high)) {
+        (Some(low), Some(high)) if low <= high => Ok(low..=high),
+        _ => Err("its port is no number from 1 to 65535, or no range of them"),
+    }
+}
+
+impl Target {
+    /// What the `Host` field says.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let host = match self.host.parse::<IpAddr>() {
+            Ok(IpAddr::V6(address)) => format!("[{address}]"),
+            _ => self.host.clone(),
+        };
+        let port = *self.ports.start();
+        let is_default = port == if self.is_tls { 443 } else { 80 };
+        if is_default { host } else { format!("{host}:{port}") }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.is_tls { "https" } else { "http" };
+        write!(f, "{scheme}://{}", self.authority())?;
+        if self.ports.end() > self.ports.start() {
+            write!(f, "-{}", self.ports.end())?;
+        }
+        f.write_str(&self.path)
+    }
+}
+
+const HOST_MAX: usize = 255;
+const SHOWN_MAX: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        for (url, is_tls, host, ports, path) in [
+            ("http://10.0.0.2", false, "10.0.0.2", 80..=80, "/"),
+            (
+                "http://host:8080/b/1k?close=1",
+                false,
+                "host",
+                8080..=8080,
+                "/b/1k?close=1",
+            ),
+            ("HTTPS://host?x", true, "host", 443..=443, "/?x"),
+            ("http://[fe80::1]:8080-8083/", false, "fe80::1", 8080..=8083, "/"),
+        ] {
+            let target: Target = url.parse().expect(url);
+            assert_eq!(
+                (target.is_tls, target.host.as_str(), target.ports, target.path.as_str()),
+                (is_tls, host, ports, path)
+            );
+        }
+    }
+
+    #[test]
+    fn a_target_is_written_as_it_is_read() {
+        for url in [
+            "http://h/",
+            "http://h:8080-8083/x",
+            "https://[::1]:8443/",
+            "https://h/a?b=c",
+        ] {
+            assert_eq!(url.parse::<Target>().expect(url).to_string(), url);
+        }
+    }
+
+    #[test]
+    fn what_is_no_url_is_refused_with_a_reason() {
+        for (url, reason) in [
+            ("10.0.0.2:80", "no scheme"),
+            ("ftp://h/", "neither http nor https"),
+            ("http:///x", "no name"),
+            ("http://u:p@h/", "a user"),
+            ("http://h:0/", "1 to 65535"),
+            ("http://h:90-80/", "1 to 65535"),
+            ("http://h:65536/", "1 to 65535"),
+            ("http://[::1/", "not closed"),
+            ("http://[::g]/", "no IPv6"),
+            ("http://h/a b", "%XX"),
+            ("http://h/a\r\nX: y", "%XX"),
+            ("http://h\r\nX:/", "no name"),
+            ("http://h/#a", "fragment"),
+        ] {
+            let error = url.parse::<Target>().expect_err(url).to_string();
+            assert!(error.contains(reason), "{error}");
+            assert!(!error.contains('\n'), "{error:?}");
+        }
+    }
+}
