@@ -7,6 +7,8 @@
 //! The unit of replication is the run. Intervals within a run share its connection, its route and its neighbours, so that
 //! their number says nothing about how sure a figure is.
 //!
+//! [`http`] is the logic of the HTTP lab, whose experiment has a fixed form.
+//!
 //! Plans and runs may be of anything. [`reasons`] is about network tests: it says why some settings are worse than others,
 //! from the figures that were seen with them.
 
@@ -15,6 +17,9 @@
 mod explore;
 mod factor;
 mod findings;
+#[doc(hidden)]
+pub mod fuzzing;
+pub mod http;
 mod plan;
 mod points;
 pub mod reasons;

@@ -1,0 +1,371 @@
+//! What the network allows: answers per second for a payload on a link.
+//!
+//! Every answer starts a segment of its own, so a small one pays for whole frames: its head and body are cut into
+//! segments of at most MSS bytes, and each of them costs the bytes of its headers and of the Ethernet frame around it.
+
+use linerate_model::http::{Baseline, Environment};
+
+/// Preamble 8, addresses and type 14, checksum 4, gap 12 (IEEE 802.3).
+const ETHERNET_BYTES: u32 = 38;
+/// Tag of a VLAN (IEEE 802.1Q).
+const VLAN_BYTES: u32 = 4;
+/// Header of TCP without options (RFC 9293).
+const TCP_BYTES: u32 = 20;
+/// The timestamps option with its padding (RFC 7323).
+const TIMESTAMPS_BYTES: u32 = 12;
+/// From here on acknowledgements and requests may slow down the answers where the directions share or differ.
+pub const OPPOSITE_SHARE_WARNING: f64 = 0.8;
+
+/// Version of the Internet Protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IpVersion {
+    /// 4, with 20 bytes of header.
+    #[default]
+    V4,
+    /// 6, with 40 bytes of header.
+    V6,
+}
+
+impl IpVersion {
+    fn header_bytes(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
+}
+
+/// An Ethernet link and what TCP puts on it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// Speed in bit/s.
+    pub bps: f64,
+    /// Largest packet in bytes.
+    pub mtu_bytes: u32,
+    /// Version of the Internet Protocol.
+    pub ip: IpVersion,
+    /// Every segment carries timestamps.
+    pub has_timestamps: bool,
+    /// Frames carry the tag of a VLAN.
+    pub has_vlan: bool,
+}
+
+impl Link {
+    /// A link of this speed with the usual rest: MTU 1500, IPv4, timestamps, no VLAN.
+    #[must_use]
+    pub fn of_speed(bps: f64) -> Self {
+        Self {
+            bps,
+            mtu_bytes: 1500,
+            ip: IpVersion::V4,
+            has_timestamps: true,
+            has_vlan: false,
+        }
+    }
+
+    /// The link between two hosts: the slower speed and the smaller packet of what is known of the two. `None` on one
+    /// host, and where neither speed nor packet size are known.
+    #[must_use]
+    pub fn between(client: &Environment, server: Option<&Environment>, ip: IpVersion) -> Option<Self> {
+        let ends = || std::iter::once(client).chain(server);
+        if ends().any(|end| end.is_loopback) {
+            return None;
+        }
+        Some(Self {
+            bps: ends().filter_map(|end| end.link_bps).filter(|bps| *bps > 0).min()? as f64,
+            mtu_bytes: ends().filter_map(|end| end.mtu_bytes).min()?,
+            ip,
+            has_timestamps: ends().all(|end| end.timestamps != Some(0)),
+            has_vlan: false,
+        })
+    }
+
+    /// Most bytes of payload in a segment; `None` when the headers alone fill the packet.
+    #[must_use]
+    pub fn mss_bytes(&self) -> Option<u32> {
+        self.mtu_bytes.checked_sub(self.header_bytes()).filter(|mss| *mss > 0)
+    }
+
+    /// Bytes on the wire of a frame that is full.
+    #[must_use]
+    pub fn full_frame_bytes(&self) -> u32 {
+        self.mtu_bytes.saturating_add(self.framing_bytes())
+    }
+
+    /// Bytes on the wire of every frame beside the payload of TCP.
+    #[must_use]
+    pub fn overhead_bytes(&self) -> u32 {
+        self.framing_bytes() + self.header_bytes()
+    }
+
+    /// Payload of TCP in bit/s when every frame is full; `None` where no payload fits.
+    #[must_use]
+    pub fn goodput_bps(&self) -> Option<f64> {
+        Some(self.bps * f64::from(self.mss_bytes()?) / f64::from(self.full_frame_bytes()))
+    }
+
+    /// Bits per second on the wire of so many bytes per second of HTTP, at least: when every frame is full.
+    #[must_use]
+    pub fn wire_bps_of(&self, http_bytes_per_s: f64) -> Option<f64> {
+        Some(8.0 * http_bytes_per_s * f64::from(self.full_frame_bytes()) / f64::from(self.mss_bytes()?))
+    }
+
+    fn header_bytes(&self) -> u32 {
+        let options = if self.has_timestamps { TIMESTAMPS_BYTES } else { 0 };
+        self.ip.header_bytes() + TCP_BYTES + options
+    }
+
+    fn framing_bytes(&self) -> u32 {
+        ETHERNET_BYTES + if self.has_vlan { VLAN_BYTES } else { 0 }
+    }
+}
+
+/// Share of the link that TCP alone reached in the direction of the answers, at most 1; 1 without such a test.
+#[must_use]
+pub fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
+    let reached = baseline
+        .iter()
+        .filter(|test| test.is_reverse)
+        .map(|test| test.goodput_bps)
+        .fold(0.0, f64::max);
+    match link.goodput_bps() {
+        Some(theory) if reached > 0.0 && theory > 0.0 => (reached / theory).min(1.0),
+        _ => 1.0,
+    }
+}
+
+/// Whether an answer may share a segment with the one before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segments {
+    /// Every answer begins one: one request at a time on a connection.
+    OfTheirOwn,
+    /// Answers follow each other without a gap: pipelining, HTTP/2.
+    Shared,
+}
+
+/// How much of a link answers of one kind may use.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Ceiling {
+    link: Link,
+    mss_bytes: u64,
+    reached: f64,
+    segments: Segments,
+}
+
+impl Ceiling {
+    /// The ceiling of a link of which TCP alone reaches this share (see [`reached_share`]). `None` where no payload
+    /// fits into a packet.
+    #[must_use]
+    pub fn new(link: Link, reached: f64, segments: Segments) -> Option<Self> {
+        Some(Self {
+            link,
+            mss_bytes: u64::from(link.mss_bytes()?),
+            reached,
+            segments,
+        })
+    }
+
+    /// Most answers per second. The bytes of the head are those measured, not assumed.
+    #[must_use]
+    pub fn answers_per_s(&self, head_bytes: u64, payload_bytes: u64) -> f64 {
+        let answer = head_bytes.saturating_add(payload_bytes).max(1);
+        self.reached * self.link.bps / 8.0 / self.wire_bytes(answer, self.segments)
+    }
+
+    /// Share of the link in the direction of the requests at this many answers per second: the requests themselves, and
+    /// one acknowledgement for two segments of an answer. Receive offload lowers it.
+    #[must_use]
+    pub fn opposite_share(&self, answers_per_s: f64, request_bytes: u64, answer_bytes: u64) -> f64 {
+        let acknowledgements = self.segments_of(answer_bytes).div_ceil(2) as f64;
+        let each = self.wire_bytes(request_bytes, self.segments) + self.overhead() * acknowledgements;
+        8.0 * answers_per_s * each / self.link.bps
+    }
+
+    fn wire_bytes(&self, bytes: u64, segments: Segments) -> f64 {
+        match segments {
+            Segments::OfTheirOwn => bytes as f64 + self.overhead() * self.segments_of(bytes) as f64,
+            Segments::Shared => bytes as f64 * f64::from(self.link.full_frame_bytes()) / self.mss_bytes as f64,
+        }
+    }
+
+    fn segments_of(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.mss_bytes)
+    }
+
+    fn overhead(&self) -> f64 {
+        f64::from(self.link.overhead_bytes())
+    }
+}
+
+/// Bytes of the head our server sends by default for a body of this length: the status line, `Date`, `Content-Type`
+/// and `Content-Length`.
+#[must_use]
+pub fn usual_head_bytes(payload_bytes: u64) -> u64 {
+    const WITHOUT_LENGTH_BYTES: u64 = 114;
+    let digits = payload_bytes.checked_ilog10().map_or(1, |log| u64::from(log) + 1);
+    WITHOUT_LENGTH_BYTES + digits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KIB: u64 = 1024;
+
+    fn gigabit() -> Ceiling {
+        Ceiling::new(Link::of_speed(1e9), 1.0, Segments::OfTheirOwn).expect("a payload fits")
+    }
+
+    fn answers_per_s(ceiling: &Ceiling, payload_bytes: u64) -> f64 {
+        ceiling.answers_per_s(usual_head_bytes(payload_bytes), payload_bytes)
+    }
+
+    #[test]
+    fn a_gigabit_carries_as_many_answers_as_the_arithmetic_says() {
+        for (payload_bytes, expected) in [(KIB, 101_461.0), (10 * KIB, 11_283.0), (100 * KIB, 1_148.0)] {
+            let found = answers_per_s(&gigabit(), payload_bytes);
+            assert!((found - expected).abs() <= 1.0, "{payload_bytes} B: {found}");
+        }
+    }
+
+    /// The published table of a gigabit between two small hosts. Its first column of throughput counts heads as well and
+    /// is in MiB/s, its second counts bodies alone and is in MB/s, though both say MB/s; the model tells them apart.
+    #[test]
+    fn the_published_figures_are_those_of_the_model_each_in_its_own_unit() {
+        for (payload_bytes, rps, mib_per_s_with_heads, mb_per_s_of_bodies) in [
+            (KIB, 101_431.0, 110.47, 103.8),
+            (10 * KIB, 11_281.0, 111.45, 115.5),
+            (100 * KIB, 1_147.0, 112.20, 117.5),
+        ] {
+            let model = answers_per_s(&gigabit(), payload_bytes);
+            let body = payload_bytes as f64;
+            let answer = body + usual_head_bytes(payload_bytes) as f64;
+            for (published, of_model) in [
+                (rps, model),
+                (mib_per_s_with_heads, model * answer / f64::from(1 << 20)),
+                (mb_per_s_of_bodies, model * body / 1e6),
+            ] {
+                let off = (of_model / published - 1.0).abs();
+                assert!(
+                    off <= 0.001,
+                    "{payload_bytes} B: {published} published, {of_model} of the model"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn headers_of_ip_timestamps_and_vlan_each_have_their_price() {
+        let v4 = Link::of_speed(1e9);
+        assert_eq!(
+            (v4.mss_bytes(), v4.overhead_bytes(), v4.full_frame_bytes()),
+            (Some(1448), 90, 1538)
+        );
+        let goodput = v4.goodput_bps().expect("fits");
+        assert!((goodput - 941.48e6).abs() < 0.01e6, "{goodput}");
+        let v6 = Link {
+            ip: IpVersion::V6,
+            ..v4
+        };
+        assert_eq!((v6.mss_bytes(), v6.overhead_bytes()), (Some(1428), 110));
+        let bare = Link {
+            has_timestamps: false,
+            ..v4
+        };
+        assert_eq!((bare.mss_bytes(), bare.overhead_bytes()), (Some(1460), 78));
+        let tagged = Link { has_vlan: true, ..v4 };
+        assert_eq!(
+            (tagged.mss_bytes(), tagged.overhead_bytes(), tagged.full_frame_bytes()),
+            (Some(1448), 94, 1542)
+        );
+    }
+
+    #[test]
+    fn a_packet_without_room_for_payload_has_no_ceiling() {
+        let tiny = Link {
+            mtu_bytes: 52,
+            ..Link::of_speed(1e9)
+        };
+        assert_eq!(tiny.mss_bytes(), None);
+        assert_eq!(Ceiling::new(tiny, 1.0, Segments::OfTheirOwn), None);
+        assert_eq!(tiny.goodput_bps(), None);
+    }
+
+    #[test]
+    fn pipelined_answers_share_segments_and_so_more_fit() {
+        let shared = Ceiling::new(Link::of_speed(1e9), 1.0, Segments::Shared).expect("fits");
+        let found = answers_per_s(&shared, KIB);
+        assert!((found - 1e9 / 8.0 / (1142.0 * 1538.0 / 1448.0)).abs() < 0.1, "{found}");
+        assert!(found > answers_per_s(&gigabit(), KIB));
+    }
+
+    #[test]
+    fn what_tcp_alone_does_not_reach_http_does_not_reach_either() {
+        let link = Link::of_speed(1e9);
+        let theory = link.goodput_bps().expect("fits");
+        let test = |is_reverse, share: f64| Baseline {
+            is_reverse,
+            streams: 1,
+            goodput_bps: theory * share,
+            of_theory: Some(share),
+            retransmits: None,
+            retransmit_share: None,
+            client_cpus: None,
+            server_cpus: None,
+        };
+        assert!((reached_share(&[test(true, 0.5), test(true, 0.8), test(false, 0.99)], &link) - 0.8).abs() < 1e-9);
+        assert!((reached_share(&[test(true, 1.02)], &link) - 1.0).abs() < 1e-9);
+        assert!((reached_share(&[test(false, 0.5)], &link) - 1.0).abs() < 1e-9);
+        let ceiling = Ceiling::new(link, 0.8, Segments::OfTheirOwn).expect("fits");
+        assert!((answers_per_s(&ceiling, KIB) / answers_per_s(&gigabit(), KIB) - 0.8).abs() < 1e-9);
+    }
+
+    #[test]
+    fn small_answers_load_the_way_of_the_requests_more_than_large_ones() {
+        let small = gigabit().opposite_share(101_461.0, 60, 1142);
+        assert!((small - 101_461.0 * 8.0 * (150.0 + 90.0) / 1e9).abs() < 1e-9, "{small}");
+        let large = gigabit().opposite_share(1_148.0, 60, 102_520);
+        assert!(
+            (large - 1_148.0 * 8.0 * (150.0 + 90.0 * 36.0) / 1e9).abs() < 1e-9,
+            "{large}"
+        );
+        assert!(small > large);
+    }
+
+    #[test]
+    fn the_link_between_two_hosts_is_the_lesser_of_what_is_known() {
+        let end = |link_bps, mtu_bytes| Environment {
+            link_bps,
+            mtu_bytes,
+            ..Environment::default()
+        };
+        let fast = end(Some(10_000_000_000), Some(9000));
+        let slow = end(Some(1_000_000_000), Some(1500));
+        let link = Link::between(&fast, Some(&slow), IpVersion::V4).expect("both are known");
+        assert_eq!((link.bps, link.mtu_bytes), (1e9, 1500));
+        assert_eq!(
+            Link::between(&fast, None, IpVersion::V6).expect("one is known").bps,
+            1e10
+        );
+        assert_eq!(Link::between(&end(None, Some(1500)), None, IpVersion::V4), None);
+        let loopback = Environment {
+            is_loopback: true,
+            ..fast
+        };
+        assert_eq!(Link::between(&loopback, Some(&slow), IpVersion::V4), None);
+    }
+
+    #[test]
+    fn the_usual_head_grows_with_the_digits_of_the_length() {
+        for (payload_bytes, head_bytes) in [
+            (0, 115),
+            (9, 115),
+            (10, 116),
+            (1024, 118),
+            (10_240, 119),
+            (102_400, 120),
+        ] {
+            assert_eq!(usual_head_bytes(payload_bytes), head_bytes);
+        }
+    }
+}

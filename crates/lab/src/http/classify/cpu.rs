@@ -1,0 +1,86 @@
+//! Rules 4 and 5: processors of the server.
+
+use linerate_model::http::VerdictClass;
+
+use super::ends::End;
+use super::evidence::{Condition, Finding, Fit, at_least, less_than};
+use super::{Facts, network};
+use crate::http::units::percent;
+
+/// All processors together are busy from here on.
+const TOTAL_FULL: f64 = 0.9;
+/// One processor or thread is busy from here on.
+const CORE_FULL: f64 = 0.95;
+/// From here on interrupts are what a processor does.
+const SOFTIRQ_MOST: f64 = 0.5;
+/// Connections of the fullest thread over the mean, from which on they are spread badly.
+const IMBALANCE: f64 = 1.5;
+
+pub(super) fn total(facts: &Facts<'_>) -> Finding {
+    let busy = match processors(facts) {
+        Ok((_, busy)) => busy,
+        Err(reason) => return Finding::NotKnown(reason),
+    };
+    let Some(condition) = at_least("busy share of all processors of the server", Some(busy), TOTAL_FULL) else {
+        return Finding::No;
+    };
+    let advice = "a cheaper framework, sendfile for large bodies, or more processors";
+    let fit = Fit::new(VerdictClass::CpuBoundTotal, advice).and(condition);
+    network::has_room(facts, fit, network::ROOM).map_or(Finding::No, Finding::Fits)
+}
+
+pub(super) fn core(facts: &Facts<'_>) -> Finding {
+    let (server, busy) = match processors(facts) {
+        Ok(found) => found,
+        Err(reason) => return Finding::NotKnown(reason),
+    };
+    if server.core_busy.is_none() && server.thread_busy.is_none() {
+        return Finding::NotKnown("the server's single processors could not be read".to_owned());
+    }
+    let core = server.core.map_or_else(String::new, |core| format!(" {core}"));
+    let full = [
+        at_least(&format!("processor{core} of the server"), server.core_busy, CORE_FULL),
+        at_least("busiest thread of the server", server.thread_busy, CORE_FULL),
+    ];
+    let found: Vec<(Condition, String)> = full
+        .into_iter()
+        .flatten()
+        .map(|condition| (condition, advice(server, &core)))
+        .collect();
+    let rest = less_than("busy share of all processors of the server", Some(busy), TOTAL_FULL);
+    Fit::any(VerdictClass::CpuBoundCore, found)
+        .zip(rest)
+        .map_or(Finding::No, |(fit, rest)| Finding::Fits(fit.and(rest)))
+}
+
+/// The server's end and how busy all its processors were, or why that is not known.
+fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a End, f64), String> {
+    let server = facts
+        .server
+        .as_ref()
+        .ok_or("how busy the server's processors were is not known: no agent there")?;
+    let busy = server
+        .cpu_busy
+        .ok_or("how busy the server's processors were could not be read")?;
+    Ok((server, busy))
+}
+
+fn advice(server: &End, core: &str) -> String {
+    let softirq = server.core_softirq.filter(|share| *share >= SOFTIRQ_MOST);
+    if let Some(share) = softirq {
+        return format!(
+            "processor{core} spends {} in interrupts: spread them over queues or processors (RSS, RPS, IRQ affinity), see `linerate doctor`",
+            percent(share)
+        );
+    }
+    if server.threads == Some(1) {
+        return "the server has one thread: give it more, with SO_REUSEPORT for each a listener".to_owned();
+    }
+    match server.imbalance.filter(|imbalance| *imbalance > IMBALANCE) {
+        Some(imbalance) => format!(
+            "connections are spread unevenly over its threads (fullest to mean {}): rebalance them, or use many more connections than threads",
+            crate::http::units::rounded(imbalance)
+        ),
+        None => "more threads of the server, or one listener for each (SO_REUSEPORT)".to_owned(),
+    }
+}

@@ -1,0 +1,76 @@
+//! One end of a cell: the middle of its shares, the largest of its peaks, the sum of its counters.
+
+use linerate_model::http::{CellRun, Counters, Peak, SideFigures};
+
+use crate::http::medians::middle;
+
+/// One end over the runs of a cell. What no run knows is absent.
+#[derive(Debug, Clone, Default)]
+pub(super) struct End {
+    pub(super) cpu_busy: Option<f64>,
+    pub(super) core_busy: Option<f64>,
+    pub(super) core_softirq: Option<f64>,
+    pub(super) core: Option<u32>,
+    pub(super) thread_busy: Option<f64>,
+    pub(super) threads: Option<u32>,
+    pub(super) imbalance: Option<f64>,
+    pub(super) steal: Option<f64>,
+    pub(super) throttled: Option<f64>,
+    pub(super) retransmit_share: Option<f64>,
+    pub(super) fds: Option<Peak>,
+    pub(super) conntrack: Option<Peak>,
+    counters: Vec<Counters>,
+}
+
+impl End {
+    pub(super) fn of(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&SideFigures>) -> Self {
+        let share = |figure: fn(&SideFigures) -> Option<f64>| middle(runs, |run| figure(side(run)?));
+        let sides: Vec<&SideFigures> = runs.iter().filter_map(|run| side(run)).collect();
+        let busiest = sides
+            .iter()
+            .filter(|side| side.busiest_cpu_busy.is_some())
+            .max_by(|a, b| {
+                a.busiest_cpu_busy
+                    .unwrap_or(0.0)
+                    .total_cmp(&b.busiest_cpu_busy.unwrap_or(0.0))
+            });
+        Self {
+            cpu_busy: share(|side| side.cpu_busy),
+            core_busy: share(|side| side.busiest_cpu_busy),
+            core_softirq: share(|side| side.busiest_cpu_softirq),
+            core: busiest.and_then(|side| side.busiest_cpu),
+            thread_busy: share(|side| side.busiest_thread_busy),
+            threads: sides.iter().find_map(|side| side.threads),
+            imbalance: share(|side| side.thread_imbalance),
+            steal: share(|side| side.cpu_steal),
+            throttled: share(|side| side.throttled),
+            retransmit_share: share(retransmit_share),
+            fds: fullest(&sides, |side| side.fds),
+            conntrack: fullest(&sides, |side| side.conntrack),
+            counters: sides.iter().map(|side| side.counters).collect(),
+        }
+    }
+
+    /// Growth of a counter over all runs; 0 where nobody could read it, because then it is no evidence.
+    pub(super) fn grew(&self, counter: fn(&Counters) -> Option<u64>) -> u64 {
+        self.counters.iter().filter_map(counter).fold(0, u64::saturating_add)
+    }
+}
+
+/// A figure as a share of its limit.
+pub(super) fn fullness(peak: Option<Peak>) -> Option<f64> {
+    let peak = peak?;
+    let limit = peak.limit.filter(|limit| *limit > 0)?;
+    Some(peak.peak as f64 / limit as f64)
+}
+
+fn fullest(sides: &[&SideFigures], figure: fn(&SideFigures) -> Option<Peak>) -> Option<Peak> {
+    let peaks = sides.iter().filter_map(|side| figure(side));
+    peaks.max_by_key(|peak| peak.peak)
+}
+
+/// Segments sent again as a share of all that were sent.
+fn retransmit_share(side: &SideFigures) -> Option<f64> {
+    let sent = side.counters.out_segs.filter(|sent| *sent > 0)?;
+    Some(side.counters.retrans_segs? as f64 / sent as f64)
+}

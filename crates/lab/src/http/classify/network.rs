@@ -1,0 +1,79 @@
+//! Rule 3: the link is full, or the path loses segments.
+
+use linerate_model::http::VerdictClass;
+
+use super::evidence::{Condition, Finding, Fit, at_least, less_than};
+use super::{Facts, Network};
+use crate::http::units::{percent, rate_name};
+
+/// A link is full from here on, in answers as a share of the ceiling or in bits as a share of its speed.
+const FULL: f64 = 0.97;
+/// Below this share of a link it is not what holds a cell back.
+pub(super) const ROOM: f64 = 0.95;
+/// Segments may be lost for this share of those that were sent.
+const RETRANSMITS_MAX: f64 = 0.001;
+
+pub(super) fn bound(facts: &Facts<'_>) -> Finding {
+    let Network::Link { bps, ceiling_per_s } = facts.network else {
+        return Finding::No;
+    };
+    let speed = rate_name(bps);
+    let full = [
+        at_least(
+            "answers as a share of what the link allows",
+            facts.medians.of_ceiling,
+            FULL,
+        ),
+        at_least(&format!("share of {speed} in use"), facts.medians.nic_util, FULL),
+    ];
+    let found = full
+        .into_iter()
+        .flatten()
+        .map(|condition| (condition, advice(bps, ceiling_per_s)));
+    Fit::any(VerdictClass::NetworkBound, found.collect()).map_or(Finding::No, Finding::Fits)
+}
+
+fn advice(bps: f64, ceiling_per_s: Option<f64>) -> String {
+    let mut text = "the best outcome: only a faster link or a smaller or compressed payload gives more".to_owned();
+    if let Some(ceiling) = ceiling_per_s.filter(|ceiling| *ceiling > 0.0) {
+        let each = rate_name(1000.0 * bps / ceiling);
+        text += &format!(", at least {each} for each 1,000 answers per second");
+    }
+    text
+}
+
+pub(super) fn loss(facts: &Facts<'_>) -> Finding {
+    if facts.network == Network::Loopback {
+        return Finding::No;
+    }
+    let Some(server) = &facts.server else {
+        return Finding::NotKnown("what the server sent again is not known: no agent there".to_owned());
+    };
+    let Some(share) = server.retransmit_share else {
+        return Finding::NotKnown("what the server sent again could not be read".to_owned());
+    };
+    if share <= RETRANSMITS_MAX {
+        return Finding::No;
+    }
+    let text = format!(
+        "{} of the server's segments sent again, more than {}",
+        percent(share),
+        percent(RETRANSMITS_MAX)
+    );
+    let fit = Fit::new(VerdictClass::NetworkLoss, "find where with `linerate doctor`").and(Condition::certain(text));
+    has_room(facts, fit, FULL).map_or(Finding::No, Finding::Fits)
+}
+
+/// The same when the link had room; a link whose share is not known makes it less sure.
+pub(super) fn has_room(facts: &Facts<'_>, fit: Fit, threshold: f64) -> Option<Fit> {
+    match (facts.network, used_share(facts)) {
+        (Network::Loopback, _) => Some(fit),
+        (_, None) => Some(fit.and(Condition::unsure("the share of the link in use is not known"))),
+        (_, used) => Some(fit.and(less_than("share of the link in use", used, threshold)?)),
+    }
+}
+
+/// Share of the link in use; where no adapter was read, answers as a share of what the link allows.
+pub(super) fn used_share(facts: &Facts<'_>) -> Option<f64> {
+    facts.medians.nic_util.or(facts.medians.of_ceiling)
+}

@@ -1,0 +1,155 @@
+//! Two experiments side by side.
+
+use linerate_model::http::{Cell, CellKey, Row, Study, VerdictClass};
+use serde::Serialize;
+
+use super::environment::changes;
+
+/// What counts as equal where a row does not say.
+const TOLERANCE: f64 = 0.03;
+
+/// One cell of two experiments.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ComparedCell {
+    /// The cell.
+    pub key: CellKey,
+    /// Answers per second before; absent where the cell was not run or says nothing.
+    pub before_per_s: Option<f64>,
+    /// Answers per second after.
+    pub after_per_s: Option<f64>,
+    /// After as a multiple of before.
+    pub throughput_ratio: Option<f64>,
+    /// 99th percentile of the latency, after as a multiple of before.
+    pub p99_ratio: Option<f64>,
+    /// Processor time of the server per answer, after as a multiple of before.
+    pub server_cpu_ratio: Option<f64>,
+    /// What counts as equal: the larger tolerance of the two rows.
+    pub tolerance: f64,
+    /// Throughput differs by more than the tolerance of both.
+    pub is_different: bool,
+}
+
+/// Two experiments side by side.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Comparison {
+    /// All cells of either, by phase, payload and connections.
+    pub cells: Vec<ComparedCell>,
+    /// What makes them hard to compare.
+    pub notes: Vec<String>,
+}
+
+/// Compares two experiments cell by cell.
+#[must_use]
+pub fn compare(before: &Study, after: &Study) -> Comparison {
+    let mut keys: Vec<CellKey> = before.cells.iter().chain(&after.cells).map(|cell| cell.key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    Comparison {
+        cells: keys.into_iter().map(|key| compared(key, before, after)).collect(),
+        notes: notes(before, after),
+    }
+}
+
+fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
+    let (one, two) = (usable(before, key), usable(after, key));
+    let ratio = |figure: fn(&Cell) -> Option<f64>| {
+        let before = figure(one?).filter(|before| *before > 0.0)?;
+        Some(figure(two?)? / before)
+    };
+    let tolerance = tolerance(&before.rows, key).max(tolerance(&after.rows, key));
+    let throughput_ratio = ratio(|cell| cell.median.ok_per_s);
+    ComparedCell {
+        key,
+        before_per_s: one.and_then(|cell| cell.median.ok_per_s),
+        after_per_s: two.and_then(|cell| cell.median.ok_per_s),
+        throughput_ratio,
+        p99_ratio: ratio(|cell| cell.median.p99_ns.map(|ns| ns as f64)),
+        server_cpu_ratio: ratio(|cell| cell.median.server_cpu_ns_per_request),
+        tolerance,
+        is_different: throughput_ratio.is_some_and(|ratio| (ratio - 1.0).abs() > tolerance),
+    }
+}
+
+fn usable(study: &Study, key: CellKey) -> Option<&Cell> {
+    let cell = study.cells.iter().find(|cell| cell.key == key)?;
+    (cell.verdict.primary.class != VerdictClass::Invalid).then_some(cell)
+}
+
+fn tolerance(rows: &[Row], key: CellKey) -> f64 {
+    let row = rows.iter().find(|row| row.payload_bytes == key.payload_bytes);
+    row.map_or(TOLERANCE, |row| row.tolerance)
+}
+
+fn notes(before: &Study, after: &Study) -> Vec<String> {
+    let mut notes = Vec::new();
+    for (which, study) in [("first", before), ("second", after)] {
+        if !study.is_complete {
+            notes.push(format!("the {which} experiment did not come to its end"));
+        }
+    }
+    if before.plan != after.plan {
+        notes.push("the plans differ".to_owned());
+    }
+    for (whose, one, two) in [
+        ("client", Some(&before.client), Some(&after.client)),
+        ("server", before.server.as_ref(), after.server.as_ref()),
+    ] {
+        let changes = one.zip(two).map_or_else(Vec::new, |(one, two)| changes(one, two));
+        notes.extend(changes.into_iter().map(|change| format!("{whose}: {change}")));
+    }
+    notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::study::fixtures::{seed_material, study_of};
+
+    #[test]
+    fn the_same_experiment_twice_differs_nowhere() {
+        let study = study_of(&seed_material());
+        let comparison = compare(&study, &study);
+        assert_eq!(comparison.cells.len(), study.cells.len());
+        assert!(
+            comparison
+                .cells
+                .iter()
+                .all(|cell| cell.throughput_ratio == Some(1.0) && !cell.is_different)
+        );
+        assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
+    }
+
+    #[test]
+    fn only_what_exceeds_both_tolerances_is_different() {
+        let before = study_of(&seed_material());
+        let mut after = before.clone();
+        after.rows[0].tolerance = 0.05;
+        let matrix = |study: &Study| {
+            study
+                .cells
+                .iter()
+                .position(|cell| cell.key.phase == linerate_model::http::Phase::Matrix)
+        };
+        let index = matrix(&after).expect("cells");
+        for (factor, expected) in [(0.96, false), (0.94, true), (1.06, true)] {
+            after.cells[index].median.ok_per_s = before.cells[index].median.ok_per_s.map(|ok| ok * factor);
+            let cell = &compare(&before, &after).cells[index];
+            assert_eq!((cell.is_different, cell.tolerance), (expected, 0.05), "{factor}");
+        }
+    }
+
+    #[test]
+    fn cells_of_one_alone_have_no_ratio_and_other_hosts_are_noted() {
+        let mut before = study_of(&seed_material());
+        before.client.cpus = Some(4);
+        let mut after = before.clone();
+        after.cells.truncate(1);
+        after.is_complete = false;
+        after.client.cpus = Some(2);
+        after.plan.push('#');
+        let comparison = compare(&before, &after);
+        assert_eq!(comparison.cells.len(), before.cells.len());
+        assert!(comparison.cells[1].throughput_ratio.is_none() && !comparison.cells[1].is_different);
+        assert_eq!(comparison.notes.len(), 3, "{:?}", comparison.notes);
+    }
+}

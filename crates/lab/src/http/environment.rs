@@ -1,0 +1,49 @@
+//! Whether a host is still the one it was.
+
+use linerate_model::http::Environment;
+
+/// What makes figures of a host incomparable with earlier ones: kernel, adapter, processors, limits. One entry for each
+/// change, in words; empty for the same host. What either side could not read is no change.
+#[must_use]
+pub fn changes(before: &Environment, after: &Environment) -> Vec<String> {
+    [
+        change("linerate", &Some(&before.version), &Some(&after.version)),
+        change("kernel", &before.kernel, &after.kernel),
+        change("processors", &before.cpus, &after.cpus),
+        change("device", &before.device, &after.device),
+        change("link in bit/s", &before.link_bps, &after.link_bps),
+        change("largest packet in bytes", &before.mtu_bytes, &after.mtu_bytes),
+        change("limit of descriptors", &before.nofile_hard, &after.nofile_hard),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn change<T: PartialEq + std::fmt::Display>(what: &str, before: &Option<T>, after: &Option<T>) -> Option<String> {
+    let (before, after) = (before.as_ref()?, after.as_ref()?);
+    (before != after).then(|| format!("{what}: {before}, now {after}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_named_and_what_was_not_read_is_none() {
+        let before = Environment {
+            kernel: Some("6.1".to_owned()),
+            cpus: Some(4),
+            link_bps: Some(1_000_000_000),
+            ..Environment::default()
+        };
+        assert!(changes(&before, &before).is_empty());
+        let after = Environment {
+            kernel: Some("6.12".to_owned()),
+            link_bps: None,
+            mtu_bytes: Some(9000),
+            ..before.clone()
+        };
+        assert_eq!(changes(&before, &after), ["kernel: 6.1, now 6.12"]);
+    }
+}

@@ -1,0 +1,428 @@
+//! What the cells of one payload say together: where throughput stops growing, where latency jumps, and which number of
+//! connections is best.
+
+use linerate_model::http::Row;
+
+use super::classify::Position;
+use super::plan::Objective;
+use super::units::{percent, rounded};
+
+/// Throughputs closer than this are equal, however little the runs differ.
+const TOLERANCE_MIN: f64 = 0.03;
+/// Throughputs closer than so many times the usual spread of the runs are equal.
+const TOLERANCE_SPREADS: f64 = 1.5;
+/// Latency has grown when the 99th percentile is so many times that at the knee …
+const P99_GROWTH: f64 = 2.0;
+/// … and the median rises at least so steeply with the connections: 1 is in proportion, as in a queue.
+const P50_SLOPE: f64 = 0.7;
+/// Latency has jumped when the 99th percentile is so many times that at the knee …
+const CLIFF_P99: f64 = 5.0;
+/// … or when this share of the requests is not answered in time.
+const CLIFF_TIMEOUTS: f64 = 0.001;
+/// Runs of a stable cell differ by at most this.
+const STABLE_SPREAD: f64 = 0.05;
+/// A cell that is added lies at least this far from its neighbours, or it tells nothing new.
+const REFINEMENT_STEP: f64 = 1.1;
+
+/// One cell of a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Point {
+    /// Connections.
+    pub connections: u32,
+    /// Answers per second.
+    pub ok_per_s: Option<f64>,
+    /// Median latency.
+    pub p50_ns: Option<u64>,
+    /// 99th percentile of the latency.
+    pub p99_ns: Option<u64>,
+    /// `(max − min) / median` of the answers per second over the runs; absent with one run.
+    pub spread: Option<f64>,
+    /// Failures as a share of all that ended.
+    pub error_share: Option<f64>,
+    /// Requests that were not answered in time, as a share of all that ended.
+    pub timeout_share: Option<f64>,
+    /// The runs say something.
+    pub is_valid: bool,
+    /// One of the hosts was at a limit of its own.
+    pub is_limited: bool,
+}
+
+/// A point that may be compared.
+#[derive(Clone, Copy)]
+struct Usable {
+    point: Point,
+    ok_per_s: f64,
+}
+
+/// The cells of one payload together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shape {
+    /// What is reported.
+    pub row: Row,
+    points: Vec<Point>,
+}
+
+impl Shape {
+    /// Looks at the cells of a payload, in any order.
+    #[must_use]
+    pub fn of(payload_bytes: u64, mut points: Vec<Point>, objective: &Objective) -> Self {
+        points.sort_by_key(|point| point.connections);
+        let tolerance = tolerance(&points);
+        let mut row = Row {
+            payload_bytes,
+            best_per_s: None,
+            tolerance,
+            knee_connections: None,
+            predicted_connections: None,
+            queueing_connections: Vec::new(),
+            cliff: None,
+            cliff_connections: None,
+            best_stable_connections: None,
+            is_limited_by_objective: false,
+        };
+        let usable = usable(&points);
+        if let Some((best_per_s, knee)) = knee(&usable, tolerance) {
+            row.best_per_s = Some(best_per_s);
+            row.knee_connections = Some(knee.point.connections);
+            row.predicted_connections = usable.first().and_then(|least| predicted(best_per_s, least));
+            let past = usable.iter().filter(|cell| is_queueing(cell, &knee, tolerance));
+            row.queueing_connections = past.map(|cell| cell.point.connections).collect();
+            let jumped = usable.iter().find(|cell| is_cliff(cell, &knee));
+            row.cliff = jumped.map(|cell| cliff(&knee, cell));
+            row.cliff_connections = jumped.map(|cell| cell.point.connections);
+            let stable = best_stable(&usable, best_per_s, tolerance, objective);
+            row.best_stable_connections = stable.map(|(connections, _)| connections);
+            row.is_limited_by_objective = stable.is_some_and(|(_, is_limited)| is_limited);
+        }
+        Self { row, points }
+    }
+
+    /// Where a cell lies among the others; the cell itself may be one beyond them.
+    #[must_use]
+    pub fn position(&self, point: &Point) -> Position {
+        let usable = usable(&self.points);
+        let best = |is_wanted: &dyn Fn(u32) -> bool| {
+            let cells = usable.iter().filter(|cell| is_wanted(cell.point.connections));
+            cells.map(|cell| cell.ok_per_s).reduce(f64::max)
+        };
+        let knee = knee(&usable, self.row.tolerance).map(|(_, knee)| knee);
+        let itself = point.ok_per_s.map(|ok_per_s| Usable {
+            point: *point,
+            ok_per_s,
+        });
+        Position {
+            is_queueing: itself
+                .zip(knee)
+                .is_some_and(|(cell, knee)| is_queueing(&cell, &knee, self.row.tolerance)),
+            best_larger_per_s: best(&|connections| connections > point.connections),
+            best_smaller_per_s: best(&|connections| connections < point.connections),
+            predicted_connections: self.row.predicted_connections,
+            best_stable_connections: self.row.best_stable_connections,
+        }
+    }
+
+    /// The number of connections that would say most about the knee: a smaller one where the first cell is the knee
+    /// already, else one between the knee and the cell before it. `None` where it would say nothing new.
+    #[must_use]
+    pub fn refinement(&self) -> Option<u32> {
+        let usable = usable(&self.points);
+        let knee_at = usable
+            .iter()
+            .position(|cell| Some(cell.point.connections) == self.row.knee_connections)?;
+        let knee = usable.get(knee_at)?.point.connections;
+        let (below, wanted) = match knee_at.checked_sub(1).and_then(|before| usable.get(before)) {
+            None => (0, self.row.predicted_connections?),
+            Some(before) => {
+                let before = before.point.connections;
+                (before, (f64::from(before) * f64::from(knee)).sqrt())
+            }
+        };
+        let wanted = wanted.round().max(1.0);
+        let is_new = wanted * REFINEMENT_STEP <= f64::from(knee)
+            && wanted >= f64::from(below) * REFINEMENT_STEP
+            && self.points.iter().all(|point| f64::from(point.connections) != wanted);
+        is_new.then_some(wanted as u32)
+    }
+}
+
+fn usable(points: &[Point]) -> Vec<Usable> {
+    let valid = points.iter().filter(|point| point.is_valid);
+    valid
+        .filter_map(|point| {
+            Some(Usable {
+                point: *point,
+                ok_per_s: point.ok_per_s?,
+            })
+        })
+        .collect()
+}
+
+/// What counts as equal: 3 %, or half as much again as the runs of a cell usually differ.
+fn tolerance(points: &[Point]) -> f64 {
+    let spreads: Vec<f64> = usable(points).iter().filter_map(|cell| cell.point.spread).collect();
+    crate::stats::median(&spreads).map_or(TOLERANCE_MIN, |spread| TOLERANCE_MIN.max(TOLERANCE_SPREADS * spread))
+}
+
+/// The best throughput, and the first cell that reaches it within the tolerance.
+fn knee(usable: &[Usable], tolerance: f64) -> Option<(f64, Usable)> {
+    let best_per_s = usable
+        .iter()
+        .map(|cell| cell.ok_per_s)
+        .reduce(f64::max)
+        .filter(|best| *best > 0.0)?;
+    let knee = usable
+        .iter()
+        .find(|cell| cell.ok_per_s >= (1.0 - tolerance) * best_per_s)?;
+    Some((best_per_s, *knee))
+}
+
+/// Little's law: the requests in flight that the best throughput needs at the latency of the least loaded cell.
+fn predicted(best_per_s: f64, least: &Usable) -> Option<f64> {
+    Some(best_per_s * least.point.p50_ns? as f64 / 1e9)
+}
+
+/// Past the knee, no faster, and slower to answer.
+fn is_queueing(cell: &Usable, knee: &Usable, tolerance: f64) -> bool {
+    cell.point.connections > knee.point.connections
+        && cell.ok_per_s <= (1.0 + 2.0 * tolerance) * knee.ok_per_s
+        && has_grown(&cell.point, &knee.point).unwrap_or(false)
+}
+
+fn has_grown(cell: &Point, knee: &Point) -> Option<bool> {
+    let ratio = |cell: u64, knee: u64| cell as f64 / knee.max(1) as f64;
+    let more_connections = f64::from(cell.connections) / f64::from(knee.connections.max(1));
+    let slope = ratio(cell.p50_ns?, knee.p50_ns?).ln() / more_connections.ln();
+    Some(ratio(cell.p99_ns?, knee.p99_ns?) >= P99_GROWTH && slope >= P50_SLOPE)
+}
+
+fn is_cliff(cell: &Usable, knee: &Usable) -> bool {
+    cell.point.connections > knee.point.connections
+        && (p99_ratio(cell, knee).is_some_and(|ratio| ratio >= CLIFF_P99)
+            || cell.point.timeout_share.is_some_and(|share| share > CLIFF_TIMEOUTS))
+}
+
+fn p99_ratio(cell: &Usable, knee: &Usable) -> Option<f64> {
+    Some(cell.point.p99_ns? as f64 / knee.point.p99_ns?.max(1) as f64)
+}
+
+fn cliff(knee: &Usable, cell: &Usable) -> String {
+    let gain = cell.ok_per_s / knee.ok_per_s - 1.0;
+    let sign = if gain >= 0.0 { "+" } else { "−" };
+    let mut text = format!(
+        "c{} → c{}: {sign}{} throughput",
+        knee.point.connections,
+        cell.point.connections,
+        percent(gain.abs())
+    );
+    if let Some(ratio) = p99_ratio(cell, knee) {
+        text += &format!(", {} × p99", rounded(ratio));
+    }
+    if let Some(share) = cell.point.timeout_share.filter(|share| *share > CLIFF_TIMEOUTS) {
+        text += &format!(", {} not answered in time", percent(share));
+    }
+    text
+}
+
+/// The fewest connections that are fast, steady, within the wanted latency and without failures. Where the wanted
+/// latency excludes them all: the fastest within it, and `true`.
+fn best_stable(usable: &[Usable], best_per_s: f64, tolerance: f64, objective: &Objective) -> Option<(u32, bool)> {
+    let is_sound = |cell: &&Usable| {
+        !cell.point.is_limited
+            && cell
+                .point
+                .error_share
+                .is_some_and(|share| share <= objective.error_share)
+            && cell.point.spread.is_none_or(|spread| spread <= STABLE_SPREAD)
+    };
+    let is_fast = |cell: &&Usable| cell.ok_per_s >= (1.0 - tolerance) * best_per_s;
+    let is_within = |cell: &&Usable| {
+        objective.p99.is_none_or(|most| {
+            cell.point
+                .p99_ns
+                .is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos())
+        })
+    };
+    let sound = || usable.iter().filter(is_sound);
+    if let Some(cell) = sound().filter(is_fast).find(is_within) {
+        return Some((cell.point.connections, false));
+    }
+    let excluded_by_objective = sound().any(|cell| is_fast(&cell));
+    let fastest = sound()
+        .filter(is_within)
+        .max_by(|a, b| a.ok_per_s.total_cmp(&b.ok_per_s));
+    fastest
+        .filter(|_| excluded_by_objective)
+        .map(|cell| (cell.point.connections, true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    const ANY: Objective = Objective {
+        p99: None,
+        error_share: 1e-4,
+    };
+
+    /// A saturated server behind a fixed latency: throughput grows to `best_per_s` and then stays, latency follows
+    /// Little's law.
+    fn saturating(best_per_s: f64, latency_ns: f64, connections: &[u32]) -> Vec<Point> {
+        let point = |connections: &u32| {
+            let c = f64::from(*connections);
+            let ok_per_s = (c / latency_ns * 1e9).min(best_per_s);
+            let p50_ns = (c / ok_per_s * 1e9) as u64;
+            Point {
+                connections: *connections,
+                ok_per_s: Some(ok_per_s),
+                p50_ns: Some(p50_ns),
+                p99_ns: Some(2 * p50_ns),
+                spread: Some(0.01),
+                error_share: Some(0.0),
+                timeout_share: Some(0.0),
+                is_valid: true,
+                is_limited: false,
+            }
+        };
+        connections.iter().map(point).collect()
+    }
+
+    fn row(points: Vec<Point>) -> Row {
+        Shape::of(1024, points, &ANY).row
+    }
+
+    #[test]
+    fn the_knee_is_where_throughput_stops_growing_and_little_predicts_it() {
+        let row = row(saturating(100_000.0, 400_000.0, &[16, 32, 64, 128, 256]));
+        assert_eq!(row.knee_connections, Some(64));
+        assert_eq!(row.best_stable_connections, Some(64));
+        assert_eq!(row.queueing_connections, [128, 256]);
+        let predicted = row.predicted_connections.expect("known");
+        assert!((predicted - 40.0).abs() < 0.1, "{predicted}");
+        assert_eq!(row.cliff, None);
+        assert!((row.tolerance - 0.03).abs() < 1e-9);
+    }
+
+    #[test]
+    fn runs_that_differ_widen_what_counts_as_equal() {
+        let mut points = saturating(100_000.0, 600_000.0, &[32, 58, 64]);
+        assert_eq!(row(points.clone()).knee_connections, Some(64));
+        points.iter_mut().for_each(|point| point.spread = Some(0.04));
+        let row = row(points);
+        assert!((row.tolerance - 0.06).abs() < 1e-9);
+        assert_eq!(row.knee_connections, Some(58));
+    }
+
+    #[test]
+    fn a_cliff_is_a_jump_of_latency_or_timeouts() {
+        let mut points = saturating(100_000.0, 400_000.0, &[64, 128, 256, 512]);
+        let text = row(points.clone()).cliff.expect("eight times the connections");
+        assert_eq!(text, "c64 → c512: +0 % throughput, 8 × p99");
+        points[1].timeout_share = Some(0.02);
+        points[1].ok_per_s = Some(90_000.0);
+        let text = row(points).cliff.expect("timeouts");
+        assert_eq!(text, "c64 → c128: −10 % throughput, 2 × p99, 2 % not answered in time");
+    }
+
+    #[test]
+    fn latency_that_does_not_grow_is_no_queue() {
+        let mut points = saturating(100_000.0, 400_000.0, &[64, 128]);
+        points[1].p99_ns = points[0].p99_ns;
+        assert!(row(points.clone()).queueing_connections.is_empty());
+        points[1].p99_ns = None;
+        assert!(row(points).queueing_connections.is_empty());
+    }
+
+    #[test]
+    fn invalid_cells_say_nothing_and_limited_ones_are_not_best() {
+        let mut points = saturating(100_000.0, 400_000.0, &[16, 64, 128]);
+        points[2].ok_per_s = Some(900_000.0);
+        points[2].is_valid = false;
+        assert_eq!(row(points.clone()).best_per_s, Some(100_000.0));
+        points[2] = Point {
+            is_valid: true,
+            ok_per_s: Some(100_000.0),
+            ..points[2]
+        };
+        points[1].is_limited = true;
+        assert_eq!(row(points.clone()).best_stable_connections, Some(128));
+        points[1] = Point {
+            is_limited: false,
+            spread: Some(0.06),
+            ..points[1]
+        };
+        assert_eq!(row(points.clone()).best_stable_connections, Some(128));
+        points[1] = Point {
+            spread: Some(0.01),
+            error_share: Some(0.001),
+            ..points[1]
+        };
+        assert_eq!(row(points).best_stable_connections, Some(128));
+        let none = row(Vec::new());
+        assert_eq!(
+            (none.best_per_s, none.knee_connections, none.best_stable_connections),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn a_wanted_latency_that_excludes_all_fast_cells_leaves_the_fastest_within_it() {
+        let points = saturating(100_000.0, 400_000.0, &[8, 16, 64, 128]);
+        let within = |p99_us: u64| Objective {
+            p99: Some(Duration::from_micros(p99_us)),
+            ..ANY
+        };
+        let row = |p99_us| Shape::of(1024, points.clone(), &within(p99_us)).row;
+        let met = row(1300);
+        assert_eq!(
+            (met.best_stable_connections, met.is_limited_by_objective),
+            (Some(64), false)
+        );
+        let limited = row(1000);
+        assert_eq!(
+            (limited.best_stable_connections, limited.is_limited_by_objective),
+            (Some(16), true)
+        );
+        let none = row(100);
+        assert_eq!(
+            (none.best_stable_connections, none.is_limited_by_objective),
+            (None, false)
+        );
+    }
+
+    #[test]
+    fn cells_are_added_where_they_say_most_about_the_knee() {
+        let shape = |connections: &[u32]| Shape::of(1024, saturating(100_000.0, 400_000.0, connections), &ANY);
+        assert_eq!(shape(&[16, 64, 128]).refinement(), Some(32));
+        // Half of the connections would do, says the latency of the first cell: 64 / 100,000 s.
+        let mut first = saturating(100_000.0, 400_000.0, &[64, 128]);
+        first[0].p50_ns = Some(300_000);
+        assert_eq!(Shape::of(1024, first, &ANY).refinement(), Some(30));
+        assert_eq!(shape(&[64, 128]).refinement(), None);
+        assert_eq!(shape(&[38, 40]).refinement(), None);
+        assert_eq!(shape(&[]).refinement(), None);
+    }
+
+    #[test]
+    fn a_cell_knows_where_it_lies() {
+        let points = saturating(100_000.0, 400_000.0, &[16, 64, 256]);
+        let shape = Shape::of(1024, points.clone(), &ANY);
+        let first = shape.position(&points[0]);
+        assert_eq!(
+            (first.best_larger_per_s, first.best_smaller_per_s),
+            (Some(100_000.0), None)
+        );
+        let beyond = shape.position(&Point {
+            connections: 10_000,
+            ok_per_s: Some(80_000.0),
+            p50_ns: Some(125_000_000),
+            p99_ns: Some(250_000_000),
+            ..points[2]
+        });
+        assert!(beyond.is_queueing);
+        assert_eq!(
+            (beyond.best_larger_per_s, beyond.best_stable_connections),
+            (None, Some(64))
+        );
+    }
+}

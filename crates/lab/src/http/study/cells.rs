@@ -1,0 +1,248 @@
+//! Cells with their verdicts, and rows of one payload each.
+
+use std::collections::BTreeMap;
+
+use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, Mode, Phase, Row};
+
+use super::Material;
+use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_head_bytes};
+use crate::http::cells::by_product;
+use crate::http::classify::{Facts, Network, Position, Soundness, classify, soundness};
+use crate::http::estimate::REFINEMENTS_MAX;
+use crate::http::knee::{Point, Shape};
+use crate::http::medians::{counted, medians};
+use crate::http::units::{payload_name, percent};
+
+/// Cells and rows of an experiment.
+pub(super) struct Judged {
+    pub(super) cells: Vec<Cell>,
+    pub(super) rows: Vec<Row>,
+    pub(super) notes: Vec<String>,
+}
+
+/// A cell before it is compared with its neighbours.
+struct Draft {
+    key: CellKey,
+    runs: Vec<CellRun>,
+    median: Medians,
+    network: Network,
+    ceiling_per_s: Option<f64>,
+    soundness: Soundness,
+    opposite_share: Option<f64>,
+}
+
+impl Judged {
+    pub(super) fn of(material: &Material<'_>) -> Self {
+        let drafts = drafts(material);
+        let shapes = shapes(material, &drafts);
+        let notes = drafts.iter().filter_map(opposite_note).take(1).collect();
+        let mut cells: Vec<Cell> = drafts
+            .into_iter()
+            .map(|draft| judged(material, &shapes, draft))
+            .collect();
+        cells.extend(by_products(material, &cells));
+        cells.sort_by_key(|cell| cell.key);
+        Self {
+            cells,
+            rows: shapes.into_values().map(|shape| shape.row).collect(),
+            notes,
+        }
+    }
+
+    /// The cell with this key.
+    pub(super) fn cell(&self, phase: Phase, payload_bytes: u64, connections: u32) -> Option<&Cell> {
+        self.cells.iter().find(|cell| {
+            let key = cell.key;
+            (key.phase, key.payload_bytes, key.connections) == (phase, payload_bytes, connections)
+        })
+    }
+
+    /// The best stable cell of a row.
+    pub(super) fn best_stable(&self, row: &Row) -> Option<&Cell> {
+        self.cell(Phase::Matrix, row.payload_bytes, row.best_stable_connections?)
+    }
+}
+
+/// Cells of HTTP; idle connections are judged elsewhere, because they answer nothing.
+fn drafts(material: &Material<'_>) -> Vec<Draft> {
+    let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
+    for run in material.runs {
+        if !matches!(run.key.phase, Phase::Baseline | Phase::Idle) {
+            groups.entry(run.key).or_default().push(run.clone());
+        }
+    }
+    groups
+        .into_iter()
+        .map(|(key, runs)| draft(material, key, runs))
+        .collect()
+}
+
+fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>) -> Draft {
+    let link = Link::between(&material.client, material.server.as_ref(), material.ip);
+    let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
+    let ceiling = link
+        .zip(load.as_ref())
+        .and_then(|(link, load)| ceiling(material, link, load));
+    let ceiling_per_s = ceiling.zip(load).map(|(ceiling, load)| {
+        let (head_bytes, payload_bytes) = answer_bytes(&key, load);
+        ceiling.answers_per_s(head_bytes, payload_bytes)
+    });
+    let median = medians(&runs, link.as_ref(), ceiling_per_s);
+    let is_one_host = material.client.is_loopback || material.server.as_ref().is_some_and(|server| server.is_loopback);
+    let network = match link {
+        _ if is_one_host => Network::Loopback,
+        None => Network::Unknown,
+        Some(link) => Network::Link {
+            bps: link.bps,
+            ceiling_per_s,
+        },
+    };
+    let soundness = soundness(&Facts::of(key, &runs, &median, network, material.port));
+    let opposite_share = ceiling
+        .zip(load.as_ref())
+        .zip(median.ok_per_s)
+        .map(|((ceiling, load), ok_per_s)| {
+            let (head_bytes, payload_bytes) = answer_bytes(&key, load);
+            let request_bytes = load.request_bytes / load.requests.max(1);
+            ceiling.opposite_share(ok_per_s, request_bytes, head_bytes.saturating_add(payload_bytes))
+        });
+    Draft {
+        key,
+        runs,
+        median,
+        network,
+        ceiling_per_s,
+        soundness,
+        opposite_share,
+    }
+}
+
+fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult) -> Option<Ceiling> {
+    let segments = match load.mode {
+        Mode::Closed { pipeline, .. } if pipeline > 1 => Segments::Shared,
+        _ => Segments::OfTheirOwn,
+    };
+    Ceiling::new(link, reached_share(&material.baseline, &link), segments)
+}
+
+/// Bytes of the head and the body of an answer: as measured, else as planned.
+fn answer_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
+    let payload_bytes = load.payload_bytes.checked_div(load.ok).unwrap_or(key.payload_bytes);
+    let head_bytes = load
+        .response_head_bytes
+        .unwrap_or_else(|| usual_head_bytes(payload_bytes));
+    (head_bytes, payload_bytes)
+}
+
+/// One shape for each payload of phase 2.
+fn shapes(material: &Material<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
+    let mut points: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
+    for draft in drafts.iter().filter(|draft| draft.key.phase == Phase::Matrix) {
+        points.entry(draft.key.payload_bytes).or_default().push(point(draft));
+    }
+    points
+        .into_iter()
+        .map(|(payload_bytes, points)| {
+            (
+                payload_bytes,
+                Shape::of(payload_bytes, points, &material.plan.objective),
+            )
+        })
+        .collect()
+}
+
+fn point(draft: &Draft) -> Point {
+    Point {
+        connections: draft.key.connections,
+        ok_per_s: draft.median.ok_per_s,
+        p50_ns: draft.median.p50_ns,
+        p99_ns: draft.median.p99_ns,
+        spread: draft.median.spread,
+        error_share: draft.median.error_share,
+        timeout_share: timeout_share(&draft.runs),
+        is_valid: draft.soundness.is_valid,
+        is_limited: draft.soundness.is_limited,
+    }
+}
+
+fn timeout_share(runs: &[CellRun]) -> Option<f64> {
+    let (mut timeouts, mut ended) = (0_u64, 0_u64);
+    for load in counted(runs).into_iter().filter_map(|run| run.load.as_ref()) {
+        timeouts = timeouts.saturating_add(load.errors.count(ErrorClass::Timeout));
+        ended = ended.saturating_add(load.ok).saturating_add(load.errors.total());
+    }
+    (ended > 0).then(|| timeouts as f64 / ended as f64)
+}
+
+fn judged(material: &Material<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -> Cell {
+    // A low rate is not one of the points of a curve of throughput.
+    let shape = shapes
+        .get(&draft.key.payload_bytes)
+        .filter(|_| draft.key.rate_per_s.is_none());
+    let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
+    let facts = Facts::of(draft.key, &draft.runs, &draft.median, draft.network, material.port);
+    let verdict = classify(&facts, &position);
+    Cell {
+        key: draft.key,
+        median: draft.median,
+        ceiling_per_s: draft.ceiling_per_s,
+        verdict,
+        runs: draft.runs,
+    }
+}
+
+/// Cells of phase 1 that phase 2 made: with their figures, and without runs of their own.
+fn by_products(material: &Material<'_>, cells: &[Cell]) -> Vec<Cell> {
+    let payloads = material
+        .plan
+        .payloads
+        .payloads_bytes
+        .iter()
+        .filter(|_| material.phases.has(1));
+    payloads
+        .filter_map(|payload_bytes| {
+            let key = by_product(material.plan, material.phases, *payload_bytes)?;
+            let cell = cells.iter().find(|cell| cell.key == key)?;
+            Some(Cell {
+                key: CellKey {
+                    phase: Phase::Payload,
+                    ..key
+                },
+                runs: Vec::new(),
+                median: cell.median,
+                ceiling_per_s: cell.ceiling_per_s,
+                verdict: cell.verdict.clone(),
+            })
+        })
+        .collect()
+}
+
+fn opposite_note(draft: &Draft) -> Option<String> {
+    let share = draft.opposite_share.filter(|share| *share > OPPOSITE_SHARE_WARNING)?;
+    Some(format!(
+        "requests and acknowledgements take {} of the link at {}: a half-duplex or asymmetric link holds the answers back",
+        percent(share),
+        payload_name(draft.key.payload_bytes)
+    ))
+}
+
+pub(super) fn refinements(material: &Material<'_>) -> Vec<CellKey> {
+    let drafts = drafts(material);
+    let is_added = |draft: &&Draft| !material.plan.matrix.connections.contains(&draft.key.connections);
+    shapes(material, &drafts)
+        .into_iter()
+        .filter_map(|(payload_bytes, shape)| {
+            let of_row = drafts
+                .iter()
+                .filter(|draft| draft.key.phase == Phase::Matrix && draft.key.payload_bytes == payload_bytes);
+            let added = of_row.filter(is_added).count();
+            let connections = shape.refinement().filter(|_| added < REFINEMENTS_MAX as usize)?;
+            Some(CellKey {
+                phase: Phase::Matrix,
+                payload_bytes,
+                connections,
+                rate_per_s: None,
+            })
+        })
+        .collect()
+}

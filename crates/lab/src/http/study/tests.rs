@@ -1,0 +1,217 @@
+use std::time::Duration;
+
+use super::fixtures::{KIB, Owned, material, seed_material, study_of};
+use super::*;
+use crate::http::fixture::load_of;
+use linerate_model::http::{CellKey, ErrorClass, Flag, Phase, RunState};
+
+fn matrix_run(owned: &mut Owned, payload_bytes: u64, connections: u32) -> Vec<&mut CellRun> {
+    let runs = owned.runs.iter_mut();
+    runs.filter(|run| (run.key.payload_bytes, run.key.connections) == (payload_bytes, connections))
+        .collect()
+}
+
+#[test]
+fn an_experiment_without_runs_is_a_study_without_verdicts() {
+    let owned = Owned {
+        runs: Vec::new(),
+        baseline: Vec::new(),
+        server: None,
+        ..seed_material()
+    };
+    let study = study_of(&owned);
+    assert!(study.cells.is_empty() && study.rows.is_empty() && study.passes.is_empty());
+    assert_eq!(study.sentences, [None, None, None]);
+    assert_eq!(ending(&study, true), Ending::Done);
+    assert_eq!(invalid_share(&study), None);
+}
+
+#[test]
+fn every_prefix_of_the_runs_gives_a_study() {
+    let full = seed_material();
+    for length in 0..=full.runs.len() {
+        let part = Owned {
+            runs: full.runs[..length].to_vec(),
+            ..seed_material()
+        };
+        assert!(study_of(&part).cells.len() <= 21);
+    }
+    assert_eq!(study_of(&full).cells.len(), 21);
+}
+
+#[test]
+fn a_study_names_its_form_and_holds_its_plan() {
+    let study = study_of(&seed_material());
+    assert_eq!(study.schema, "linerate.http/1");
+    assert_eq!(
+        Plan::parse(&study.plan, crate::http::plan::Format::Toml),
+        Ok(Plan::default())
+    );
+}
+
+#[test]
+fn phase_1_is_a_by_product_of_phase_2_without_runs_of_its_own() {
+    let study = study_of(&seed_material());
+    let payload: Vec<_> = study
+        .cells
+        .iter()
+        .filter(|cell| cell.key.phase == Phase::Payload)
+        .collect();
+    assert_eq!(payload.len(), 3);
+    assert!(
+        payload
+            .iter()
+            .all(|cell| cell.runs.is_empty() && cell.median.runs == 3 && cell.key.connections == 64)
+    );
+}
+
+#[test]
+fn the_ceiling_follows_what_tcp_alone_reached() {
+    let mut owned = seed_material();
+    owned.baseline.iter_mut().for_each(|test| test.goodput_bps /= 2.0);
+    let study = study_of(&owned);
+    let ceiling = study.cells[0].ceiling_per_s.expect("a link");
+    assert!((50_000.0..51_000.0).contains(&ceiling), "{ceiling}");
+}
+
+#[test]
+fn without_a_link_speed_nothing_is_network_bound() {
+    let mut owned = seed_material();
+    owned.client.link_bps = None;
+    owned.server = None;
+    owned.runs.iter_mut().for_each(|run| run.client.nic = None);
+    let study = study_of(&owned);
+    assert!(study.cells.iter().all(|cell| cell.ceiling_per_s.is_none()));
+    assert!(
+        study
+            .cells
+            .iter()
+            .all(|cell| cell.verdict.primary.class != VerdictClass::NetworkBound)
+    );
+    assert_eq!(study.rows[0].best_stable_connections, Some(64));
+}
+
+#[test]
+fn more_than_a_fifth_of_invalid_cells_spoils_the_experiment() {
+    let mut owned = seed_material();
+    for connections in [16, 64, 128] {
+        matrix_run(&mut owned, KIB, connections)
+            .into_iter()
+            .for_each(|run| run.flags.push(Flag::Unsteady));
+    }
+    let study = study_of(&owned);
+    assert_eq!(invalid_share(&study), Some(3.0 / 18.0));
+    assert_eq!(ending(&study, false), Ending::Done);
+    assert_eq!(study.rows[0].best_stable_connections, Some(256));
+    for run in matrix_run(&mut owned, KIB, 256) {
+        run.state = RunState::Aborted;
+    }
+    assert_eq!(ending(&study_of(&owned), false), Ending::TooManyInvalid);
+}
+
+#[test]
+fn a_wanted_latency_is_asserted_where_it_was_asked_for() {
+    let mut owned = seed_material();
+    owned.plan.objective.p99 = Some(Duration::from_micros(1000));
+    let study = study_of(&owned);
+    let pass = &study.passes[0];
+    assert_eq!(
+        (pass.what.as_str(), pass.is_met),
+        (
+            "1k: best throughput, steady, at most 0.01 % failed, 99 % within 1ms",
+            Some(false)
+        )
+    );
+    assert!(pass.evidence.starts_with("16 connections: 46,"), "{pass:?}");
+    assert_eq!(
+        (ending(&study, false), ending(&study, true)),
+        (Ending::Done, Ending::ObjectiveMissed)
+    );
+    owned.plan.objective.p99 = Some(Duration::from_secs(1));
+    assert_eq!(ending(&study_of(&owned), true), Ending::Done);
+}
+
+#[test]
+fn a_hundred_times_more_failures_than_wanted_are_no_best_case() {
+    let mut owned = seed_material();
+    for run in matrix_run(&mut owned, KIB, 64) {
+        let load = run.load.as_mut().expect("done");
+        for _ in 0..load.ok / 2000 {
+            load.errors.add(ErrorClass::Timeout, String::new);
+        }
+    }
+    assert_eq!(study_of(&owned).rows[0].best_stable_connections, Some(128));
+}
+
+#[test]
+fn knees_are_refined_twice_at_most_and_only_where_it_is_wanted() {
+    let mut owned = seed_material();
+    let added: Vec<(u64, u32)> = refinements(&material(&owned))
+        .iter()
+        .map(|key| (key.payload_bytes / KIB, key.connections))
+        .collect();
+    // Between 16 and 64 for small answers; 16 connections are the fewest of the others and wait already.
+    assert_eq!(added, [(1, 32)]);
+    for connections in [31, 33] {
+        let template = owned.runs[0].clone();
+        owned.runs.push(CellRun {
+            key: CellKey {
+                connections,
+                ..template.key
+            },
+            load: Some(load_of(KIB, connections, 90_000.0)),
+            ..template
+        });
+    }
+    assert!(refinements(&material(&owned)).is_empty());
+    let mut unwanted = seed_material();
+    unwanted.plan.matrix.refine_knee = false;
+    assert!(refinements(&material(&unwanted)).is_empty());
+}
+
+#[test]
+fn a_path_that_loses_or_is_slow_is_not_clean() {
+    let mut owned = seed_material();
+    assert!(troubles(&owned.baseline).is_empty());
+    owned.baseline[0].of_theory = Some(0.8);
+    owned.baseline[1].retransmit_share = Some(0.002);
+    let troubles = troubles(&owned.baseline);
+    assert_eq!(troubles.len(), 2);
+    assert!(
+        troubles[0].starts_with("client to server, 1 stream: 941.4 Mbit/s, 80 % of"),
+        "{troubles:?}"
+    );
+    let sentence = study_of(&owned).sentences[0].clone().expect("tested");
+    assert!(
+        sentence.starts_with("The path is not clean") && sentence.contains("linerate doctor"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn busy_connections_are_compared_with_the_best_of_their_payload() {
+    let mut owned = seed_material();
+    let template = owned.runs[1].clone();
+    owned.runs.push(CellRun {
+        key: CellKey {
+            phase: Phase::Active,
+            connections: 10_000,
+            ..template.key
+        },
+        load: Some(load_of(KIB, 10_000, 80_000.0)),
+        ..template
+    });
+    let study = study_of(&owned);
+    let active = study.cells.last().expect("the active cell");
+    assert_eq!(
+        active.verdict.primary.class,
+        VerdictClass::QueueingBound,
+        "{:#?}",
+        active.verdict
+    );
+    let whole = study.sentences[2].clone().expect("a sentence");
+    assert!(
+        whole.contains("10,000 busy connections keep 79.") && whole.ends_with("best stable case."),
+        "{whole}"
+    );
+}
