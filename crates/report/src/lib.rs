@@ -6,21 +6,27 @@
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`service`]: logs and figures of a server
+//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON, HTML and Markdown
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`Output`]: where lines go, shared by all writers of a process
 
 #![forbid(unsafe_code)]
 
 pub mod doctor;
+pub mod http;
 pub mod iperf2;
 pub mod iperf3;
 pub mod sweep;
 
+mod figures;
 mod flood;
+mod glyphs;
 mod number;
 mod output;
+mod page;
 mod pretty;
 mod printable;
 pub mod service;
 
+pub use glyphs::Glyphs;
 pub use output::Output;

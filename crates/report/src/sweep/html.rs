@@ -4,12 +4,14 @@ use std::fmt::Write;
 
 use super::model::{Answer, FactorReport, Sweep};
 use super::sentences;
-use super::values::{clock, count, percent};
+use super::values::{count, percent};
+use crate::figures::clock;
+use crate::page::{self, escaped, row};
 
 /// The report as a whole document.
 #[must_use]
 pub fn html(sweep: &Sweep) -> String {
-    let mut out = String::from(HEAD);
+    let mut out = page::begin("linerate sweep");
     let _ = writeln!(out, "<h1>{}</h1>", escaped(&sentences::verdict(sweep)));
     let _ = writeln!(
         out,
@@ -38,24 +40,9 @@ pub fn html(sweep: &Sweep) -> String {
         let _ = writeln!(out, "<h2>Again with plain iperf3</h2>\n<pre>{}</pre>", escaped(command));
     }
     runs(&mut out, sweep);
-    out.push_str("</body></html>\n");
+    out.push_str(page::END);
     out
 }
-
-const HEAD: &str = r#"<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>linerate sweep</title>
-<style>
-:root { color-scheme: light dark; --ink: #1a1c20; --paper: #fff; --soft: #d8dbe0; --mark: #1663b6 }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4e6ea; --paper: #16181c; --soft: #3b4048; --mark: #6cb0f5 } }
-body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-h1 { font-size: 1.4rem } h2 { font-size: 1.1rem }
-table { border-collapse: collapse } td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--soft) }
-tr.advised { font-weight: 700 } pre { overflow: auto; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
-svg { width: 100%; height: auto } svg text { fill: var(--ink); font-size: 12px } .axis { stroke: var(--soft) } .curve { stroke: var(--mark); fill: none; stroke-width: 2 }
-.whisker { stroke: var(--mark) } .dot { fill: var(--mark) } .chosen { fill: var(--paper); stroke: var(--mark); stroke-width: 3 }
-</style></head><body>
-"#;
 
 fn chapter(out: &mut String, sweep: &Sweep, factor: &FactorReport) {
     let _ = writeln!(out, "<h2>{}</h2>\n<ul>", escaped(factor.name));
@@ -147,14 +134,6 @@ fn runs(out: &mut String, sweep: &Sweep) {
     out.push_str("</table></details>\n");
 }
 
-fn row(out: &mut String, attributes: &str, cells: &[String]) {
-    let _ = write!(out, "<tr{attributes}>");
-    for cell in cells {
-        let _ = write!(out, "<td>{}</td>", escaped(cell));
-    }
-    out.push_str("</tr>\n");
-}
-
 const WIDTH: f64 = 800.0;
 const HEIGHT: f64 = 300.0;
 /// Room for labels.
@@ -220,21 +199,4 @@ fn plot(out: &mut String, sweep: &Sweep, factor: &FactorReport) {
         );
     }
     out.push_str("</svg>\n");
-}
-
-/// Text that is no markup, whoever wrote it.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
 }

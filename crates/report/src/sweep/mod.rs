@@ -13,12 +13,12 @@ mod values;
 #[cfg(test)]
 mod tests;
 
+pub use crate::figures::clock;
+pub use crate::glyphs::Glyphs;
 pub use csv::csv;
 pub use html::html;
 pub use json::json;
 pub use model::{
     Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Spread, Sweep,
 };
-pub use plot::Glyphs;
 pub use text::text;
-pub use values::clock;

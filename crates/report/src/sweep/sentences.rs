@@ -3,7 +3,7 @@
 use linerate_lab::reasons::{End, Reason, Unchecked};
 
 use super::model::{Answer, FactorReport, Fall, Objective, Side, Sweep};
-use super::values::{bytes, clock, rate};
+use crate::figures::{bytes, clock, rate};
 
 /// The answer in one sentence.
 pub(super) fn verdict(sweep: &Sweep) -> String {

@@ -2,12 +2,14 @@
 
 use std::fmt::Write;
 
+use crate::figures::clock;
+use crate::glyphs::Glyphs;
 use crate::printable::printable;
 
 use super::model::{Answer, FactorReport, Sweep};
-use super::plot::{Glyphs, bars};
+use super::plot::bars;
 use super::sentences;
-use super::values::{clock, count, percent};
+use super::values::{count, percent};
 
 /// The report as text.
 #[must_use]

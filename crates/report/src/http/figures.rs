@@ -1,0 +1,194 @@
+//! Figures of the HTTP lab as words. A figure nobody has is `n/a`, never 0.
+
+use linerate_model::http::{CellKey, Peak, Quantile};
+
+use crate::figures::{digits, scaled};
+use crate::number::general;
+
+/// What stands for a figure that could not be measured.
+pub(super) const MISSING: &str = "n/a";
+
+/// A figure as `text` writes it, or what stands for a missing one.
+pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| MISSING.to_owned(), text)
+}
+
+/// Bytes of a body as the command line names them, 1024-based: `10k` are 10,240 bytes.
+pub(super) fn payload(bytes: u64) -> String {
+    const K: u64 = 1024;
+    match bytes {
+        0 => "0".to_owned(),
+        b if b % (K * K) == 0 => format!("{}m", b / (K * K)),
+        b if b % K == 0 => format!("{}k", b / K),
+        b => b.to_string(),
+    }
+}
+
+/// `10k c64`, `1k c10000 at 1,000/s`
+pub(super) fn cell(key: &CellKey) -> String {
+    let rate = key
+        .rate_per_s
+        .map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
+    format!("{} c{}{rate}", payload(key.payload_bytes), key.connections)
+}
+
+/// A whole number with its thousands apart: `101,431`.
+pub(super) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() * 4 / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A number of events per second: whole where that is precise enough.
+pub(super) fn per_s(value: f64) -> String {
+    if value.is_finite() && value >= 99.95 {
+        grouped(value.round() as u64)
+    } else {
+        fine(value)
+    }
+}
+
+/// A figure of a table: one digit after the point, two below ten.
+pub(super) fn fine(value: f64) -> String {
+    match value.abs() {
+        0.0 => "0".to_owned(),
+        tiny if tiny < 0.995 => general(value, 2),
+        small if small < 9.995 => format!("{value:.2}"),
+        _ => format!("{value:.1}"),
+    }
+}
+
+/// Bytes in 10⁶.
+pub(super) fn mega(bytes: f64) -> String {
+    fine(bytes / 1e6)
+}
+
+/// Bytes in 2²⁰.
+pub(super) fn mebi(bytes: f64) -> String {
+    fine(bytes / f64::from(1 << 20))
+}
+
+/// A part of a whole in percent. What happened once in a million is not 0.
+pub(super) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        0.0 => "0 %".to_owned(),
+        tiny if tiny < 0.01 => format!("{} %", general(percent, 2)),
+        small if small < 9.995 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1} %"),
+    }
+}
+
+/// Processors as percent of one.
+pub(super) fn processors(cpus: f64) -> String {
+    let percent = cpus * 100.0;
+    if percent.abs() < 9.95 {
+        format!("{percent:.1} %")
+    } else {
+        format!("{percent:.0} %")
+    }
+}
+
+/// A time in the largest fitting unit.
+pub(super) fn time(ns: f64) -> String {
+    if (0.0..999.5).contains(&ns) {
+        return format!("{ns:.0} ns");
+    }
+    let (value, unit) = scaled(ns, 1000.0, ["ns", "us", "ms", "s"]);
+    format!("{} {unit}", digits(value))
+}
+
+/// A time in whole nanoseconds.
+pub(super) fn time_ns(ns: u64) -> String {
+    time(ns as f64)
+}
+
+/// A quantile of `n` values, which may be known from below only, or not at all with so few.
+pub(super) fn quantile(quantile: Option<Quantile>, n: u64) -> String {
+    match quantile {
+        None => format!("{MISSING} (n={n})"),
+        Some(Quantile {
+            ns,
+            is_lower_bound: true,
+        }) => format!("≥ {}", time_ns(ns)),
+        Some(Quantile { ns, .. }) => time_ns(ns),
+    }
+}
+
+/// A largest value with its limit: `28,232 of 28,232`.
+pub(super) fn peak(peak: Peak) -> String {
+    match peak.limit {
+        Some(limit) => format!("{} of {}", grouped(peak.peak), grouped(limit)),
+        None => grouped(peak.peak),
+    }
+}
+
+/// The moment in UTC.
+pub(super) fn moment(unix_ms: u64) -> String {
+    i64::try_from(unix_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok())
+        .map_or_else(
+            || "at an unknown time".to_owned(),
+            |at| at.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+        )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_keep_the_digits_that_matter() {
+        let rows = [
+            (payload(1024), "1k"),
+            (payload(10_240), "10k"),
+            (payload(1 << 20), "1m"),
+            (payload(1000), "1000"),
+            (payload(0), "0"),
+            (grouped(0), "0"),
+            (grouped(999), "999"),
+            (grouped(101_431), "101,431"),
+            (grouped(u64::MAX), "18,446,744,073,709,551,615"),
+            (per_s(101_430.6), "101,431"),
+            (per_s(12.34), "12.3"),
+            (per_s(f64::INFINITY), "inf"),
+            (mega(117_500_000.0), "117.5"),
+            (mebi(1_048_576.0), "1.00"),
+            (percent(0.0), "0 %"),
+            (percent(0.000_001), "0.0001 %"),
+            (percent(0.9942), "99.4 %"),
+            (processors(3.82), "382 %"),
+            (processors(0.004), "0.4 %"),
+            (time_ns(0), "0 ns"),
+            (time_ns(330_000), "330 us"),
+            (time_ns(999_600), "1.00 ms"),
+            (time_ns(5_000_000_000), "5.00 s"),
+            (time_ns(120_000_000_000), "120 s"),
+            (moment(1_790_000_000_000), "2026-09-21 14:13:20 UTC"),
+            (moment(u64::MAX), "at an unknown time"),
+        ];
+        for (text, expected) in rows {
+            assert_eq!(text, expected);
+        }
+    }
+
+    #[test]
+    fn a_quantile_says_how_far_it_is_known() {
+        let of = |is_lower_bound| {
+            Some(Quantile {
+                ns: 5_000_000_000,
+                is_lower_bound,
+            })
+        };
+        assert_eq!(quantile(of(false), 9), "5.00 s");
+        assert_eq!(quantile(of(true), 9), "≥ 5.00 s");
+        assert_eq!(quantile(None, 9), "n/a (n=9)");
+    }
+}

@@ -1,0 +1,243 @@
+//! A drawing as data: axes, series and marks. It is drawn as SVG, summed up as small curves for a terminal, and listed
+//! as a table.
+
+use std::collections::BTreeSet;
+
+use crate::http::figures::MISSING;
+use crate::http::style::Style;
+
+/// One pair of axes with what lies between them.
+pub(in crate::http) struct Chart {
+    /// What tells it from the others of its plot; empty where it stands alone.
+    pub name: &'static str,
+    /// Left to right.
+    pub x: Axis,
+    /// Bottom to top.
+    pub y: Axis,
+    /// In the order of the legend.
+    pub series: Vec<Series>,
+    /// Height in units of which the width has 800.
+    pub height: f64,
+}
+
+/// One axis.
+pub(in crate::http) struct Axis {
+    /// What, in which unit.
+    pub label: &'static str,
+    /// How values lie on it.
+    pub scale: Scale,
+    /// A value with its unit.
+    pub text: fn(f64) -> String,
+    /// Values to write at it; chosen when empty.
+    pub ticks: Vec<f64>,
+    /// It reaches to here at least, so that axes of several drawings are the same.
+    pub reach: f64,
+}
+
+/// How values lie on an axis.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Scale {
+    /// From 0.
+    Linear,
+    /// By ratio; what is not above 0 has no place.
+    Log,
+}
+
+/// Points that belong together.
+pub(in crate::http) struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// How it is drawn.
+    pub look: Look,
+    /// Series of one hue concern the same thing.
+    pub hue: usize,
+    /// From left to right.
+    pub points: Vec<Point>,
+}
+
+/// How a series is drawn.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::http) enum Look {
+    /// What was measured.
+    Main,
+    /// What was measured as well.
+    Thin,
+    /// What was computed.
+    Limit,
+}
+
+/// One point.
+#[derive(Default)]
+pub(in crate::http) struct Point {
+    /// Left to right.
+    pub x: f64,
+    /// Bottom to top.
+    pub y: f64,
+    /// What stands beside it.
+    pub label: Option<String>,
+    /// Whether it stands out.
+    pub is_marked: bool,
+}
+
+impl Point {
+    /// A point without a label.
+    pub(super) fn new(x: f64, y: f64) -> Self {
+        Self {
+            x,
+            y,
+            ..Self::default()
+        }
+    }
+}
+
+impl Axis {
+    /// An axis from 0.
+    pub(super) fn linear(label: &'static str, text: fn(f64) -> String) -> Self {
+        Self {
+            label,
+            scale: Scale::Linear,
+            text,
+            ticks: Vec::new(),
+            reach: 0.0,
+        }
+    }
+
+    /// An axis by ratio.
+    pub(super) fn log(label: &'static str, text: fn(f64) -> String) -> Self {
+        Self {
+            scale: Scale::Log,
+            ..Self::linear(label, text)
+        }
+    }
+
+    /// The same axis, written at these values.
+    pub(super) fn at(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
+        self.ticks = ticks.into_iter().collect();
+        self
+    }
+
+    /// The same axis, with room for this value.
+    pub(super) fn to(mut self, reach: f64) -> Self {
+        self.reach = reach;
+        self
+    }
+
+    fn has_place_for(&self, value: f64) -> bool {
+        value.is_finite() && (self.scale == Scale::Linear || value > 0.0)
+    }
+}
+
+/// A series in one line of text.
+pub(super) struct Curve {
+    /// Which one.
+    pub name: String,
+    /// One character for each point, thinned.
+    pub line: String,
+    /// Its first and last point in words.
+    pub ends: String,
+}
+
+/// Most series of a drawing; more cannot be told apart.
+pub(super) const SERIES_MAX: usize = 8;
+/// Most characters of a small curve.
+const CURVE_CHARS_MAX: usize = 60;
+
+impl Chart {
+    /// Leaves out what has no place on its axes; none when nothing measured is left.
+    pub(super) fn checked(mut self) -> Option<Self> {
+        let (x, y) = (&self.x, &self.y);
+        for series in &mut self.series {
+            series
+                .points
+                .retain(|point| x.has_place_for(point.x) && y.has_place_for(point.y));
+        }
+        self.series.retain(|series| !series.points.is_empty());
+        self.series
+            .iter()
+            .any(|series| series.look == Look::Main)
+            .then_some(self)
+    }
+
+    /// Smallest and largest value over all series.
+    pub(super) fn range(&self, value: impl Fn(&Point) -> f64) -> (f64, f64) {
+        let values = self.series.iter().flat_map(|series| &series.points).map(value);
+        values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        })
+    }
+
+    /// The drawing as small curves: one for each series that was measured, on a common scale.
+    pub(super) fn curves(&self, style: Style) -> Vec<Curve> {
+        let (low, high) = self.range(|point| point.y);
+        let place = |y: f64| match self.y.scale {
+            Scale::Linear => y / high,
+            Scale::Log if high > low => (y / low).ln() / (high / low).ln(),
+            Scale::Log => 1.0,
+        };
+        let curve = |series: &Series| Curve {
+            name: style.line(format!("{} {}", self.name, series.name).trim_start()),
+            line: style
+                .glyphs
+                .curve(fitting(&series.points).map(|point| Some(place(point.y)))),
+            ends: style.line(&self.ends(&series.points)),
+        };
+        self.series
+            .iter()
+            .filter(|series| series.look == Look::Main)
+            .map(curve)
+            .collect()
+    }
+
+    /// `47.5 MB/s (c16) to 103.8 MB/s (c1024)`
+    fn ends(&self, points: &[Point]) -> String {
+        let text = |point: &Point| format!("{} ({})", (self.y.text)(point.y), (self.x.text)(point.x));
+        match points {
+            [] => String::new(),
+            [only] => text(only),
+            [first, .., last] => format!("{} to {}", text(first), text(last)),
+        }
+    }
+
+    /// Values of all series at each place; `n/a` where a series has none.
+    pub(super) fn rows(&self) -> Vec<Vec<String>> {
+        let mut places: Vec<f64> = self
+            .series
+            .iter()
+            .flat_map(|series| &series.points)
+            .map(|p| p.x)
+            .collect();
+        places.sort_by(f64::total_cmp);
+        places.dedup();
+        let value = |series: &Series, x: f64| {
+            let found: BTreeSet<String> = series
+                .points
+                .iter()
+                .filter(|p| p.x == x)
+                .map(|p| self.value(p))
+                .collect();
+            if found.is_empty() {
+                MISSING.to_owned()
+            } else {
+                found.into_iter().collect::<Vec<_>>().join(", ")
+            }
+        };
+        let row = |x: f64| {
+            let cells = self.series.iter().map(|series| value(series, x));
+            std::iter::once((self.x.text)(x)).chain(cells).collect()
+        };
+        places.into_iter().map(row).collect()
+    }
+
+    fn value(&self, point: &Point) -> String {
+        let label = point
+            .label
+            .as_ref()
+            .map_or_else(String::new, |label| format!(" ({label})"));
+        format!("{}{label}", (self.y.text)(point.y))
+    }
+}
+
+/// As many points as a small curve has room for.
+fn fitting(points: &[Point]) -> impl Iterator<Item = &Point> {
+    points.iter().step_by(points.len().div_ceil(CURVE_CHARS_MAX).max(1))
+}

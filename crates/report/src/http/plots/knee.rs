@@ -1,0 +1,46 @@
+//! Plot 7: latency over throughput; where a curve turns up is where more connections stop to pay.
+
+use linerate_model::http::{Cell, Study};
+
+use super::Plot;
+use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use super::throughput::note;
+use crate::http::figures::{mega, payload, time};
+use crate::http::grid::Grid;
+
+pub(super) fn knee(study: &Study) -> Option<Plot> {
+    let grid = Grid::new(study);
+    let point = |cell: &Cell| {
+        Some(Point {
+            label: Some(format!("c{}", cell.key.connections)),
+            is_marked: grid.is_best_stable(cell),
+            ..Point::new(cell.median.payload_bytes_per_s?, cell.median.p99_ns? as f64)
+        })
+    };
+    let series = |(hue, bytes): (usize, u64)| Series {
+        name: payload(bytes),
+        look: Look::Main,
+        hue,
+        points: grid.cells_of(bytes).filter_map(point).collect(),
+    };
+    let chart = Chart {
+        name: "",
+        x: Axis::linear("payload MB/s (10^6 B/s)", |rate| format!("{} MB/s", mega(rate))),
+        y: Axis::log("99th percentile", time),
+        series: grid
+            .payloads()
+            .into_iter()
+            .take(SERIES_MAX)
+            .enumerate()
+            .map(series)
+            .collect(),
+        height: 380.0,
+    };
+    Plot::of(
+        7,
+        "99th percentile of the latency over throughput, by connections",
+        "ringed: best stable; ",
+        note(&grid),
+        chart,
+    )
+}

@@ -1,0 +1,54 @@
+//! Plot 3: requests per second over payloads, under what the network and the server's processors allow.
+
+use linerate_model::http::{Cell, Study};
+
+use super::Plot;
+use super::chart::{Axis, Chart, Look, Point, Series};
+use crate::http::figures::{payload as payload_name, per_s};
+use crate::http::grid::{by_payload, runs_of};
+
+pub(super) fn payload(study: &Study) -> Option<Plot> {
+    let cells = by_payload(study);
+    let cpus = study.server.as_ref().and_then(|server| server.cpus);
+    let series = |name: &str, look, hue, value: &dyn Fn(&Cell) -> Option<f64>| Series {
+        name: name.to_owned(),
+        look,
+        hue,
+        points: cells
+            .iter()
+            .filter_map(|cell| Some(Point::new(bytes(cell), value(cell)?)))
+            .collect(),
+    };
+    let by_cpu = |cell: &Cell| {
+        let each = cell.median.server_cpu_ns_per_request.filter(|ns| *ns > 0.0)?;
+        Some(f64::from(cpus?) * 1e9 / each)
+    };
+    let chart = Chart {
+        name: "",
+        x: payloads(&cells),
+        y: Axis::log("2xx per second", |rate| format!("{}/s", per_s(rate))),
+        series: vec![
+            series("measured", Look::Main, 0, &|cell| cell.median.ok_per_s),
+            series("network (X_net)", Look::Limit, 1, &|cell| cell.ceiling_per_s),
+            series("server's processors", Look::Limit, 2, &by_cpu),
+        ],
+        height: 330.0,
+    };
+    Plot::of(
+        3,
+        "2xx per second over payloads",
+        "dashed: what the network allows (X_net), and what the server's processors would at the measured time per answer; ",
+        runs_of(cells.iter().copied()),
+        chart,
+    )
+}
+
+/// The payload as a place on an axis.
+pub(super) fn bytes(cell: &Cell) -> f64 {
+    cell.key.payload_bytes as f64
+}
+
+/// An axis of the payloads that were run, by ratio. One of no bytes has no place there.
+pub(super) fn payloads(cells: &[&Cell]) -> Axis {
+    Axis::log("payload (1k = 1024 bytes)", |bytes| payload_name(bytes as u64)).at(cells.iter().map(|cell| bytes(cell)))
+}

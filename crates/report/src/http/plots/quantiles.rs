@@ -1,0 +1,63 @@
+//! Plot 5: latency by quantile, on an axis on which each nine is as wide as the one before.
+
+use linerate_model::http::{Cell, Study};
+
+use super::Plot;
+use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use crate::http::figures::{cell as cell_name, time};
+use crate::http::grid::{middle_run, telling};
+use crate::http::hdr::Counts;
+
+pub(super) fn quantiles(study: &Study) -> Option<Plot> {
+    let curve = |(hue, cell): (usize, &Cell)| {
+        let load = middle_run(cell)?.load.as_ref()?;
+        Some(Series {
+            name: cell_name(&cell.key),
+            look: Look::Main,
+            hue,
+            points: points(&Counts::read(&load.latency.hdr)?),
+        })
+    };
+    let cells = telling(study);
+    let chart = Chart {
+        name: "",
+        x: Axis::log("quantile", quantile_text).at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0])),
+        y: Axis::log("latency", time),
+        series: cells
+            .into_iter()
+            .enumerate()
+            .filter_map(curve)
+            .take(SERIES_MAX)
+            .collect(),
+        height: 330.0,
+    };
+    Plot::of(
+        5,
+        "latency by quantile of the best stable cells and of those with many connections",
+        "",
+        "one run of each, the middle one by throughput".to_owned(),
+        chart,
+    )
+}
+
+/// Steps for each nine.
+const STEPS: i32 = 8;
+/// A quantile says something where at least so many values lie above it.
+const VALUES_ABOVE_MIN: f64 = 10.0;
+
+fn points(counts: &Counts) -> Vec<Point> {
+    let last = counts.total() as f64 / VALUES_ABOVE_MIN;
+    let places = (0..=6 * STEPS).map(|step| 10_f64.powf(f64::from(step) / f64::from(STEPS)));
+    places
+        .take_while(|place| *place <= last)
+        .filter_map(|place| Some(Point::new(place, counts.quantile(1.0 - 1.0 / place)? as f64)))
+        .collect()
+}
+
+/// `p99.9` for 1,000.
+fn quantile_text(place: f64) -> String {
+    let percent = 100.0 * (1.0 - 1.0 / place);
+    let digits = (place.log10().ceil() as usize).saturating_sub(2);
+    let text = format!("{percent:.digits$}");
+    format!("p{text}")
+}

@@ -1,0 +1,220 @@
+//! What is seen while an experiment runs: a block of lines for a terminal, one line per cell elsewhere, and events for
+//! programs.
+
+use std::fmt::Write;
+
+use linerate_model::http::{CellKey, CellRun, Peak, RunState, Share};
+use serde_json::json;
+
+use crate::figures::clock;
+
+use super::figures::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
+use super::style::Style;
+use super::words::{flag_name, phase};
+use super::wrap::LINE_CHARS;
+
+/// Where an experiment stands in this second. What is not known is absent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Progress {
+    /// The cell that runs.
+    pub key: CellKey,
+    /// Which of its repeats, from 1.
+    pub repeat: u32,
+    /// What it is doing.
+    pub stage: Stage,
+    /// Which run of all, from 1.
+    pub run: u32,
+    /// Runs of all.
+    pub runs: u32,
+    /// Since the experiment began, in milliseconds.
+    pub elapsed_ms: u64,
+    /// Until it ends, in seconds.
+    pub left_s: Option<f64>,
+    /// Complete 2xx answers in the last second.
+    pub ok_per_s: Option<f64>,
+    /// Bytes of their bodies.
+    pub payload_bytes_per_s: Option<f64>,
+    /// Answers per second as a share of the network's ceiling.
+    pub of_ceiling: Option<Share>,
+    /// 99th percentile of the latency in the last second.
+    pub p99_ns: Option<u64>,
+    /// Failures of this run so far.
+    pub errors: u64,
+    /// Connections open now.
+    pub open: u64,
+    /// The client.
+    pub client: EndNow,
+    /// The server; absent without an agent there.
+    pub server: Option<EndNow>,
+}
+
+/// One end in the last second.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct EndNow {
+    /// Share of all processors that was busy.
+    pub cpu_busy: Option<Share>,
+    /// Share of the busiest processor that was busy.
+    pub busiest_cpu_busy: Option<Share>,
+    /// Descriptors of the program.
+    pub fds: Option<Peak>,
+    /// TCP sockets in TIME_WAIT.
+    pub time_wait: Option<Peak>,
+}
+
+/// What a run is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Connections are opened.
+    Connect,
+    /// Load is on and not recorded.
+    WarmUp,
+    /// Load is on and recorded.
+    Measure,
+    /// Nothing more is sent; answers are awaited.
+    Drain,
+    /// Connections are closed.
+    Close,
+    /// Both hosts come to rest.
+    Cooldown,
+}
+
+impl Stage {
+    /// The word for it, as in events.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Connect => "connect",
+            Self::WarmUp => "warm-up",
+            Self::Measure => "measure",
+            Self::Drain => "drain",
+            Self::Close => "close",
+            Self::Cooldown => "cooldown",
+        }
+    }
+}
+
+/// The status block of a terminal: always four lines, each at most 120 columns, so that it can be drawn over.
+#[must_use]
+pub fn block(now: &Progress, style: Style) -> String {
+    let left = now
+        .left_s
+        .map_or_else(String::new, |left| format!(", about {} left", clock(left)));
+    let first = format!(
+        "{} {}, repeat {}, {}; run {} of {}, {} so far{left}",
+        phase(now.key.phase),
+        cell(&now.key),
+        now.repeat,
+        now.stage.name(),
+        now.run,
+        now.runs,
+        clock(now.elapsed_ms as f64 / 1e3)
+    );
+    let second = format!(
+        "{} 2xx/s, {} of X_net, payload {} MB/s, p99 {}, {} errors, {} open",
+        known(now.ok_per_s, per_s),
+        known(now.of_ceiling, percent),
+        known(now.payload_bytes_per_s, mega),
+        known(now.p99_ns, time_ns),
+        grouped(now.errors),
+        grouped(now.open)
+    );
+    let client = format!("client: {}", end(now.client));
+    let server = format!(
+        "server: {}",
+        now.server.map_or_else(|| "no agent there".to_owned(), end)
+    );
+    let mut out = String::new();
+    for line in [first, second, client, server] {
+        let line: String = style.line(&line).chars().take(LINE_CHARS).collect();
+        let _ = writeln!(out, "{line}");
+    }
+    out
+}
+
+fn end(end: EndNow) -> String {
+    format!(
+        "CPU {} (max core {}), fds {}, tw {}",
+        known(end.cpu_busy, whole_percent),
+        known(end.busiest_cpu_busy, whole_percent),
+        known(end.fds, peak),
+        known(end.time_wait, |sockets| grouped(sockets.peak))
+    )
+}
+
+fn whole_percent(share: Share) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// A finished run in one line, for logs, however long its reason is. `run` of `runs` are counted from 1.
+#[must_use]
+pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> String {
+    let name = format!(
+        "[{run}/{runs}] {} {} r{}",
+        phase(finished.key.phase),
+        cell(&finished.key),
+        finished.repeat
+    );
+    let ending = match finished.state {
+        RunState::Done => None,
+        RunState::Aborted => Some("aborted"),
+        RunState::Skipped => Some("skipped"),
+    };
+    let ending = ending.map(|state| format!("{state}: {}", finished.reason.as_deref().unwrap_or("no reason given")));
+    let mut words: Vec<String> = ending.into_iter().collect();
+    words.extend(figures(finished));
+    let flags: Vec<&str> = finished.flags.iter().map(|flag| flag_name(*flag)).collect();
+    if !flags.is_empty() {
+        words.push(format!("flags {}", flags.join(" ")));
+    }
+    style.line(&format!("{name}: {}", words.join(", "))) + "\n"
+}
+
+fn figures(run: &CellRun) -> Option<String> {
+    let load = run.load.as_ref()?;
+    let busiest = |busy: Option<Share>| known(busy, whole_percent);
+    let server = run.server.as_ref();
+    Some(format!(
+        "{} 2xx/s, payload {} MB/s, p99 {}, {} errors, max core client {} server {}",
+        known(load.ok_per_s(), per_s),
+        known(load.payload_bytes_per_s(), mega),
+        load.latency.p99.map_or_else(
+            || MISSING.to_owned(),
+            |p99| { super::figures::quantile(Some(p99), load.latency.n) }
+        ),
+        grouped(load.errors.total()),
+        busiest(run.client.busiest_cpu_busy),
+        busiest(server.and_then(|server| server.busiest_cpu_busy))
+    ))
+}
+
+/// One event of `--json-stream`: an object on one line.
+#[must_use]
+pub fn event(now: &Progress) -> String {
+    let end = |end: &EndNow| {
+        json!({
+            "cpu_busy": end.cpu_busy,
+            "busiest_cpu_busy": end.busiest_cpu_busy,
+            "fds": end.fds,
+            "time_wait": end.time_wait,
+        })
+    };
+    let object = json!({
+        "event": "second",
+        "elapsed_ms": now.elapsed_ms,
+        "left_s": now.left_s,
+        "cell": now.key,
+        "repeat": now.repeat,
+        "stage": now.stage.name(),
+        "run": now.run,
+        "runs": now.runs,
+        "ok_per_s": now.ok_per_s,
+        "payload_bytes_per_s": now.payload_bytes_per_s,
+        "of_ceiling": now.of_ceiling,
+        "p99_ns": now.p99_ns,
+        "errors": now.errors,
+        "open": now.open,
+        "client": end(&now.client),
+        "server": now.server.as_ref().map(end),
+    });
+    format!("{object}\n")
+}

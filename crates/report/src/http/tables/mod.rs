@@ -1,0 +1,19 @@
+//! The tables of a study, each made once and written by every form of the report.
+
+mod baseline;
+mod c10k;
+mod environment;
+mod limits;
+mod matrix;
+mod payload;
+mod preflight;
+mod verdicts;
+
+pub(super) use baseline::baseline;
+pub(super) use c10k::{busy, idle, passes};
+pub(super) use environment::{environment, figures_of as environment_figures};
+pub(super) use limits::limits;
+pub(super) use matrix::{matrices, rows};
+pub(super) use payload::payload;
+pub(super) use preflight::preflight;
+pub(super) use verdicts::verdicts;

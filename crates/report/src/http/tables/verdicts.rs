@@ -1,0 +1,102 @@
+//! T5: what held each cell back, on which evidence, and what to do.
+
+use std::collections::BTreeMap;
+
+use linerate_model::http::{self as model, Flag, Judgement, RunState, Study, VerdictClass};
+
+use crate::http::figures::cell as cell_name;
+use crate::http::table::{Cell, Column, Table};
+use crate::http::words;
+
+/// One row per class that fits a cell; none without cells.
+pub(in crate::http) fn verdicts(study: &Study) -> Option<Table> {
+    (!study.cells.is_empty()).then(|| Table {
+        id: "T5",
+        title: "verdicts".to_owned(),
+        columns: ["cell", "phase", "verdict", "sure", "evidence"]
+            .map(Column::Words)
+            .into(),
+        rows: study.cells.iter().flat_map(rows).collect(),
+        notes: advice(study).into_iter().chain(flags(study)).collect(),
+    })
+}
+
+fn rows(cell: &model::Cell) -> Vec<Vec<Cell>> {
+    let verdict = &cell.verdict;
+    let first = vec![
+        cell_name(&cell.key).into(),
+        words::phase(cell.key.phase).into(),
+        verdict.primary.class.name().into(),
+        words::confidence(verdict.confidence).into(),
+        evidence(&verdict.primary, unused(cell)).into(),
+    ];
+    let more = verdict.contributing.iter().map(|judgement| {
+        let class = format!("+ {}", judgement.class.name());
+        vec![
+            "".into(),
+            "".into(),
+            class.into(),
+            "".into(),
+            evidence(judgement, None).into(),
+        ]
+    });
+    std::iter::once(first).chain(more).collect()
+}
+
+fn evidence(judgement: &Judgement, unused: Option<String>) -> String {
+    let texts = judgement.evidence.iter().map(|evidence| evidence.text.clone());
+    texts.chain(unused).collect::<Vec<_>>().join("; ")
+}
+
+/// Why runs of a cell are not in its figures.
+fn unused(cell: &model::Cell) -> Option<String> {
+    let reasons: Vec<String> = cell
+        .runs
+        .iter()
+        .filter(|run| run.state != RunState::Done)
+        .map(|run| {
+            let state = if run.state == RunState::Skipped {
+                "skipped"
+            } else {
+                "aborted"
+            };
+            format!(
+                "run {} {state}: {}",
+                run.repeat,
+                run.reason.as_deref().unwrap_or("no reason given")
+            )
+        })
+        .collect();
+    (!reasons.is_empty()).then(|| reasons.join("; "))
+}
+
+/// Each different advice once, with the number of cells it is for.
+fn advice(study: &Study) -> Vec<String> {
+    let mut cells: BTreeMap<(VerdictClass, &str), usize> = BTreeMap::new();
+    for cell in &study.cells {
+        for judgement in std::iter::once(&cell.verdict.primary).chain(&cell.verdict.contributing) {
+            if !judgement.advice.is_empty() {
+                *cells.entry((judgement.class, &judgement.advice)).or_default() += 1;
+            }
+        }
+    }
+    let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
+        format!("{} ({}): {advice}", class.name(), words::counted(count, "cell"))
+    };
+    cells.into_iter().map(text).collect()
+}
+
+/// Each flag once, with the number of cells that have it.
+fn flags(study: &Study) -> Vec<String> {
+    let mut cells: BTreeMap<Flag, usize> = BTreeMap::new();
+    for cell in &study.cells {
+        let mut flags: Vec<Flag> = cell.runs.iter().flat_map(|run| run.flags.iter().copied()).collect();
+        flags.sort_unstable();
+        flags.dedup();
+        for flag in flags {
+            *cells.entry(flag).or_default() += 1;
+        }
+    }
+    let text = |(flag, count)| format!("{}: {}", words::counted(count, "cell"), words::flag(flag));
+    cells.into_iter().map(text).collect()
+}

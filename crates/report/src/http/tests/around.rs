@@ -1,0 +1,183 @@
+//! What is said before and while an experiment runs, and of two of them.
+
+use linerate_model::http::{CheckStatus, Phase, RunState, Study};
+
+use super::super::fixtures::{checks, client_limited, full, idle_only, interrupted, side};
+use super::super::{
+    EndNow, Need, PlanListing, PlannedCell, Progress, Stage, Style, block, comparison_json, comparison_text, event,
+    finished_line, plan_json, plan_text, preflight, preflight_json,
+};
+
+#[test]
+fn checks_come_in_order_of_urgency_with_commands_to_copy() {
+    let expected = "\
+FAIL     server  nofile.hard           have 1,024 descriptors; need 20,128 descriptors
+         concerns idle 20000, low rate c10000
+         fix: sudo prlimit --pid $$ --nofile=200000:200000
+         fix: printf '* - nofile 200000\\nroot - nofile 200000\\n' | sudo tee /etc/security/limits.d/90-linerate.conf
+WARN     client  cpu.governor          have powersave; need performance
+         fix: sudo cpupower frequency-set -g performance
+UNKNOWN  server  conntrack             have not readable; need 12,000 free entries
+PASS     client  nofile.soft           have 200,000; need 20,128
+4 checks: 1 FAIL, 1 WARN, 1 UNKNOWN, 1 PASS
+";
+    assert_eq!(preflight(&checks(), Style::PLAIN), expected);
+    let value: serde_json::Value = serde_json::from_str(&preflight_json(&checks())).expect("JSON");
+    let keys: Vec<&String> = value[1].as_object().expect("an object").keys().collect();
+    assert_eq!(keys, ["id", "side", "status", "have", "need", "fix", "cells"]);
+    assert_eq!(value[1]["status"], "fail");
+    let long = "x".repeat(300);
+    let mut checks = checks();
+    checks.retain(|check| check.status == CheckStatus::Fail);
+    checks[0].fix = vec![long.clone()];
+    assert!(
+        preflight(&checks, Style::PLAIN).contains(&format!("fix: {long}\n")),
+        "a command is never broken"
+    );
+}
+
+#[test]
+fn only_what_exceeds_both_tolerances_is_marked() {
+    let before = full();
+    let mut after = full();
+    let matrix = |study: &mut Study, c, factor: f64| {
+        let cell = study
+            .cells
+            .iter_mut()
+            .find(|cell| cell.key.phase == Phase::Matrix && cell.key.payload_bytes == 1024 && cell.key.connections == c)
+            .expect("the cell");
+        cell.median.ok_per_s = cell.median.ok_per_s.map(|rate| rate * factor);
+        cell.median.p99_ns = cell.median.p99_ns.map(|ns| ns * 2);
+        cell.runs.truncate(if c == 256 { 1 } else { 3 });
+    };
+    matrix(&mut after, 128, 0.888);
+    matrix(&mut after, 256, 0.98);
+    after.rows[0].tolerance = 0.05;
+    after.client.kernel = Some("6.12.0".to_owned());
+    let text = comparison_text(&before, &after, Style::PLAIN);
+    for part in [
+        "  matrix 1k               1.000  1.000  *0.888  0.980  1.000  1.000\n",
+        "  matrix 1k               1.000  1.000  *2.000  2.000  1.000  1.000\n",
+        "  client  kernel  6.1.0-28-amd64  6.12.0\n",
+    ] {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+    let value: serde_json::Value = serde_json::from_str(&comparison_json(&before, &after)).expect("JSON");
+    let different = value["cells"].as_array().expect("cells").iter();
+    assert_eq!(
+        different
+            .filter(|cell| cell["ok_per_s"]["is_different"] == true)
+            .count(),
+        1
+    );
+    let partly = comparison_text(&interrupted(), &idle_only(), Style::PLAIN);
+    assert!(partly.contains("21 cells are in one of the studies only"), "{partly}");
+}
+
+fn progress() -> Progress {
+    Progress {
+        key: full().cells[4].key,
+        repeat: 2,
+        stage: Stage::Measure,
+        run: 17,
+        runs: 54,
+        elapsed_ms: 272_400,
+        left_s: Some(590.0),
+        ok_per_s: Some(101_400.0),
+        payload_bytes_per_s: Some(103.8e6),
+        of_ceiling: Some(0.9993),
+        p99_ns: Some(1_200_000),
+        errors: 0,
+        open: 64,
+        client: EndNow {
+            cpu_busy: Some(0.41),
+            busiest_cpu_busy: Some(0.63),
+            fds: side(1.0).fds,
+            time_wait: side(1.0).time_wait,
+        },
+        server: None,
+    }
+}
+
+#[test]
+fn the_status_block_has_four_lines_whatever_is_known() {
+    let expected = "\
+matrix 1k c64, repeat 2, measure; run 17 of 54, 4:32 so far, about 9:50 left
+101,400 2xx/s, 99.9 % of X_net, payload 103.8 MB/s, p99 1.20 ms, 0 errors, 64 open
+client: CPU 41 % (max core 63 %), fds 1,090 of 200,000, tw 13
+server: no agent there
+";
+    assert_eq!(block(&progress(), Style::PLAIN), expected);
+    let mut unknown = progress();
+    unknown.left_s = None;
+    unknown.ok_per_s = None;
+    unknown.client = EndNow::default();
+    unknown.server = Some(EndNow::default());
+    let text = block(&unknown, Style::PLAIN);
+    assert_eq!(text.lines().count(), 4);
+    assert!(
+        text.contains("n/a 2xx/s") && text.contains("server: CPU n/a (max core n/a), fds n/a, tw n/a\n"),
+        "{text}"
+    );
+    let event = event(&progress());
+    assert_eq!(event.matches('\n').count(), 1);
+    let value: serde_json::Value = serde_json::from_str(&event).expect("JSON");
+    assert_eq!(value["event"], "second");
+    assert_eq!(value["cell"]["connections"], 64);
+    assert_eq!(value["stage"], "measure");
+    assert!(value["server"].is_null());
+}
+
+#[test]
+fn a_finished_run_is_one_line() {
+    let study = client_limited();
+    let run = &study.cells[4].runs[0];
+    assert_eq!(
+        finished_line(run, 4, 54, Style::PLAIN),
+        "[4/54] matrix 1k c64 r1: 101,866 2xx/s, payload 104.3 MB/s, p99 2.53 ms, 0 errors, max core client 63 % server \
+         100 %\n"
+    );
+    let mut skipped = run.clone();
+    skipped.state = RunState::Skipped;
+    skipped.load = None;
+    skipped.reason = Some("nofile.hard\u{1b}[0m".to_owned());
+    assert_eq!(
+        finished_line(&skipped, 5, 54, Style::PLAIN),
+        "[5/54] matrix 1k c64 r1: skipped: nofile.hard\u{fffd}[0m\n"
+    );
+}
+
+#[test]
+fn a_plan_says_what_it_takes() {
+    let key = full().cells[4].key;
+    let plan = PlanListing {
+        target: "http://192.168.5.2:8080".to_owned(),
+        cells: vec![PlannedCell {
+            key,
+            repeats: 3,
+            estimate_s: 48.0,
+            bytes: Some(3_120_000_000),
+        }],
+        estimate_s: 870.0,
+        bytes: None,
+        needs: vec![Need {
+            what: "descriptors".to_owned(),
+            need: "10,128 at both ends".to_owned(),
+        }],
+    };
+    let expected = "\
+plan of http://192.168.5.2:8080: 1 cell
+  cell    phase   runs  time  bytes at most
+  1k c64  matrix     3  0:48       2.91 GiB
+
+About 14:30 for 3 runs; how many bytes depends on what the server and the path can do
+
+needs of both hosts; linerate http check compares them with what there is
+  what         how much
+  descriptors  10,128 at both ends
+";
+    assert_eq!(plan_text(&plan, Style::PLAIN), expected);
+    let value: serde_json::Value = serde_json::from_str(&plan_json(&plan)).expect("JSON");
+    assert_eq!(value["cells"][0]["repeats"], 3);
+    assert!(value["bytes"].is_null());
+}

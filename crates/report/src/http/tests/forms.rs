@@ -1,0 +1,130 @@
+//! A study as HTML, JSON and Markdown.
+
+use linerate_model::http::Study;
+
+use super::super::fixtures::{full, hostile, large};
+use super::super::{comparison_html, html, json, markdown, text};
+use super::{BLOCKS, all};
+
+#[test]
+fn html_is_well_formed_and_one_file() {
+    for (name, study) in all() {
+        for page in [html(&study), comparison_html(&study, &full())] {
+            assert!(
+                page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"),
+                "{name}"
+            );
+            for foreign in [
+                "<script", "src=", "href=", "url(", "@import", "NaN", "\u{1b}", "\u{202e}",
+            ] {
+                assert!(!page.contains(foreign), "{name}: {foreign}");
+            }
+            check_tags(name, &page);
+        }
+    }
+    let page = html(&hostile());
+    assert!(page.contains("&lt;script&gt;alert(1)"));
+    assert!(page.contains("prefers-color-scheme: dark"));
+}
+
+/// Every tag is closed in order, and attributes are quoted.
+fn check_tags(name: &str, page: &str) {
+    let mut open: Vec<&str> = Vec::new();
+    let mut rest = page;
+    while let Some(place) = rest.find('<') {
+        let tag = &rest[place + 1..];
+        let end = tag.find('>').unwrap_or_else(|| panic!("{name}: a tag has no end"));
+        let (inner, after) = (&tag[..end], &tag[end + 1..]);
+        rest = after;
+        let word = inner
+            .split([' ', '/'])
+            .find(|word| !word.is_empty())
+            .unwrap_or_default();
+        assert_eq!(inner.matches('"').count() % 2, 0, "{name}: {inner}");
+        assert!(!inner.contains('<'), "{name}: {inner}");
+        if inner.starts_with('/') {
+            assert_eq!(open.pop(), Some(word), "{name}: {inner}");
+        } else if !inner.ends_with('/') && !matches!(word, "!DOCTYPE" | "meta") {
+            open.push(word);
+        }
+    }
+    assert!(open.is_empty(), "{name}: {open:?}");
+}
+
+#[test]
+fn all_eight_plots_are_drawn_with_titles_and_tables() {
+    let page = html(&full());
+    for title in [
+        "P1 payload throughput over connections",
+        "P2 latency over connections",
+        "P3 2xx per second over payloads",
+        "P4 memory over idle connections",
+        "P5 latency by quantile",
+        "P6 1k c64 over time",
+        "P7 99th percentile of the latency over throughput",
+        "P8 processor time per 2xx over payloads",
+    ] {
+        assert!(page.contains(&format!("<figcaption>{title}")), "{title}");
+    }
+    let drawings = page.matches("<svg ").count();
+    // Seven, and four panels for each of three payloads and the low rate.
+    assert_eq!(drawings, 7 + 4 * 4);
+    assert_eq!(page.matches("role=\"img\" aria-label=\"").count(), drawings);
+    assert_eq!(page.matches("<svg ").count(), page.matches("</svg>\n<details>").count());
+    let first = &page[page.find("<figcaption>P1").expect("it is there")..page.find("<figcaption>P2").expect("it is")];
+    assert_eq!(
+        first.matches("class=\"line limit").count(),
+        2 * 3,
+        "a line and its legend for each payload"
+    );
+    assert_eq!(first.matches("class=\"ring").count(), 3, "the best stable cells");
+    assert!(
+        first.contains("<td>c64</td><td>103.8 MB/s</td><td>103.9 MB/s</td>"),
+        "{first}"
+    );
+    let second = &page[page.find("<figcaption>P2").expect("it is")..page.find("<figcaption>P3").expect("it is")];
+    assert_eq!(second.matches(">jumps</text>").count(), 3, "the cliffs");
+    assert!(page.contains("medians of 3 runs)</small>"));
+}
+
+#[test]
+fn a_thousand_cells_stay_small() {
+    let study = large(20, 50);
+    assert_eq!(study.cells.len(), 1000);
+    assert!(html(&study).len() < 2 << 20);
+    assert!(text(&study, BLOCKS).len() < 1 << 20);
+    assert!(html(&study).contains("the first 8 of 20 payloads"));
+}
+
+#[test]
+fn json_is_the_study_as_it_is() {
+    for (name, study) in all() {
+        let text = json(&study);
+        let read: Study = serde_json::from_str(&text).expect("a study");
+        assert!(read == study, "{name}");
+        assert_eq!(json(&read), text, "{name}: keys keep their order");
+    }
+    assert!(json(&full()).starts_with("{\n  \"schema\": \"linerate.http/1\",\n  \"target\": "));
+}
+
+#[test]
+fn markdown_keeps_its_columns() {
+    for (name, study) in all() {
+        let text = markdown(&study);
+        let mut columns = None;
+        for line in text.lines() {
+            let bars = line.replace("\\|", "").matches('|').count();
+            if bars == 0 {
+                columns = None;
+                continue;
+            }
+            assert_eq!(*columns.get_or_insert(bars), bars, "{name}: {line}");
+        }
+        assert!(!text.contains("<script"), "{name}");
+    }
+    assert!(
+        markdown(&full()).contains("| 1k | 47.5 f   | **103.8 N** |"),
+        "{}",
+        markdown(&full())
+    );
+}

@@ -1,0 +1,165 @@
+//! What the names of the lab mean to a reader.
+
+use linerate_model::http::{
+    Arrivals, CellVerdict, CheckStatus, Confidence, ErrorClass, Flag, Phase, Side, VerdictClass,
+};
+
+/// The letter a kind of bottleneck has in a matrix.
+pub(super) fn letter(class: VerdictClass) -> char {
+    match class {
+        VerdictClass::Invalid => 'x',
+        VerdictClass::ClientLimit => 'L',
+        VerdictClass::ServerLimit => 'S',
+        VerdictClass::NetworkBound => 'N',
+        VerdictClass::NetworkLoss => 'n',
+        VerdictClass::CpuBoundTotal => 'C',
+        VerdictClass::CpuBoundCore => 'c',
+        VerdictClass::QueueingBound => 'Q',
+        VerdictClass::ConcurrencyLimited => 'f',
+        VerdictClass::ServerInternal => 'i',
+        VerdictClass::NotSaturated => 'o',
+        VerdictClass::Unknown => 'u',
+    }
+}
+
+/// What a letter stands for.
+pub(super) fn meaning(class: VerdictClass) -> &'static str {
+    match class {
+        VerdictClass::Invalid => "invalid, says nothing",
+        VerdictClass::ClientLimit => "limit of the client's host",
+        VerdictClass::ServerLimit => "limit of the server's queues or descriptors",
+        VerdictClass::NetworkBound => "network-bound",
+        VerdictClass::NetworkLoss => "network loses segments",
+        VerdictClass::CpuBoundTotal => "all processors of the server busy",
+        VerdictClass::CpuBoundCore => "one processor of the server busy",
+        VerdictClass::QueueingBound => "queueing, only latency grows",
+        VerdictClass::ConcurrencyLimited => "too few requests in flight",
+        VerdictClass::ServerInternal => "server waits for itself",
+        VerdictClass::NotSaturated => "offered rate met",
+        VerdictClass::Unknown => "unknown",
+    }
+}
+
+/// The letters of a verdict: the first class, and those that fit as well after a `+`.
+pub(super) fn letters(verdict: &CellVerdict) -> String {
+    let mut letters = String::from(letter(verdict.primary.class));
+    if !verdict.contributing.is_empty() {
+        letters.push('+');
+        letters.extend(verdict.contributing.iter().map(|judgement| letter(judgement.class)));
+    }
+    letters
+}
+
+/// The word for a part of the experiment.
+pub(super) fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Baseline => "baseline",
+        Phase::Payload => "payload",
+        Phase::Matrix => "matrix",
+        Phase::Idle => "idle",
+        Phase::LowRate => "low rate",
+        Phase::Active => "active",
+    }
+}
+
+/// How sure a verdict is.
+pub(super) fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Low => "low",
+        Confidence::Medium => "medium",
+        Confidence::High => "high",
+    }
+}
+
+/// Whose a kind of failure is.
+pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
+    match class {
+        ErrorClass::ConnectRefused => "server: down, or nobody listens there",
+        ErrorClass::ConnectTimeout => "server or path: accept or SYN queue full, firewall, conntrack full",
+        ErrorClass::Unreachable => "path: no way there, or a local firewall",
+        ErrorClass::AddrNotAvail => "client limit: local ports",
+        ErrorClass::FdLimit => "client limit: descriptors",
+        ErrorClass::NoBuffers => "client limit: socket memory",
+        ErrorClass::ResetBeforeAnswer | ErrorClass::ResetMidAnswer => "server: a limit or a crash",
+        ErrorClass::ResetIdle => "server: a limit, a crash or its idle timeout",
+        ErrorClass::Eof => "server: its keep-alive limit",
+        ErrorClass::Timeout => "server or path: queueing or a stall",
+        ErrorClass::Unsent => "offered rate: more than can be sustained",
+        ErrorClass::Status3xx => "application: redirections are not followed",
+        ErrorClass::Status4xx | ErrorClass::Status5xx => "application",
+        ErrorClass::Protocol => "broken server or generator",
+        ErrorClass::Tls => "TLS",
+    }
+}
+
+/// The name of a flag, as in JSON.
+pub(super) fn flag_name(flag: Flag) -> &'static str {
+    match flag {
+        Flag::GeneratorLate => "generator-late",
+        Flag::Unsteady => "unsteady",
+        Flag::Overload => "overload",
+        Flag::Little => "little",
+        Flag::DirtyStart => "dirty-start",
+        Flag::BreakerTripped => "breaker-tripped",
+        Flag::ControlLost => "control-lost",
+        Flag::Interrupted => "interrupted",
+    }
+}
+
+/// What a flag means, in a sentence.
+pub(super) fn flag(flag: Flag) -> String {
+    let meaning = match flag {
+        Flag::GeneratorLate => {
+            "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
+             the median latency), so latencies are in part its own"
+        }
+        Flag::Unsteady => "the two halves of the window differ by more than 5 % in throughput",
+        Flag::Overload => "the offered rate cannot be sustained; the run ended early",
+        Flag::Little => {
+            "throughput times mean latency is not the number of connections (Little's law, within 10 %); some \
+             connections idled, or something was counted wrongly"
+        }
+        Flag::DirtyStart => "the hosts had not come to rest when it began",
+        Flag::BreakerTripped => {
+            "too many failures, or the server asked for a pause (Retry-After), so the run was ended"
+        }
+        Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
+        Flag::Interrupted => "the user ended it",
+    };
+    format!("{}: {meaning}", flag_name(flag))
+}
+
+/// The word for an outcome, as it is printed.
+pub(super) fn status(status: CheckStatus) -> &'static str {
+    match status {
+        CheckStatus::Pass => "PASS",
+        CheckStatus::Info => "INFO",
+        CheckStatus::Warn => "WARN",
+        CheckStatus::Fail => "FAIL",
+        CheckStatus::Unknown => "UNKNOWN",
+    }
+}
+
+/// The word for an end.
+pub(super) fn side(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+/// `1 cell`, `7 cells`
+pub(super) fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
+
+/// How due times are spread.
+pub(super) fn arrivals(arrivals: Arrivals) -> &'static str {
+    match arrivals {
+        Arrivals::Uniform => "uniform",
+        Arrivals::Poisson => "poisson",
+    }
+}

@@ -1,0 +1,63 @@
+//! Frame of a report as one HTML file: no script, nothing loaded from elsewhere, light or dark as the reader's system is.
+
+use std::fmt::Write;
+
+use crate::printable::is_hostile;
+
+/// Everything before the first heading.
+pub(crate) fn begin(title: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width\">\n<title>{}</title>\n<style>\n{STYLE}</style></head><body>\n",
+        escaped(title)
+    )
+}
+
+/// Everything after the last line.
+pub(crate) const END: &str = "</body></html>\n";
+
+/// Hues are told apart by markers and dashes as well, never by colour alone.
+const STYLE: &str = "\
+:root { color-scheme: light dark; --ink: #1a1c20; --paper: #fff; --soft: #d8dbe0; --mark: #1663b6;
+  --h0: #1663b6; --h1: #b4510f; --h2: #2e7d32; --h3: #8e24aa; --h4: #b71c4a; --h5: #00798c }
+@media (prefers-color-scheme: dark) { :root { --ink: #e4e6ea; --paper: #16181c; --soft: #3b4048; --mark: #6cb0f5;
+  --h0: #6cb0f5; --h1: #f0a45d; --h2: #7fcf84; --h3: #d39be8; --h4: #f58ba8; --h5: #5fcfde } }
+body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+h1 { font-size: 1.4rem } h2 { font-size: 1.1rem }
+table { border-collapse: collapse } td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--soft) }
+tr.advised { font-weight: 700 } pre { overflow: auto; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
+svg { width: 100%; height: auto } svg text { fill: var(--ink); font-size: 12px } .axis { stroke: var(--soft) } .curve { stroke: var(--mark); fill: none; stroke-width: 2 }
+caption, .words { text-align: left } caption, figcaption { font-weight: 700; padding: .3rem 0 } .wide { overflow-x: auto; margin-top: 1rem }
+.wide td { white-space: nowrap } .wide td.words { white-space: normal; overflow-wrap: anywhere } .note { margin: .3rem 0; font-size: .9rem }
+figure { margin: 1.5rem 0 } figcaption small { font-weight: 400 } details { margin: .5rem 0 }
+.h0 { --hue: var(--h0) } .h1 { --hue: var(--h1) } .h2 { --hue: var(--h2) } .h3 { --hue: var(--h3) } .h4 { --hue: var(--h4) } .h5 { --hue: var(--h5) }
+.line { stroke: var(--hue); fill: none; stroke-width: 2 } .thin { stroke-width: 1; stroke-opacity: .8 } .limit { stroke-width: 1.5; stroke-dasharray: 6 4 }
+.marker { fill: var(--hue) } .ring { fill: none; stroke: var(--hue); stroke-width: 2 }
+.whisker { stroke: var(--mark) } .dot { fill: var(--mark) } .chosen { fill: var(--paper); stroke: var(--mark); stroke-width: 3 }
+";
+
+/// One row of a table; `attributes` are ours and go in as they are.
+pub(crate) fn row(out: &mut String, attributes: &str, cells: &[String]) {
+    let _ = write!(out, "<tr{attributes}>");
+    for cell in cells {
+        let _ = write!(out, "<td>{}</td>", escaped(cell));
+    }
+    out.push_str("</tr>\n");
+}
+
+/// Text that is no markup, whoever wrote it.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c if is_hostile(c) && c != '\n' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
