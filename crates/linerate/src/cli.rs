@@ -3,6 +3,7 @@
 pub(crate) mod doctor;
 pub(crate) mod getopt;
 mod help_layout;
+pub(crate) mod http;
 pub(crate) mod iperf2;
 pub(crate) mod iperf3;
 pub(crate) mod links;

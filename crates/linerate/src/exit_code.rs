@@ -11,6 +11,14 @@ pub(crate) enum ExitCode {
     Usage,
     /// The doctor found something as severe as `--fail-on` asked for.
     Found,
+    /// The HTTP lab: a check before the experiment failed.
+    CheckFailed,
+    /// The HTTP lab: the server does not answer.
+    Unreachable,
+    /// The HTTP lab: what `--assert` demands was missed.
+    Missed,
+    /// The HTTP lab: more than a fifth of the cells say nothing.
+    Invalid,
     /// The user interrupted it.
     Interrupted,
 }
@@ -21,7 +29,10 @@ impl From<ExitCode> for std::process::ExitCode {
             ExitCode::Done => 0,
             ExitCode::NotCompleted => 1,
             ExitCode::Usage => 2,
-            ExitCode::Found => 3,
+            ExitCode::Found | ExitCode::CheckFailed => 3,
+            ExitCode::Unreachable => 4,
+            ExitCode::Missed => 5,
+            ExitCode::Invalid => 6,
             ExitCode::Interrupted => 130,
         })
     }

@@ -8,6 +8,7 @@ use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::{Shell, generate};
 
 use super::doctor::DoctorArgs;
+use super::http::HttpArgs;
 use super::iperf3::{completion, man};
 use super::links;
 use super::serve::ServeArgs;
@@ -79,6 +80,8 @@ enum Command {
     /// Runs many short tests against a server, iperf3 or linerate, in an order that treats all settings alike. Says which
     /// setting is best and how sure that is, where it falls and why, and the plain iperf3 command that does it again.
     Sweep(Box<SweepArgs>),
+    /// Serve, load and measure HTTP: requests per second, latency, ten thousand connections
+    Http(HttpArgs),
     /// Create links in a directory, so that calling iperf3 starts linerate
     ///
     /// Nothing that is already there is overwritten, unless it is such a link.
@@ -148,6 +151,7 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
                 ExitCode::Usage
             }
         },
+        Command::Http(args) => super::http::main(&args),
         Command::Links { directory } => links::main(&directory),
         Command::Generate { what } => write_out(&artefact(what)),
     }

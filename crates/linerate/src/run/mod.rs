@@ -1,12 +1,15 @@
 //! Carries out what a command line asks for: joins the engine, a writer, signals and files.
 
 mod doctor;
+mod embedded;
 mod examination;
+pub(crate) mod http;
 pub(crate) mod iperf2;
 mod metrics;
 mod pidfile;
 mod serve;
 mod sweep;
+mod teller;
 mod trial;
 mod watch;
 
@@ -181,5 +184,20 @@ fn exit_code(outcome: &Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::Done,
         Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Done,
         Err(_) => ExitCode::NotCompleted,
+    }
+}
+
+/// Blocks where the locale is UTF-8 (locale(7): the first of these that is set decides).
+pub(crate) fn glyphs() -> linerate_report::Glyphs {
+    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .find_map(set)
+        .unwrap_or_default();
+    let is_utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
+    if is_utf8 {
+        linerate_report::Glyphs::Blocks
+    } else {
+        linerate_report::Glyphs::Ascii
     }
 }

@@ -1,23 +1,19 @@
 //! `linerate try`: the main job on one machine, over the loopback interface.
 
 use std::io::{self, Write};
-use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
 
-use linerate_engine::{StopHandle, client, server};
+use linerate_engine::client;
 use linerate_model::event::Endpoint;
-use linerate_model::sharing::Sharing;
-use linerate_model::spec::{BindSpec, ClientSpec, LocalOptions, ServerSpec};
-use linerate_model::{
-    Direction, EndCondition, Event, EventSink, Failure, FailureKind, ServerReporter, SinkError, TestSpec, Transport,
-};
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::{Direction, EndCondition, Failure, FailureKind, TestSpec, Transport};
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
 use linerate_sys::signal::{Signal, Signals};
 
 use crate::cli::iperf3::version;
 use crate::exit_code::ExitCode;
+use crate::run::embedded::Embedded;
 
 const LOOPBACK: &str = "127.0.0.1";
 /// Long enough for a row per second, short enough to watch.
@@ -41,19 +37,9 @@ pub(crate) fn run() -> ExitCode {
 
 fn try_all() -> Result<(), Failure> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| failed(&e))?;
-    let stop = StopHandle::new().map_err(|e| failed(&e))?;
-    let (ready, port) = mpsc::channel();
-    thread::scope(|scope| {
-        let server = scope.spawn(|| serve(ready, &stop));
-        // Without a port the server has ended and tells why.
-        let outcome = match port.recv() {
-            Ok(port) => run_tests(port, &signals),
-            Err(mpsc::RecvError) => Ok(()),
-        };
-        stop.stop();
-        let served = server.join().unwrap_or(Ok(()));
-        outcome.and(served)
-    })
+    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0)?;
+    let outcome = run_tests(server.port(), &signals);
+    outcome.and(server.stop())
 }
 
 fn run_tests(port: u16, signals: &Signals) -> Result<(), Failure> {
@@ -99,59 +85,6 @@ fn client_spec(port: u16, transport: Transport, direction: Direction) -> ClientS
         connect_timeout: None,
         server_cpu: None,
         credentials: None,
-    }
-}
-
-/// The embedded server. It reports nothing but its port: the client's report has both ends' numbers.
-fn serve(ready: mpsc::Sender<u16>, stop: &StopHandle) -> Result<(), Failure> {
-    let bind = BindSpec {
-        host: Some(LOOPBACK.to_owned()),
-        ..BindSpec::default()
-    };
-    let spec = ServerSpec {
-        local: LocalOptions {
-            port: 0,
-            bind,
-            ..LocalOptions::default()
-        },
-        one_off: false,
-        idle_timeout: None,
-        bitrate_limit: None,
-        max_duration: None,
-        auth: None,
-        mptcp: false,
-        sharing: Sharing::default(),
-    };
-    match server::run(&spec, &mut PortReporter { ready }, stop) {
-        Err(failure) if failure.kind == FailureKind::Interrupted => Ok(()),
-        outcome => outcome,
-    }
-}
-
-/// Passes the server's port to whoever waits for it.
-struct PortReporter {
-    ready: mpsc::Sender<u16>,
-}
-
-impl ServerReporter for PortReporter {
-    fn listening(&mut self, port: u16, _: u32) -> Result<(), SinkError> {
-        // The receiver listens only for the first.
-        let _ = self.ready.send(port);
-        Ok(())
-    }
-
-    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(Silent))
-    }
-
-    fn warning(&mut self, _: &str) {}
-}
-
-struct Silent;
-
-impl EventSink for Silent {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
-        Ok(())
     }
 }
 

@@ -33,6 +33,7 @@ complete -c linerate -n "__fish_linerate_needs_command" -f -a "try" -d 'Run a sh
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "selftest" -d 'Run a short test on this machine alone: TCP and UDP, both directions'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "doctor" -d 'Say what holds the network back, prove it, and give the fix and the undo'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "sweep" -d 'Find the best number of streams, window, rate or CPU for a path'
+complete -c linerate -n "__fish_linerate_needs_command" -f -a "http" -d 'Serve, load and measure HTTP: requests per second, latency, ten thousand connections'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "links" -d 'Create links in a directory, so that calling iperf3 starts linerate'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "generate" -d 'Write a manual page or shell completions to the standard output'
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -102,14 +103,200 @@ complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s 6 -d 'IPv6 o
 complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l json -d 'Write one JSON object instead of text'
 complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s q -l quiet -d 'Say nothing while it runs'
 complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "serve" -d 'Serve fixed payloads over HTTP, at the least cost the kernel allows'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "load" -d 'Send requests to a server and time the answers'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "lab" -d 'The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "matrix" -d 'Payloads by connections: where throughput ends, why, and which number of connections is best'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "c10k" -d 'Ten thousand connections: idle, with few requests, and busy'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "check" -d 'Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "agent" -d 'Tell a client what a test costs this host and a server on it that is not linerate'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "worker" -d 'A part of a load, led by another process'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -s b -l bind -d 'Listen here only; may be repeated [default: port 8080 of every address]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -s t -l threads -d 'Threads, each with listeners of its own [default: one per CPU the process may use]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l backlog -d 'Connections that may wait to be accepted, per thread and address; the kernel clips it to net.core.somaxconn' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l max-conns -d 'Most connections at a time; above it they are answered 503 and closed [default: 90 % of the descriptors allowed]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l idle-timeout -d 'Close connections that make no progress for this long' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l max-body -d 'Longest body of a request; above it the answer is 413' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l body-path -d 'How bodies get to the socket' -r -f -a "auto\t'Small ones copied, large ones as a measurement at the start says'
+copy\t'The kernel copies them'
+sendfile\t'From a file in memory'
+zerocopy\t'Lent to the kernel'"
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l allow -d 'Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l cert -d 'Certificate in PEM form, followed by those that lead to its issuer' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l key -d 'Key of the certificate in PEM form' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l tcp -d 'Serve iperf3\'s tests on this port as well, for the lab\'s TCP baseline; 0 for none [default: 5201]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l sndbuf -d 'Send buffer of the sockets' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l rcvbuf -d 'Receive buffer of the sockets' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l congestion -d 'Congestion control of the sockets' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l control -d 'Where clients ask for figures [default: the port after the one under test, on all addresses]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l control-allow -d 'Answer this host and these networks only; may be repeated' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l token -d 'What clients have to show, 16 characters or more [default: a new one, which is printed]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l token-file -d 'A file with what clients have to show; made, readable for its owner only, if it is not there' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l server-header -d 'Add `Server: linerate/VERSION` to every answer'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-date -d 'Leave the date out of answers'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l tls -d 'Speak TLS, in it HTTP/2 or HTTP/1.1, with a certificate made at the start unless one is given'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l h2 -d 'Speak HTTP/2 in plain text, too, with clients that begin with it (prior knowledge)'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l aids -d 'Let requests ask for trouble: ?delay=MS, ?close=1, ?status=CODE, and ?stall=MS, which stops a whole thread'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-control -d 'Open no control channel: clients get no figures of this host'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-token -d 'Ask clients for nothing: then only this host and --control-allow are answered'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s c -l connections -d 'Connections' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s d -l duration -d 'Measured time' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l warmup -d 'Load before it that is not counted' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s r -l rate -d 'Requests per second of all connections together, due by a schedule (open loop)' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l arrival -d 'How due times are spread: evenly, or as of independent users' -r -f -a "uniform\t'One every 1/RATE'
+poisson\t'Exponential gaps'"
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l pipeline -d 'Requests each connection keeps outstanding' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l think -d 'Pause between an answer and the next request of a connection' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l heartbeat -d 'With --idle: one request per connection and period, spread evenly' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l seed -d 'Decides Poisson arrivals' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l timeout -d 'Longest wait for an answer' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s X -l method -d 'Method' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s H -l header -d 'A header field in addition, or instead of one that is sent by itself' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l body -d 'File to send as the body of each request' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l host -d 'Name for the Host field, instead of the URL\'s' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l threads -d 'Threads [default: CPUs this process may use]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l procs -d 'Worker processes, each with a limit of descriptors of its own: a number, or auto for as many as are needed' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l ramp -d 'Connections opened per second, or max' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l inflight-connects -d 'Most connections on their way at once' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l connect-timeout -d 'Longest wait for a connection' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l reconnects -d 'Times a connection that was lost without notice is opened again' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l src -d 'Local addresses' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l src-range -d 'Local addresses from one to another, for example 10.0.0.10-20' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l src-dev -d 'All addresses of a device' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l ports -d 'Who chooses local ports: the kernel, within its range, or we, any free one from 1024 on' -r -f -a "auto\t'The kernel, unless there are too many connections for its range'
+kernel\t'The kernel'
+explicit\t'Any free port from 1024 on'"
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l close -d 'How connections end: by a reset, which leaves no TIME_WAIT, or in order' -r -f -a "auto\t'By a reset on loopback, else in order'
+rst\t'By a reset'
+fin\t'In order'"
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l tcp-keepalive -d 'Pause after which TCP probes an idle connection' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l resolve -d 'An address for a name, instead of asking for it' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l token-file -d 'A file with what it asks for' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l i-own-this-target -d 'Lift the limits of public addresses; must be the host of the URL' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l idle -d 'Only hold the connections'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l touch -d 'Ask once on every connection before the load begins'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l spin -d 'Spend the last 50 µs before a due time awake'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l allow-unsafe-methods -d 'Allow methods other than GET and HEAD'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l verify -d 'Every body must be the same as the first'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s 4 -d 'IPv4 only'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s 6 -d 'IPv6 only'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s y -l yes -d 'Do not ask before the load begins'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l allow-large -d 'Lift the limits of private addresses'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l no-breaker -d 'Go on although the server fails or asks for a pause'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l json -d 'Write one JSON object instead of text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l json-stream -d 'Write one JSON object per second and one at the end'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s q -l quiet -d 'Say nothing while it runs'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l out -d 'Keep the runs in this directory [default: linerate-http-DATE]' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l token-file -d 'A file with what it asks for' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l i-own-this-target -d 'Lift the limits of public addresses; must be the host of the URL' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l html -d 'Write the report as one HTML file' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l markdown -d 'Write the report as Markdown' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l quick -d 'One short run of each cell: minutes instead of half an hour'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l plan-only -d 'Only show what would be run, how long it would take and what it needs'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l print-plan -d 'Only write the plan as a file with every key'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l force -d 'Run what the checks advise against, and go on in a changed environment'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l assert -d 'Exit with 5 when the plan\'s slo table is missed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s y -l yes -d 'Do not ask before the load begins'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l allow-large -d 'Lift the limits of private addresses'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l no-breaker -d 'Go on although the server fails or asks for a pause'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l json -d 'Write one JSON object instead of text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l json-stream -d 'Write one JSON object per second and the whole at the end'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s q -l quiet -d 'Say nothing while it runs'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l out -d 'Keep the runs in this directory [default: linerate-http-DATE]' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l token-file -d 'A file with what it asks for' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l i-own-this-target -d 'Lift the limits of public addresses; must be the host of the URL' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l html -d 'Write the report as one HTML file' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l markdown -d 'Write the report as Markdown' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l quick -d 'One short run of each cell: minutes instead of half an hour'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l plan-only -d 'Only show what would be run, how long it would take and what it needs'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l print-plan -d 'Only write the plan as a file with every key'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l force -d 'Run what the checks advise against, and go on in a changed environment'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l assert -d 'Exit with 5 when the plan\'s slo table is missed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s y -l yes -d 'Do not ask before the load begins'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l allow-large -d 'Lift the limits of private addresses'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l no-breaker -d 'Go on although the server fails or asks for a pause'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l json -d 'Write one JSON object instead of text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l json-stream -d 'Write one JSON object per second and the whole at the end'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s q -l quiet -d 'Say nothing while it runs'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l out -d 'Keep the runs in this directory [default: linerate-http-DATE]' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l token-file -d 'A file with what it asks for' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l i-own-this-target -d 'Lift the limits of public addresses; must be the host of the URL' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l html -d 'Write the report as one HTML file' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l markdown -d 'Write the report as Markdown' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l quick -d 'One short run of each cell: minutes instead of half an hour'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l plan-only -d 'Only show what would be run, how long it would take and what it needs'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l print-plan -d 'Only write the plan as a file with every key'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l force -d 'Run what the checks advise against, and go on in a changed environment'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l assert -d 'Exit with 5 when the plan\'s slo table is missed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s y -l yes -d 'Do not ask before the load begins'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l allow-large -d 'Lift the limits of private addresses'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l no-breaker -d 'Go on although the server fails or asks for a pause'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l json -d 'Write one JSON object instead of text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l json-stream -d 'Write one JSON object per second and the whole at the end'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s q -l quiet -d 'Say nothing while it runs'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l phases -d 'Parts of the experiment' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l token-file -d 'A file with what it asks for' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l fix -d 'Print what would mend it; nothing is ever changed (commands are printed with or without it)'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l json -d 'Write one JSON object instead of text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l pid -d 'Watch this process' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l listen-port -d 'Watch whoever listens on this TCP port, its workers included, and the connections to it' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l control -d 'Where clients ask for figures [default: the port after the one under test, on all addresses]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l control-allow -d 'Answer this host and these networks only; may be repeated' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l token -d 'What clients have to show, 16 characters or more [default: a new one, which is printed]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l token-file -d 'A file with what clients have to show; made, readable for its owner only, if it is not there' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l no-token -d 'Ask clients for nothing: then only this host and --control-allow are answered'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from worker" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "serve" -d 'Serve fixed payloads over HTTP, at the least cost the kernel allows'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "load" -d 'Send requests to a server and time the answers'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "lab" -d 'The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "matrix" -d 'Payloads by connections: where throughput ends, why, and which number of connections is best'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "c10k" -d 'Ten thousand connections: idle, with few requests, and busy'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "check" -d 'Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "agent" -d 'Tell a client what a test costs this host and a server on it that is not linerate'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "worker" -d 'A part of a load, led by another process'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c linerate -n "__fish_linerate_using_subcommand links" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c linerate -n "__fish_linerate_using_subcommand generate" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "iperf3" -d 'Test a path, or serve tests, with the options of iperf3'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "iperf2" -d 'Test a path, or serve tests, with the options of iperf 2'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "serve" -d 'Serve tests to any number of clients at the same time'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "try" -d 'Run a short test on this machine alone: TCP and UDP, both directions'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "doctor" -d 'Say what holds the network back, prove it, and give the fix and the undo'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "sweep" -d 'Find the best number of streams, window, rate or CPU for a path'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "links" -d 'Create links in a directory, so that calling iperf3 starts linerate'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "generate" -d 'Write a manual page or shell completions to the standard output'
-complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep links generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "iperf3" -d 'Test a path, or serve tests, with the options of iperf3'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "iperf2" -d 'Test a path, or serve tests, with the options of iperf 2'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "serve" -d 'Serve tests to any number of clients at the same time'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "try" -d 'Run a short test on this machine alone: TCP and UDP, both directions'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "doctor" -d 'Say what holds the network back, prove it, and give the fix and the undo'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "sweep" -d 'Find the best number of streams, window, rate or CPU for a path'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "http" -d 'Serve, load and measure HTTP: requests per second, latency, ten thousand connections'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "links" -d 'Create links in a directory, so that calling iperf3 starts linerate'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "generate" -d 'Write a manual page or shell completions to the standard output'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and not __fish_seen_subcommand_from iperf3 iperf2 serve try doctor sweep http links generate help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "serve" -d 'Serve fixed payloads over HTTP, at the least cost the kernel allows'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "load" -d 'Send requests to a server and time the answers'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "lab" -d 'The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "matrix" -d 'Payloads by connections: where throughput ends, why, and which number of connections is best'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "c10k" -d 'Ten thousand connections: idle, with few requests, and busy'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "check" -d 'Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "agent" -d 'Tell a client what a test costs this host and a server on it that is not linerate'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "worker" -d 'A part of a load, led by another process'

@@ -2,7 +2,6 @@
 
 mod findings;
 mod network;
-mod progress;
 mod space;
 
 use std::fs;
@@ -10,14 +9,14 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use linerate_lab::{Better, Estimate, Plan, explore};
-use linerate_report::sweep::{self as report, Glyphs, Objective, Sweep};
+use linerate_report::sweep::{self as report, Objective, Sweep};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
 use crate::cli::sweep::SweepSpec;
 use crate::exit_code::ExitCode;
+use crate::run::teller::Teller;
 use network::Network;
-use progress::Teller;
 use space::Space;
 
 /// How sure an answer must be.
@@ -93,7 +92,7 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
 fn write_reports(spec: &SweepSpec, sweep: &Sweep, has_result: bool) -> Result<(), String> {
     let text = match (spec.output.json, has_result) {
         (true, _) => report::json(sweep),
-        (false, true) => report::text(sweep, glyphs()),
+        (false, true) => report::text(sweep, crate::run::glyphs()),
         (false, false) => String::new(),
     };
     let printed = match io::stdout().write_all(text.as_bytes()) {
@@ -116,17 +115,6 @@ fn write_reports(spec: &SweepSpec, sweep: &Sweep, has_result: bool) -> Result<()
         .as_deref()
         .map_or(Ok(()), |path| write(path, report::html(sweep)));
     printed.and(csv).and(html)
-}
-
-/// Blocks where the locale is UTF-8 (locale(7): the first of these that is set decides).
-fn glyphs() -> Glyphs {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .find_map(set)
-        .unwrap_or_default();
-    let is_utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
-    if is_utf8 { Glyphs::Blocks } else { Glyphs::Ascii }
 }
 
 fn complain(trouble: &str) -> ExitCode {

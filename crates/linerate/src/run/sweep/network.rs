@@ -13,9 +13,9 @@ use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::signal::Signals;
 
-use super::progress::Teller;
 use super::space::Space;
 use crate::cli::sweep::SweepSpec;
+use crate::run::teller::Teller;
 
 /// What a run takes beside its data: connecting, parameters, results, farewells.
 const OVERHEAD: Duration = Duration::from_millis(500);

@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 /// Speaks to whoever waits.
 #[derive(Debug)]
-pub(super) struct Teller {
+pub(crate) struct Teller {
     voice: Voice,
 }
 
@@ -20,7 +20,7 @@ enum Voice {
 const REWRITE: &str = "\r\x1b[K";
 
 impl Teller {
-    pub(super) fn new(is_quiet: bool) -> Self {
+    pub(crate) fn new(is_quiet: bool) -> Self {
         let voice = match (is_quiet, io::stderr().is_terminal()) {
             (true, _) => Voice::Silent,
             (false, true) => Voice::Terminal,
@@ -30,7 +30,7 @@ impl Teller {
     }
 
     /// A line that stays.
-    pub(super) fn say(&self, text: &str) {
+    pub(crate) fn say(&self, text: &str) {
         match self.voice {
             Voice::Silent => {}
             Voice::Lines => write(&format!("{text}\n")),
@@ -39,7 +39,7 @@ impl Teller {
     }
 
     /// A line that the next one replaces.
-    pub(super) fn pass(&self, text: &str) {
+    pub(crate) fn pass(&self, text: &str) {
         match self.voice {
             Voice::Terminal => write(&format!("{REWRITE}{text}")),
             Voice::Silent | Voice::Lines => self.say(text),
@@ -47,7 +47,7 @@ impl Teller {
     }
 
     /// Nothing more will be said.
-    pub(super) fn finish(&self) {
+    pub(crate) fn finish(&self) {
         if self.voice == Voice::Terminal {
             write(REWRITE);
         }
@@ -55,6 +55,6 @@ impl Teller {
 }
 
 fn write(text: &str) {
-    // Nobody may be listening; the sweep is worth as much.
+    // Nobody may be listening; the result is worth as much.
     let _ = io::stderr().write_all(text.as_bytes());
 }

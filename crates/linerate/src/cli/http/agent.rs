@@ -1,0 +1,63 @@
+//! The command line of `linerate http agent`.
+
+use clap::Args;
+use linerate_host::load::{Tested, Watched, listening_processes};
+
+use super::control::{ControlArgs, ControlChannel};
+
+/// Where a channel is when no port is under test.
+const PORT_BEFORE: u16 = 8080;
+
+/// Whom to watch, and who may ask.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct AgentArgs {
+    /// Watch this process
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    pid: Option<u32>,
+    /// Watch whoever listens on this TCP port, its workers included, and the connections to it
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    listen_port: Option<u16>,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+const NOTES: &str = "\
+With both --pid and --listen-port, the process is the one that is named and the connections are
+those of the port; with neither, only the host is watched.
+
+Example: linerate http agent --listen-port 80     beside nginx, answers on port 81";
+
+/// An agent, resolved.
+#[derive(Debug)]
+pub(crate) struct AgentSpec {
+    /// What is watched.
+    pub(crate) watched: Watched,
+    /// Who may ask, and where.
+    pub(crate) control: ControlChannel,
+}
+
+impl AgentArgs {
+    /// Finds whom to watch.
+    ///
+    /// # Errors
+    /// In words: no such process, or nobody listens there.
+    pub(crate) fn resolve(&self) -> Result<AgentSpec, String> {
+        let pids = match (self.pid, self.listen_port) {
+            (Some(pid), _) if is_alive(pid) => vec![pid],
+            (Some(pid), _) => return Err(format!("--pid {pid}: there is no such process")),
+            (None, Some(port)) => listening_processes(port).map_err(|why| format!("--listen-port {port}: {why}"))?,
+            (None, None) => vec![std::process::id()],
+        };
+        let tested = self.listen_port.map_or(Tested::Nothing, |port| Tested::Server { port });
+        let control = self.control.resolve(self.listen_port.unwrap_or(PORT_BEFORE))?;
+        Ok(AgentSpec {
+            watched: Watched { pids, tested },
+            control,
+        })
+    }
+}
+
+fn is_alive(pid: u32) -> bool {
+    i32::try_from(pid).is_ok_and(linerate_sys::process::pid_is_alive)
+}

@@ -1,0 +1,270 @@
+//! The command lines of `linerate http lab`, `matrix`, `c10k` and `check`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use linerate_http::permission::Claims;
+use linerate_http::target::Target;
+use linerate_lab::http::cells::Phases;
+use linerate_lab::http::plan::{Format, Plan};
+
+use super::reach::{ControlAccess, ControlPath, SafetyArgs};
+
+/// An experiment: what it is about, which parts of it, and how it is reported.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct LabArgs {
+    /// The server; with a path other than /, that path is asked for instead of linerate's payloads
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+    /// Plan file, TOML or YAML; --print-plan writes one with every key explained
+    #[arg(value_name = "PLAN")]
+    plan: Option<PathBuf>,
+    /// Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections
+    #[arg(long, value_name = "PHASES", value_parser = Phases::parse)]
+    phases: Option<Phases>,
+    /// One short run of each cell: minutes instead of half an hour
+    #[arg(long)]
+    quick: bool,
+    /// Only show what would be run, how long it would take and what it needs
+    #[arg(long, conflicts_with = "print_plan")]
+    plan_only: bool,
+    /// Only write the plan as a file with every key
+    #[arg(long)]
+    print_plan: bool,
+    /// Run what the checks advise against, and go on in a changed environment
+    #[arg(long)]
+    force: bool,
+    /// Exit with 5 when the plan's slo table is missed
+    #[arg(long)]
+    assert: bool,
+    /// Keep the runs in this directory [default: linerate-http-DATE]
+    #[arg(long, value_name = "DIR", conflicts_with = "resume")]
+    out: Option<PathBuf>,
+    /// Go on with an experiment that was interrupted; finished cells are not repeated
+    #[arg(long, value_name = "DIR")]
+    resume: Option<PathBuf>,
+    #[command(flatten)]
+    control: ControlAccess,
+    #[command(flatten)]
+    safety: SafetyArgs,
+    #[command(flatten, next_help_heading = "Report")]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+struct OutputArgs {
+    /// Write one JSON object instead of text
+    #[arg(long, conflicts_with = "json_stream")]
+    json: bool,
+    /// Write one JSON object per second and the whole at the end
+    #[arg(long)]
+    json_stream: bool,
+    /// Write the report as one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the report as Markdown
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+    /// Say nothing while it runs
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+const NOTES: &str = "\
+Examples:
+  server$ linerate http serve --token-file t
+  client$ linerate http lab http://192.0.2.7:8080 --token-file t --html report.html
+  client$ linerate http lab --resume linerate-http-20260131-120000 --token-file t
+
+Ctrl-C ends it after the current second with what is known until then; twice ends it at once. Exit
+codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from the server,
+5 --assert missed, 6 more than a fifth of the cells say nothing, 130 interrupted.";
+
+/// What `linerate http check` looks at.
+#[derive(Debug, Args)]
+pub(crate) struct CheckArgs {
+    /// The server
+    #[arg(value_name = "URL")]
+    url: Option<String>,
+    /// Plan file, TOML or YAML
+    #[arg(value_name = "PLAN")]
+    plan: Option<PathBuf>,
+    /// Parts of the experiment
+    #[arg(long, value_name = "PHASES", value_parser = Phases::parse)]
+    phases: Option<Phases>,
+    /// Print what would mend it; nothing is ever changed (commands are printed with or without it)
+    #[arg(long)]
+    fix: bool,
+    #[command(flatten)]
+    control: ControlAccess,
+    /// Write one JSON object instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// An experiment, resolved.
+#[derive(Debug, Clone)]
+pub(crate) struct LabSpec {
+    pub(crate) target: Target,
+    pub(crate) plan: Plan,
+    pub(crate) phases: Phases,
+    pub(crate) control: ControlPath,
+    pub(crate) claims: Claims,
+    pub(crate) asks_first: bool,
+    pub(crate) tolerates_failures: bool,
+    pub(crate) stage: Stage,
+    pub(crate) is_forced: bool,
+    pub(crate) asserts: bool,
+    pub(crate) directory: Directory,
+    pub(crate) output: Output,
+}
+
+/// How far it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// The plan is written as a file.
+    PrintPlan,
+    /// What would be run is shown.
+    ShowPlan,
+    /// The hosts are looked at.
+    Check,
+    /// Everything.
+    Run,
+}
+
+/// Where runs are kept.
+#[derive(Debug, Clone)]
+pub(crate) enum Directory {
+    /// In a new one; absent for a name with the date.
+    New(Option<PathBuf>),
+    /// In one that holds the beginning of this experiment.
+    Resumed(PathBuf),
+}
+
+/// What is written where.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+    pub(crate) json_stream: bool,
+    pub(crate) html: Option<PathBuf>,
+    pub(crate) markdown: Option<PathBuf>,
+    pub(crate) quiet: bool,
+}
+
+impl LabArgs {
+    /// # Errors
+    /// What is wrong with the command line or the plan file.
+    pub(crate) fn resolve(&self, phases: &str) -> Result<LabSpec, String> {
+        let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
+        let kept = self.resume.as_ref().map(|directory| directory.join(PLAN_FILE));
+        let mut plan = read_plan(file.as_deref().or(kept.as_deref()))?;
+        if self.quick {
+            plan = plan.quick();
+        }
+        let stage = match (self.print_plan, self.plan_only) {
+            (true, _) => Stage::PrintPlan,
+            (_, true) => Stage::ShowPlan,
+            _ => Stage::Run,
+        };
+        let target = target(url, &mut plan, stage)?;
+        Ok(LabSpec {
+            claims: self.safety.claims(&target)?,
+            target,
+            plan,
+            phases: self.phases.map_or_else(|| Phases::parse(phases), Ok)?,
+            control: self.control.resolve()?,
+            asks_first: !self.safety.yes,
+            tolerates_failures: self.safety.no_breaker,
+            stage,
+            is_forced: self.force,
+            asserts: self.assert,
+            directory: match &self.resume {
+                Some(directory) => Directory::Resumed(directory.clone()),
+                None => Directory::New(self.out.clone()),
+            },
+            output: Output {
+                json: self.output.json,
+                json_stream: self.output.json_stream,
+                html: self.output.html.clone(),
+                markdown: self.output.markdown.clone(),
+                quiet: self.output.quiet,
+            },
+        })
+    }
+}
+
+impl CheckArgs {
+    /// # Errors
+    /// What is wrong with the command line or the plan file.
+    pub(crate) fn resolve(&self) -> Result<LabSpec, String> {
+        let (url, file) = positional(self.url.as_deref(), self.plan.as_deref());
+        let mut plan = read_plan(file.as_deref())?;
+        // It never applies anything; the word is there for those who look for it.
+        let _ = self.fix;
+        Ok(LabSpec {
+            target: target(url, &mut plan, Stage::Check)?,
+            plan,
+            phases: self.phases.unwrap_or(Phases::ALL),
+            control: self.control.resolve()?,
+            claims: Claims::default(),
+            asks_first: false,
+            tolerates_failures: false,
+            stage: Stage::Check,
+            is_forced: false,
+            asserts: false,
+            directory: Directory::New(None),
+            output: Output {
+                json: self.json,
+                ..Output::default()
+            },
+        })
+    }
+}
+
+/// A word that is no URL is the plan file, whose target is then asked.
+fn positional(url: Option<&str>, plan: Option<&Path>) -> (Option<String>, Option<PathBuf>) {
+    match (url, plan) {
+        (Some(word), None) if !word.contains("://") => (None, Some(PathBuf::from(word))),
+        (url, plan) => (url.map(str::to_owned), plan.map(Path::to_path_buf)),
+    }
+}
+
+fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
+    let Some(path) = path else {
+        return Ok(Plan::default());
+    };
+    let trouble = |error: std::io::Error| format!("cannot read the plan {}: {error}", path.display());
+    let len = std::fs::metadata(path).map_err(trouble)?.len();
+    if len > PLAN_MAX_BYTES {
+        return Err(format!(
+            "the plan {} has {len} bytes; at most {PLAN_MAX_BYTES}",
+            path.display()
+        ));
+    }
+    let text = std::fs::read_to_string(path).map_err(trouble)?;
+    Plan::parse(&text, Format::of_name(&path.to_string_lossy())).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// The server that is named on the command line, or in the plan; it becomes part of the plan.
+fn target(url: Option<String>, plan: &mut Plan, stage: Stage) -> Result<Target, String> {
+    let placeholder = (stage == Stage::PrintPlan).then(|| PLACEHOLDER.to_owned());
+    let is_named = url.is_some() || plan.target.is_some();
+    let url = url
+        .or_else(|| plan.target.clone())
+        .or(placeholder)
+        .ok_or("no server: name it as http://HOST:PORT, or as target in the plan")?;
+    let target: Target = url.parse().map_err(|error| format!("{error}"))?;
+    if target.is_tls {
+        return Err(format!("{target}: the lab speaks http only, not https"));
+    }
+    if is_named {
+        plan.target = Some(url);
+    }
+    Ok(target)
+}
+
+/// The plan in a directory of runs.
+pub(crate) const PLAN_FILE: &str = "plan.toml";
+const PLAN_MAX_BYTES: u64 = 1 << 20;
+const PLACEHOLDER: &str = "http://127.0.0.1:8080/";

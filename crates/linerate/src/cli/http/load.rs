@@ -1,0 +1,407 @@
+//! The command line of `linerate http load`.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_http::load::PortChoice;
+use linerate_http::permission::{Claims, Demand};
+use linerate_http::request::RequestSpec;
+use linerate_http::target::Target;
+use linerate_model::http::{Arrivals, Mode};
+
+use super::reach::{ControlAccess, ControlPath, SafetyArgs};
+use super::values::{self, Ramp, Resolved};
+
+/// What is sent, how, and how it is reported.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct LoadArgs {
+    /// What to ask for; several ports of one server as a range, http://host:8080-8083/
+    #[arg(value_name = "URL")]
+    url: String,
+    /// Connections
+    #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    connections: u32,
+    /// Measured time
+    #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
+    duration: Duration,
+    /// Load before it that is not counted
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration)]
+    warmup: Duration,
+    #[command(flatten, next_help_heading = "Pace")]
+    pace: PaceArgs,
+    #[command(flatten, next_help_heading = "Request")]
+    request: RequestArgs,
+    #[command(flatten, next_help_heading = "Connections")]
+    opening: OpeningArgs,
+    #[command(flatten)]
+    control: ControlAccess,
+    #[command(flatten)]
+    safety: SafetyArgs,
+    #[command(flatten, next_help_heading = "Report")]
+    output: OutputArgs,
+}
+
+#[derive(Debug, Args)]
+struct PaceArgs {
+    /// Requests per second of all connections together, due by a schedule (open loop)
+    #[arg(short, long, value_name = "RATE", value_parser = values::rate, conflicts_with_all = ["pipeline", "think", "idle"])]
+    rate: Option<f64>,
+    /// How due times are spread: evenly, or as of independent users
+    #[arg(long, value_name = "HOW", default_value = "uniform")]
+    arrival: ArrivalArg,
+    /// Requests each connection keeps outstanding
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pipeline: u32,
+    /// Pause between an answer and the next request of a connection
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration)]
+    think: Duration,
+    /// Only hold the connections
+    #[arg(long)]
+    idle: bool,
+    /// With --idle: one request per connection and period, spread evenly
+    #[arg(long, value_name = "TIME", value_parser = values::duration, requires = "idle")]
+    heartbeat: Option<Duration>,
+    /// Ask once on every connection before the load begins
+    #[arg(long)]
+    touch: bool,
+    /// Spend the last 50 µs before a due time awake
+    #[arg(long)]
+    spin: bool,
+    /// Decides Poisson arrivals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Longest wait for an answer
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
+    timeout: Duration,
+}
+
+#[derive(Debug, Args)]
+struct RequestArgs {
+    /// Method
+    #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
+    method: String,
+    /// A header field in addition, or instead of one that is sent by itself
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = values::field)]
+    headers: Vec<(String, String)>,
+    /// File to send as the body of each request
+    #[arg(long, value_name = "FILE")]
+    body: Option<PathBuf>,
+    /// Name for the Host field, instead of the URL's
+    #[arg(long, value_name = "NAME")]
+    host: Option<String>,
+    /// Allow methods other than GET and HEAD
+    #[arg(long)]
+    allow_unsafe_methods: bool,
+    /// Every body must be the same as the first
+    #[arg(long)]
+    verify: bool,
+}
+
+#[derive(Debug, Args)]
+struct OpeningArgs {
+    /// Threads [default: CPUs this process may use]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    threads: Option<u32>,
+    /// Worker processes, each with a limit of descriptors of its own: a number, or auto for as many as are needed
+    #[arg(long, value_name = "N", default_value = "auto")]
+    procs: String,
+    /// Connections opened per second, or max
+    #[arg(long, value_name = "RATE", default_value = "2000/s", value_parser = values::ramp)]
+    ramp: Ramp,
+    /// Most connections on their way at once
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_535))]
+    inflight_connects: u32,
+    /// Longest wait for a connection
+    #[arg(long, value_name = "TIME", default_value = "3s", value_parser = values::duration)]
+    connect_timeout: Duration,
+    /// Times a connection that was lost without notice is opened again
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    reconnects: u8,
+    /// Local addresses
+    #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
+    src: Vec<IpAddr>,
+    /// Local addresses from one to another, for example 10.0.0.10-20
+    #[arg(long, value_name = "RANGE", value_parser = values::address_range)]
+    src_range: Option<std::vec::Vec<IpAddr>>,
+    /// All addresses of a device
+    #[arg(long, value_name = "DEVICE")]
+    src_dev: Option<String>,
+    /// Who chooses local ports: the kernel, within its range, or we, any free one from 1024 on
+    #[arg(long, value_name = "WHO", default_value = "auto")]
+    ports: PortsArg,
+    /// How connections end: by a reset, which leaves no TIME_WAIT, or in order
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    close: CloseArg,
+    /// Pause after which TCP probes an idle connection
+    #[arg(long, value_name = "TIME", value_parser = values::duration)]
+    tcp_keepalive: Option<Duration>,
+    /// An address for a name, instead of asking for it
+    #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = values::resolve)]
+    resolve: Vec<Resolved>,
+    /// IPv4 only
+    #[arg(short = '4', conflicts_with = "v6")]
+    v4: bool,
+    /// IPv6 only
+    #[arg(short = '6')]
+    v6: bool,
+}
+
+#[derive(Debug, Args)]
+struct OutputArgs {
+    /// Write one JSON object instead of text
+    #[arg(long, conflicts_with = "json_stream")]
+    json: bool,
+    /// Write one JSON object per second and one at the end
+    #[arg(long)]
+    json_stream: bool,
+    /// Say nothing while it runs
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ArrivalArg {
+    /// One every 1/RATE
+    Uniform,
+    /// Exponential gaps
+    Poisson,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum PortsArg {
+    /// The kernel, unless there are too many connections for its range
+    Auto,
+    /// The kernel
+    Kernel,
+    /// Any free port from 1024 on
+    Explicit,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum CloseArg {
+    /// By a reset on loopback, else in order
+    Auto,
+    /// By a reset
+    Rst,
+    /// In order
+    Fin,
+}
+
+const NOTES: &str = "\
+Limits for servers that do not prove to be linerate's: public addresses bear 16 connections, 100
+requests/s, 30 s and 1 GB; private ones 1024 connections and 100 GB. The load ends by itself when
+server errors or timeouts exceed 5 %, connections that fail 20 %, for 3 s, or when the server asks
+for a pause. Redirections are never followed.
+
+Examples:
+  linerate http load http://192.0.2.7:8080/b/1k -c 64             how many requests per second?
+  linerate http load http://192.0.2.7:8080/b/1k -c 64 --rate 5k   how long do they take at 5,000/s?
+  linerate http load http://192.0.2.7:8080/0 -c 10000 --idle      does it hold 10,000 connections?
+
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the server,
+130 interrupted.";
+
+/// A load, resolved as far as the command line alone can tell.
+#[derive(Debug, Clone)]
+pub(crate) struct LoadPlan {
+    pub(crate) target: Target,
+    pub(crate) request: Vec<u8>,
+    pub(crate) is_head: bool,
+    pub(crate) demand: Demand,
+    pub(crate) claims: Claims,
+    pub(crate) control: ControlPath,
+    pub(crate) duration: Duration,
+    pub(crate) warmup: Duration,
+    pub(crate) timeout: Duration,
+    pub(crate) pace: PaceDetails,
+    pub(crate) opening: Opening,
+    pub(crate) verifies: bool,
+    pub(crate) asks_first: bool,
+    pub(crate) tolerates_failures: bool,
+    pub(crate) output: Output,
+}
+
+/// Details of the pace that no mode has of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PaceDetails {
+    pub(crate) touches: bool,
+    pub(crate) spins: bool,
+    pub(crate) seed: u64,
+}
+
+/// How connections are opened and closed.
+#[derive(Debug, Clone)]
+pub(crate) struct Opening {
+    pub(crate) threads: Option<u32>,
+    /// Worker processes; absent for as many as are needed.
+    pub(crate) processes: Option<u32>,
+    pub(crate) ramp_per_s: Option<u32>,
+    pub(crate) connects_in_flight: u32,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) reconnects: u8,
+    pub(crate) sources: Vec<IpAddr>,
+    pub(crate) source_device: Option<String>,
+    pub(crate) ports: PortChoice,
+    /// By a reset; absent: decided by where the server is.
+    pub(crate) resets_at_end: Option<bool>,
+    pub(crate) tcp_keepalive: Option<Duration>,
+    pub(crate) resolved: Vec<Resolved>,
+    /// Only this family; `true` for IPv6.
+    pub(crate) only_v6: Option<bool>,
+}
+
+/// What is written where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+    pub(crate) json_stream: bool,
+    pub(crate) quiet: bool,
+}
+
+impl LoadArgs {
+    /// # Errors
+    /// What is wrong with the command line.
+    pub(crate) fn resolve(&self) -> Result<LoadPlan, String> {
+        let target: Target = self.url.parse().map_err(|error| format!("{error}"))?;
+        if target.is_tls {
+            return Err(format!(
+                "{target}: https is not supported by the load generator yet; use http"
+            ));
+        }
+        if self.duration.is_zero() {
+            return Err("--duration must not be 0".to_owned());
+        }
+        let request = self.request()?;
+        Ok(LoadPlan {
+            request: request.bytes(&target).map_err(|error| error.to_string())?,
+            is_head: request.method == "HEAD",
+            demand: Demand {
+                connections: self.connections,
+                mode: self.mode(),
+                duration_ns: nanoseconds(self.duration + self.warmup),
+            },
+            claims: self.safety.claims(&target)?,
+            control: self.control.resolve()?,
+            target,
+            duration: self.duration,
+            warmup: self.warmup,
+            timeout: self.pace.timeout,
+            pace: PaceDetails {
+                touches: self.pace.touch,
+                spins: self.pace.spin,
+                seed: self.pace.seed,
+            },
+            opening: self.opening()?,
+            verifies: self.request.verify,
+            asks_first: !self.safety.yes,
+            tolerates_failures: self.safety.no_breaker,
+            output: Output {
+                json: self.output.json,
+                json_stream: self.output.json_stream,
+                quiet: self.output.quiet,
+            },
+        })
+    }
+
+    fn mode(&self) -> Mode {
+        let pace = &self.pace;
+        match pace.rate {
+            Some(rate_per_s) => Mode::Open {
+                rate_per_s,
+                arrivals: match pace.arrival {
+                    ArrivalArg::Uniform => Arrivals::Uniform,
+                    ArrivalArg::Poisson => Arrivals::Poisson,
+                },
+            },
+            None if pace.idle => Mode::Idle {
+                heartbeat_ns: pace.heartbeat.map(nanoseconds).filter(|period_ns| *period_ns > 0),
+            },
+            None => Mode::Closed {
+                pipeline: pace.pipeline,
+                think_ns: nanoseconds(pace.think),
+            },
+        }
+    }
+
+    fn request(&self) -> Result<RequestSpec, String> {
+        let args = &self.request;
+        let is_safe = matches!(args.method.as_str(), "GET" | "HEAD");
+        if !is_safe && !args.allow_unsafe_methods {
+            return Err(format!(
+                "{} may change something at the server; --allow-unsafe-methods allows it",
+                args.method.escape_debug()
+            ));
+        }
+        let mut fields = args.headers.clone();
+        if let Some(host) = &args.host {
+            fields.push(("Host".to_owned(), host.clone()));
+        }
+        Ok(RequestSpec {
+            method: args.method.clone(),
+            fields,
+            body: args.body.as_deref().map_or(Ok(Vec::new()), read_body)?,
+        })
+    }
+
+    fn opening(&self) -> Result<Opening, String> {
+        let args = &self.opening;
+        let mut sources = args.src.clone();
+        sources.extend(args.src_range.iter().flatten());
+        Ok(Opening {
+            threads: args.threads,
+            processes: match args.procs.as_str() {
+                "auto" => None,
+                number => match number.parse() {
+                    Ok(count) if (1..=PROCESSES_MAX).contains(&count) => Some(count),
+                    _ => return Err(format!("--procs takes auto or a number from 1 to {PROCESSES_MAX}")),
+                },
+            },
+            ramp_per_s: args.ramp.0,
+            connects_in_flight: args.inflight_connects,
+            connect_timeout: args.connect_timeout,
+            reconnects: args.reconnects,
+            sources,
+            source_device: args.src_dev.clone(),
+            ports: match args.ports {
+                PortsArg::Auto => PortChoice::Auto,
+                PortsArg::Kernel => PortChoice::Kernel,
+                PortsArg::Explicit => PortChoice::Explicit,
+            },
+            resets_at_end: match args.close {
+                CloseArg::Auto => None,
+                CloseArg::Rst => Some(true),
+                CloseArg::Fin => Some(false),
+            },
+            tcp_keepalive: args.tcp_keepalive,
+            resolved: args.resolve.clone(),
+            only_v6: match (args.v4, args.v6) {
+                (true, _) => Some(false),
+                (_, true) => Some(true),
+                _ => None,
+            },
+        })
+    }
+}
+
+fn read_body(path: &Path) -> Result<Vec<u8>, String> {
+    let trouble = |error: std::io::Error| format!("cannot read --body {}: {error}", path.display());
+    let len = std::fs::metadata(path).map_err(trouble)?.len();
+    if len > BODY_MAX_BYTES {
+        return Err(format!(
+            "--body {} has {len} bytes; at most {BODY_MAX_BYTES} are sent",
+            path.display()
+        ));
+    }
+    std::fs::read(path).map_err(trouble)
+}
+
+/// Nanoseconds of a duration that the command line bounds to a day.
+pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+const BODY_MAX_BYTES: u64 = 64 << 20;
+const PROCESSES_MAX: u32 = 256;

@@ -1,0 +1,66 @@
+//! The command line of `linerate http`.
+
+pub(crate) mod agent;
+pub(crate) mod control;
+pub(crate) mod lab;
+pub(crate) mod load;
+pub(crate) mod reach;
+pub(crate) mod serve;
+pub(crate) mod values;
+
+use clap::{Args, Subcommand};
+
+use crate::exit_code::ExitCode;
+use crate::run::http as run;
+
+/// The HTTP lab.
+#[derive(Debug, Args)]
+pub(crate) struct HttpArgs {
+    #[command(subcommand)]
+    command: HttpCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum HttpCommand {
+    /// Serve fixed payloads over HTTP, at the least cost the kernel allows
+    ///
+    /// Answers `GET /b/SIZE` (`0` to `64m`; also `/0 /1k /10k /100k /1m`) and swallows `POST /sink`. There to be measured
+    /// against by `linerate http`, wrk, ab, h2load, oha or curl.
+    Serve(Box<serve::ServeArgs>),
+    /// Send requests to a server and time the answers
+    ///
+    /// Closed loop: every connection sends its next request when it has the answer. With --rate an open loop: requests are
+    /// due by a schedule, and the time from then on counts, whether or not a connection was free.
+    Load(Box<load::LoadArgs>),
+    /// The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each
+    Lab(Box<lab::LabArgs>),
+    /// Payloads by connections: where throughput ends, why, and which number of connections is best
+    Matrix(Box<lab::LabArgs>),
+    /// Ten thousand connections: idle, with few requests, and busy
+    C10k(Box<lab::LabArgs>),
+    /// Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed
+    Check(Box<lab::CheckArgs>),
+    /// Tell a client what a test costs this host and a server on it that is not linerate
+    ///
+    /// Watches processors, memory, descriptors, sockets and the adapter, and answers on a port of its own. Nothing is
+    /// changed.
+    Agent(Box<agent::AgentArgs>),
+    /// A part of a load, led by another process
+    #[command(hide = true)]
+    Worker,
+}
+
+/// Carries out a command line of the lab.
+pub(crate) fn main(args: &HttpArgs) -> ExitCode {
+    let outcome = match &args.command {
+        HttpCommand::Serve(args) => args.resolve().map(|plan| run::serve::run(&plan)),
+        HttpCommand::Load(args) => args.resolve().and_then(|plan| run::load::run(&plan)),
+        HttpCommand::Lab(args) => args.resolve("0-3").and_then(|spec| run::lab::run(&spec)),
+        HttpCommand::Matrix(args) => args.resolve("2").and_then(|spec| run::lab::run(&spec)),
+        HttpCommand::C10k(args) => args.resolve("3").and_then(|spec| run::lab::run(&spec)),
+        HttpCommand::Check(args) => args.resolve().and_then(|spec| run::lab::run(&spec)),
+        HttpCommand::Agent(args) => args.resolve().and_then(|spec| run::agent::run(&spec)),
+        HttpCommand::Worker => return run::worker::run(),
+    };
+    outcome.unwrap_or_else(|trouble| run::complain(&trouble))
+}

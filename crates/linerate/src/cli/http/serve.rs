@@ -1,0 +1,230 @@
+//! `linerate http serve`: the options of the HTTP server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use linerate_http::server::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
+use linerate_model::network::Network;
+
+use super::control::{ControlArgs, ControlChannel};
+use crate::cli::iperf3::numbers::{Base, whole_with_unit};
+use crate::cli::sharing;
+
+/// Options of the HTTP server.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct ServeArgs {
+    /// Listen here only; may be repeated [default: port 8080 of every address]
+    #[arg(short, long, value_name = "ADDRESS:PORT")]
+    bind: Vec<SocketAddr>,
+    /// Threads, each with listeners of its own [default: one per CPU the process may use]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Connections that may wait to be accepted, per thread and address; the kernel clips it to net.core.somaxconn
+    #[arg(long, value_name = "N", default_value_t = 65_535, value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
+    backlog: u32,
+    /// Most connections at a time; above it they are answered 503 and closed [default: 90 % of the descriptors allowed]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    max_conns: Option<u32>,
+    /// Close connections that make no progress for this long
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = sharing::seconds)]
+    idle_timeout: Duration,
+    /// Longest body of a request; above it the answer is 413
+    #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = body_size)]
+    max_body: u64,
+    /// How bodies get to the socket
+    #[arg(long, value_name = "HOW", default_value = "auto")]
+    body_path: BodyPathArg,
+    /// Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]
+    #[arg(long, value_name = "CIDR")]
+    allow: Vec<Network>,
+    /// Add `Server: linerate/VERSION` to every answer
+    #[arg(long)]
+    server_header: bool,
+    /// Leave the date out of answers
+    #[arg(long)]
+    no_date: bool,
+    /// Speak TLS, in it HTTP/2 or HTTP/1.1, with a certificate made at the start unless one is given
+    #[arg(long)]
+    tls: bool,
+    /// Certificate in PEM form, followed by those that lead to its issuer
+    #[arg(long, value_name = "FILE", requires = "key")]
+    cert: Option<PathBuf>,
+    /// Key of the certificate in PEM form
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    key: Option<PathBuf>,
+    /// Speak HTTP/2 in plain text, too, with clients that begin with it (prior knowledge)
+    #[arg(long)]
+    h2: bool,
+    /// Serve iperf3's tests on this port as well, for the lab's TCP baseline; 0 for none [default: 5201]
+    #[arg(long, value_name = "PORT")]
+    tcp: Option<u16>,
+    /// Let requests ask for trouble: ?delay=MS, ?close=1, ?status=CODE, and ?stall=MS, which stops a whole thread
+    #[arg(long)]
+    aids: bool,
+    /// Send buffer of the sockets
+    #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
+    sndbuf: Option<u32>,
+    /// Receive buffer of the sockets
+    #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
+    rcvbuf: Option<u32>,
+    /// Congestion control of the sockets
+    #[arg(long, value_name = "NAME")]
+    congestion: Option<String>,
+    /// Open no control channel: clients get no figures of this host
+    #[arg(long, conflicts_with_all = ["control", "control_allow", "token", "token_file", "no_token"])]
+    no_control: bool,
+    #[command(flatten)]
+    control: ControlArgs,
+}
+
+/// A server, resolved.
+#[derive(Debug)]
+pub(crate) struct ServePlan {
+    /// The server.
+    pub(crate) spec: ServerSpec,
+    /// Where its figures are to be had; absent for nowhere.
+    pub(crate) control: Option<ControlChannel>,
+    /// The server of TCP tests.
+    pub(crate) tcp: TcpSpec,
+}
+
+/// A server of iperf3's dialect beside the one of HTTP.
+#[derive(Debug)]
+pub(crate) struct TcpSpec {
+    /// Address; absent for all.
+    pub(crate) host: Option<String>,
+    /// Port; 0 for no such server.
+    pub(crate) port: u16,
+    /// The user chose the port, so nothing else will do.
+    pub(crate) is_chosen: bool,
+}
+
+/// Where iperf3 servers are.
+const TCP_PORT: u16 = 5201;
+
+const NOTES: &str = "\
+Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size, ?random=1 bytes that cannot be
+compressed. POST or PUT /sink reads a body and answers 204.
+Without --tls and --h2 the server's own loop speaks HTTP/1.1, and that is what is worth measuring; with them hyper does.
+Signals: SIGTERM and SIGINT end the server, which then says what it did.";
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum BodyPathArg {
+    /// Small ones copied, large ones as a measurement at the start says
+    Auto,
+    /// The kernel copies them
+    Copy,
+    /// From a file in memory
+    Sendfile,
+    /// Lent to the kernel
+    Zerocopy,
+}
+
+impl ServeArgs {
+    /// Decides what is to be served.
+    ///
+    /// # Errors
+    /// In words.
+    pub(crate) fn resolve(&self) -> Result<ServePlan, String> {
+        let port = self.bind.first().map_or(PORT, SocketAddr::port);
+        let control = (!self.no_control).then(|| self.control.resolve(port)).transpose()?;
+        Ok(ServePlan {
+            spec: self.spec(),
+            control,
+            tcp: TcpSpec {
+                host: self.bind.first().map(|address| address.ip().to_string()),
+                port: self.tcp.unwrap_or(TCP_PORT),
+                is_chosen: self.tcp.is_some(),
+            },
+        })
+    }
+
+    fn spec(&self) -> ServerSpec {
+        let mut spec = ServerSpec::default();
+        spec.listen = if self.bind.is_empty() {
+            Listen::Everywhere(PORT)
+        } else {
+            Listen::At(self.bind.clone())
+        };
+        spec.threads = self.threads.map(usize::from);
+        spec.backlog = self.backlog;
+        spec.connections_max = self.max_conns.and_then(|count| usize::try_from(count).ok());
+        spec.idle_timeout = self.idle_timeout;
+        spec.body_bytes_max = self.max_body;
+        spec.body_path = match self.body_path {
+            BodyPathArg::Auto => BodyPath::Auto,
+            BodyPathArg::Copy => BodyPath::Copy,
+            BodyPathArg::Sendfile => BodyPath::Sendfile,
+            BodyPathArg::Zerocopy => BodyPath::Zerocopy,
+        };
+        spec.access = if self.allow.is_empty() {
+            Access::Neighbours
+        } else {
+            Access::Networks(self.allow.clone())
+        };
+        spec.server_header = self
+            .server_header
+            .then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
+        spec.without_date = self.no_date;
+        spec.aids = self.aids;
+        spec.protocol = self.protocol();
+        spec.socket = SocketSpec {
+            send_buffer_bytes: self.sndbuf,
+            receive_buffer_bytes: self.rcvbuf,
+            congestion: self.congestion.clone(),
+        };
+        spec
+    }
+}
+
+impl ServeArgs {
+    fn protocol(&self) -> Protocol {
+        match (&self.cert, &self.key) {
+            (Some(certificates), Some(key)) => Protocol::Tls(TlsSpec::Files {
+                certificates: certificates.clone(),
+                key: key.clone(),
+            }),
+            _ if self.tls => Protocol::Tls(TlsSpec::SelfSigned),
+            _ if self.h2 => Protocol::Http2,
+            _ => Protocol::Http1,
+        }
+    }
+}
+
+/// Reads a size such as 1500, 64K or 1G, powers of 1024.
+fn body_size(text: &str) -> Result<u64, String> {
+    whole_with_unit(text.as_bytes(), Base::Binary, BODY_BYTES_MAX)
+        .map_err(|_| format!("{text:?}: expected a size, for example 64M, at most 1T"))
+}
+
+fn buffer_size(text: &str) -> Result<u32, String> {
+    let bytes = whole_with_unit(text.as_bytes(), Base::Binary, BUFFER_BYTES_MAX);
+    let bytes = bytes
+        .ok()
+        .and_then(|bytes| u32::try_from(bytes).ok())
+        .filter(|bytes| *bytes > 0);
+    bytes.ok_or_else(|| format!("{text:?}: expected a size, for example 256K, at most 1G"))
+}
+
+const BODY_BYTES_MAX: u64 = 1 << 40;
+const BUFFER_BYTES_MAX: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_binary_and_bounded() {
+        assert_eq!((body_size("64M"), body_size("0")), (Ok(64 << 20), Ok(0)));
+        assert_eq!(buffer_size("256K"), Ok(256 << 10));
+        for bad in ["", "x", "-1", "2T"] {
+            assert!(body_size(bad).is_err(), "{bad}");
+        }
+        for bad in ["0", "2G", "-1"] {
+            assert!(buffer_size(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! `linerate http agent`, and the figures of any program to whoever may ask for them.
+
+use std::io::{self, Write};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use linerate_host::load::{Look, Tested, Watched, environment};
+use linerate_http::control::{Agent, CellBegun, CellMark, Control, Info, PROGRAM, Refusal, TCP_CAPABILITY};
+use linerate_model::http::{Reading, SideFigures};
+use linerate_sys::poll::{Interest, wait_fd};
+use linerate_sys::signal::{Signal, Signals};
+
+use super::watch::{STEP, STEP_LONG, Watch};
+use crate::cli::http::agent::AgentSpec;
+use crate::cli::http::control::ControlChannel;
+use crate::exit_code::ExitCode;
+
+/// How long a host is watched to know what others do with it.
+const LOOK_WINDOW: Duration = Duration::from_millis(300);
+/// A test that takes longer is looked at less often.
+const LONG_MS: u64 = 60_000;
+
+/// Watches until a signal comes.
+///
+/// # Errors
+/// In words, when the channel cannot be opened.
+pub(crate) fn run(spec: &AgentSpec) -> Result<ExitCode, String> {
+    // Before any thread: threads inherit that signals wait.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+    let signals = signals.map_err(|error| error.to_string())?;
+    let control = match open(&spec.watched, None, &spec.control) {
+        Ok(control) => control,
+        Err(trouble) => {
+            super::say(&trouble);
+            return Ok(ExitCode::NotCompleted);
+        }
+    };
+    announce(&spec.watched, control.address(), &spec.control);
+    while signals.take().ok().flatten().is_none() {
+        // A wait that fails would end at once and for ever; the signals are looked at either way.
+        if wait_fd(&signals, Interest::READ, None).is_err() {
+            break;
+        }
+    }
+    Ok(ExitCode::Done)
+}
+
+/// Opens a control channel with the figures of whatever is watched; of a server of ours also who works in it.
+///
+/// # Errors
+/// In words.
+pub(crate) fn open(
+    watched: &Watched,
+    crew: Option<Arc<dyn Crew>>,
+    channel: &ControlChannel,
+) -> Result<Control, String> {
+    let watch = Watch::start(watched.clone()).map_err(|error| format!("cannot watch this host: {error}"))?;
+    let agent = HostAgent {
+        watch,
+        crew,
+        cells: Mutex::default(),
+    };
+    Control::open(channel.spec.clone(), Arc::new(agent)).map_err(|error| error.to_string())
+}
+
+fn announce(watched: &Watched, address: SocketAddr, channel: &ControlChannel) {
+    let pids: Vec<String> = watched.pids.iter().map(u32::to_string).collect();
+    let port = match watched.tested {
+        Tested::Server { port } => format!(", TCP port {port}"),
+        _ => String::new(),
+    };
+    // An agent without a terminal works all the same.
+    let mut out = io::stdout();
+    let _ = writeln!(out, "Watching process {}{port}", pids.join(", "));
+    let _ = out.write_all(introduction(address, channel).as_bytes());
+    let _ = out.flush();
+}
+
+/// Where the channel is and what opens it, for the user to carry to the client.
+pub(crate) fn introduction(address: SocketAddr, channel: &ControlChannel) -> String {
+    let mut text = format!("  control      http://{address}\n");
+    if let Some(token) = channel.spec.token.as_ref().filter(|_| channel.is_token_new) {
+        text.push_str(&format!("  token        {}\n", token.reveal()));
+    }
+    text
+}
+
+/// The threads of a server that is ours.
+pub(crate) trait Crew: Send + Sync {
+    /// Connections each thread has had since it began.
+    fn connections(&self) -> Vec<ThreadConnections>;
+
+    /// Where the same program tests TCP alone.
+    fn tcp_port(&self) -> Option<u16>;
+
+    /// Makes them as if newly started.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    fn restart(&self) -> Result<(), Refusal>;
+}
+
+/// Connections of one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadConnections {
+    /// Taken so far.
+    pub(crate) accepted: u64,
+    /// Open now.
+    pub(crate) open: u64,
+}
+
+/// Answers for this host.
+struct HostAgent {
+    watch: Watch,
+    crew: Option<Arc<dyn Crew>>,
+    cells: Mutex<Cells>,
+}
+
+#[derive(Default)]
+struct Cells {
+    /// The one that runs, and the threads at its beginning.
+    running: Option<(String, Vec<ThreadConnections>)>,
+    /// The one that ended last. A client that did not hear the answer asks again.
+    ended: Option<(String, SideFigures)>,
+}
+
+impl Agent for HostAgent {
+    fn info(&self, peer: IpAddr) -> Info {
+        let watched = self.watch.watched();
+        let port = match watched.tested {
+            Tested::Server { port } => Some(port),
+            _ => None,
+        };
+        let look = Look {
+            version: env!("CARGO_PKG_VERSION"),
+            pids: &watched.pids,
+            port,
+            peer: Some(peer),
+            window: LOOK_WINDOW,
+        };
+        let tcp_port = self.crew.as_ref().and_then(|crew| crew.tcp_port());
+        let restart = self.crew.iter().map(|_| "restart-workers".to_owned());
+        let capabilities = restart
+            .chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}")))
+            .collect();
+        Info {
+            program: PROGRAM.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            capabilities,
+            port,
+            environment: environment(&look),
+            pids: watched.pids,
+        }
+    }
+
+    fn begin_cell(&self, mark: &CellMark, peer: IpAddr) -> Result<CellBegun, Refusal> {
+        let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_long = mark.expected_ms.is_some_and(|ms| ms > LONG_MS);
+        let crew = self.crew.as_ref().map_or_else(Vec::new, |crew| crew.connections());
+        let (at_ns, baseline) = self.watch.begin(Some(peer), if is_long { STEP_LONG } else { STEP });
+        cells.running = Some((mark.id.clone(), crew));
+        Ok(CellBegun {
+            id: mark.id.clone(),
+            at_ns,
+            baseline,
+        })
+    }
+
+    fn end_cell(&self, id: &str) -> Result<SideFigures, Refusal> {
+        let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
+            let mut figures = self
+                .watch
+                .end()
+                .ok_or_else(|| Refusal::Failed("no window was begun".to_owned()))?;
+            if let Some(crew) = &self.crew {
+                let now = crew.connections();
+                figures.threads = u32::try_from(now.len()).ok();
+                figures.thread_imbalance = imbalance(&before, &now);
+            }
+            cells.ended = Some((id.to_owned(), figures));
+        }
+        match &cells.ended {
+            Some((ended, figures)) if ended == id => Ok(figures.clone()),
+            _ => Err(Refusal::Unknown(format!("no cell {id} runs here"))),
+        }
+    }
+
+    fn readings(&self, from: u64, patience: Duration) -> Vec<Reading> {
+        self.watch.readings(from, patience)
+    }
+
+    fn restart_workers(&self) -> Result<(), Refusal> {
+        match &self.crew {
+            Some(crew) => crew.restart(),
+            None => Err(Refusal::Unsupported(
+                "only a server of linerate has threads that can be restarted".to_owned(),
+            )),
+        }
+    }
+}
+
+/// Connections of the fullest thread over the mean: those it had at the beginning and those it took since. Absent
+/// without connections, and when the threads changed meanwhile.
+fn imbalance(before: &[ThreadConnections], now: &[ThreadConnections]) -> Option<f64> {
+    if before.len() != now.len() {
+        return None;
+    }
+    let carried: Option<Vec<u64>> = before
+        .iter()
+        .zip(now)
+        .map(|(before, now)| now.accepted.checked_sub(before.accepted)?.checked_add(before.open))
+        .collect();
+    let carried = carried?;
+    let total: u64 = carried.iter().sum();
+    let most = carried.iter().max()?;
+    (total > 0).then(|| *most as f64 * carried.len() as f64 / total as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(accepted: u64, open: u64) -> ThreadConnections {
+        ThreadConnections { accepted, open }
+    }
+
+    #[test]
+    fn threads_are_compared_by_what_they_carried() {
+        let rows: [(&[ThreadConnections], &[ThreadConnections], Option<f64>); 5] = [
+            (&[thread(5, 0), thread(0, 0)], &[thread(8, 3), thread(1, 1)], Some(1.5)),
+            (&[thread(5, 4), thread(4, 4)], &[thread(5, 4), thread(4, 0)], Some(1.0)),
+            (&[thread(5, 0)], &[thread(5, 0)], None),
+            (&[thread(5, 0)], &[thread(1, 1)], None),
+            (&[thread(5, 0)], &[thread(9, 4), thread(9, 4)], None),
+        ];
+        for (before, now, expected) in rows {
+            assert_eq!(imbalance(before, now), expected, "{before:?} {now:?}");
+        }
+    }
+}

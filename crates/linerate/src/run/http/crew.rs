@@ -1,0 +1,144 @@
+//! The threads of our own server, as the control channel sees them.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use linerate_http::control::Refusal;
+use linerate_http::server::{Figures, Listen, Server, ServerSpec};
+
+use super::agent::{Crew, ThreadConnections};
+
+/// A server that can be started anew on the same addresses.
+#[derive(Debug)]
+pub(super) struct ServerCrew {
+    /// With the addresses the kernel chose.
+    spec: ServerSpec,
+    /// Where TCP alone is tested.
+    tcp_port: Option<u16>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Absent when it could not be started anew.
+    server: Option<Server>,
+    /// What servers before it did.
+    past: Figures,
+}
+
+impl ServerCrew {
+    pub(super) fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
+        let mut spec = spec.clone();
+        spec.listen = Listen::At(server.addresses().to_vec());
+        let state = State {
+            server: Some(server),
+            past: Figures::default(),
+        };
+        Self {
+            spec,
+            tcp_port,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The port it listens on; the first of several.
+    pub(super) fn port(&self) -> Option<u16> {
+        match &self.spec.listen {
+            Listen::At(addresses) => addresses.first().map(std::net::SocketAddr::port),
+            Listen::Everywhere(port) => Some(*port),
+        }
+    }
+
+    /// Ends it, and says what it did since the beginning, thread by thread.
+    pub(super) fn stop(&self) -> Figures {
+        let mut state = self.lock();
+        state.retire();
+        std::mem::take(&mut state.past)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn retire(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.past.threads.extend(server.stop().threads);
+        }
+    }
+}
+
+impl Crew for ServerCrew {
+    fn connections(&self) -> Vec<ThreadConnections> {
+        let figures = self.lock().server.as_ref().map(Server::figures).unwrap_or_default();
+        let threads = figures.threads.iter();
+        threads
+            .map(|thread| ThreadConnections {
+                accepted: thread.accepted,
+                open: thread.open(),
+            })
+            .collect()
+    }
+
+    fn tcp_port(&self) -> Option<u16> {
+        self.tcp_port
+    }
+
+    fn restart(&self) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        // Two servers on one port would share its connections, so the old one goes first.
+        state.retire();
+        match Server::start(&self.spec) {
+            Ok(server) => {
+                state.server = Some(server);
+                Ok(())
+            }
+            Err(error) => Err(Refusal::Failed(format!(
+                "the server could not be started anew: {error}"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_crew_that_was_restarted_serves_on_the_same_port_and_forgets_nothing() {
+        let mut spec = ServerSpec::on_loopback();
+        spec.threads = Some(2);
+        let server = Server::start(&spec).expect("a server");
+        let address = server.addresses()[0];
+        let crew = ServerCrew::new(&spec, server, None);
+        assert_eq!(crew.port(), Some(address.port()));
+        ask(address);
+        assert_eq!(crew.connections().iter().map(|thread| thread.accepted).sum::<u64>(), 1);
+        crew.restart().expect("the port is ours");
+        assert_eq!(
+            crew.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
+            0,
+            "as if new"
+        );
+        ask(address);
+        assert_eq!(crew.stop().total().requests, 2);
+        assert!(crew.connections().is_empty());
+    }
+
+    fn ask(address: SocketAddr) {
+        let mut stream = TcpStream::connect(address).expect("connect");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("a timeout");
+        stream
+            .write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .expect("send");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}

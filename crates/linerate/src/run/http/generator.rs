@@ -1,0 +1,117 @@
+//! From a plan to the generator: addresses, ports, threads and processes of this host.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+
+use linerate_http::load::ports::parse_reserved;
+use linerate_http::load::{Crew, Processes};
+use linerate_http::target::Target;
+use linerate_sys::socket::{self, Family};
+use linerate_sys::{cpu, interfaces, process};
+
+use crate::cli::http::load::Opening;
+use crate::cli::http::values::Resolved;
+
+/// The addresses of a server: one of its host, with every port.
+///
+/// # Errors
+/// A name that has no address of the family that is wanted.
+pub(super) fn addresses(
+    target: &Target,
+    resolved: &[Resolved],
+    only_v6: Option<bool>,
+) -> Result<Vec<SocketAddr>, String> {
+    let first_port = *target.ports.start();
+    let given = resolved
+        .iter()
+        .find(|known| known.host.eq_ignore_ascii_case(&target.host) && target.ports.contains(&known.port));
+    let address = match given {
+        Some(known) => known.address,
+        None => {
+            let family = only_v6.map(|is_v6| if is_v6 { Family::V6 } else { Family::V4 });
+            let found = socket::resolve(&target.host, first_port, family)
+                .map_err(|error| format!("cannot find the address of {}: {error}", target.host))?;
+            found
+                .first()
+                .map(|address| socket::unmap(*address).ip())
+                .ok_or_else(|| format!("{} has no address", target.host))?
+        }
+    };
+    Ok(target
+        .ports
+        .clone()
+        .map(|port| SocketAddr::new(address, port))
+        .collect())
+}
+
+/// The local addresses that were asked for; empty for the kernel's choice.
+///
+/// # Errors
+/// A device without an address.
+pub(super) fn sources(opening: &Opening) -> Result<Vec<IpAddr>, String> {
+    let mut sources = opening.sources.clone();
+    if let Some(device) = &opening.source_device {
+        let known = interfaces::addresses().into_iter().map(|(address, _)| address);
+        let of_device: Vec<IpAddr> = known
+            .filter(|address| interfaces::device_of(*address).as_deref() == Some(device))
+            .collect();
+        if of_device.is_empty() {
+            return Err(format!(
+                "--src-dev {device}: there is no such device, or it has no address"
+            ));
+        }
+        sources.extend(of_device);
+    }
+    Ok(sources)
+}
+
+/// `net.ipv4.ip_local_port_range`.
+pub(super) fn port_range() -> Option<(u16, u16)> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut numbers = text.split_ascii_whitespace().map(str::parse::<u16>);
+    Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+}
+
+/// Ports the administrator keeps for others.
+pub(super) fn reserved_ports() -> Vec<u16> {
+    let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_reserved_ports");
+    text.map(|text| parse_reserved(&text)).unwrap_or_default()
+}
+
+/// Threads of this process, or as many worker processes as the limit of descriptors demands. A server on the same host
+/// (`is_local`) is left half of its processors.
+///
+/// # Errors
+/// A limit that cannot be read, or a program that cannot find itself.
+pub(super) fn crew(
+    connections: u32,
+    is_local: bool,
+    threads: Option<u32>,
+    processes: Option<u32>,
+) -> Result<Crew, String> {
+    let cpus = cpu::affinity().map_or_else(|_| cpu::online_cpus(), |affinity| affinity.count());
+    let cpus = u32::try_from(cpus).unwrap_or(1);
+    let threads = threads.unwrap_or(if is_local { cpus / 2 } else { cpus }).max(1);
+    let lanes = threads.min(connections);
+    let others = DESCRIPTORS_OF_OTHERS + DESCRIPTORS_PER_THREAD * u64::from(lanes);
+    let limit = process::raise_fd_limit_to(u64::from(connections) + others).map_err(|error| error.to_string())?;
+    let room = limit.saturating_sub(others).max(1);
+    let needed = u32::try_from(u64::from(connections).div_ceil(room)).unwrap_or(u32::MAX);
+    let count = processes.unwrap_or(needed);
+    if count <= 1 {
+        return Ok(Crew { lanes, processes: None });
+    }
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;
+    Ok(Crew {
+        lanes: lanes.max(count),
+        processes: Some(Processes {
+            program,
+            arguments: vec!["http".to_owned(), "worker".to_owned()],
+            count,
+        }),
+    })
+}
+
+/// Standard streams, signals, listeners, files that are being read.
+const DESCRIPTORS_OF_OTHERS: u64 = 64;
+const DESCRIPTORS_PER_THREAD: u64 = 8;

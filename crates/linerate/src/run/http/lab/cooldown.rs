@@ -1,0 +1,61 @@
+//! Between two runs: both hosts come to rest.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_model::http::SideFigures;
+
+use super::site::Site;
+use crate::run::http::signals::Stop;
+use crate::run::http::watch::{STEP, Watch};
+
+/// How long both hosts are looked at to know whether they are at rest.
+pub(crate) const REST_WINDOW: Duration = Duration::from_millis(200);
+
+/// Waits at least `least`, then until both hosts are quiet. Returns whether they are.
+pub(super) fn rest(least: Duration, site: &mut Site, watch: &Watch, stop: &mut Stop) -> bool {
+    let begun = Instant::now();
+    let longest = (least * PATIENCE_FACTOR).min(LONGEST);
+    while begun.elapsed() < least {
+        if stop.is_wanted() {
+            return true;
+        }
+        thread::sleep(REST_WINDOW.min(least.saturating_sub(begun.elapsed())));
+    }
+    while begun.elapsed() < longest && !stop.is_wanted() {
+        if are_quiet(site, watch) {
+            return true;
+        }
+    }
+    least.is_zero() || are_quiet(site, watch)
+}
+
+fn are_quiet(site: &mut Site, watch: &Watch) -> bool {
+    watch.begin(Some(site.address().ip()), STEP);
+    let is_server_quiet = match &mut site.server {
+        Some(side) => side.is_at_rest().unwrap_or(true),
+        None => {
+            thread::sleep(REST_WINDOW);
+            true
+        }
+    };
+    is_server_quiet && watch.end().is_none_or(|figures| is_quiet(&figures))
+}
+
+/// A host whose processors idle, whose test connections are gone, and whose old ones do not take the ports.
+pub(crate) fn is_quiet(figures: &SideFigures) -> bool {
+    let is_idle = figures.cpu_busy.is_none_or(|busy| busy < BUSY_MAX);
+    let is_empty = figures.connections.is_none_or(|open| open <= CONNECTIONS_MAX)
+        && figures.accept_queue.is_none_or(|queue| queue.peak == 0);
+    let has_ports = figures.ports.is_none_or(|ports| {
+        let waiting = figures.time_wait.map_or(0, |waiting| waiting.peak);
+        ports.limit.is_none_or(|limit| waiting * 4 <= limit)
+    });
+    is_idle && is_empty && has_ports
+}
+
+/// A longer pause would not help: something else keeps the hosts busy.
+const LONGEST: Duration = Duration::from_secs(90);
+const PATIENCE_FACTOR: u32 = 10;
+const BUSY_MAX: f64 = 0.10;
+const CONNECTIONS_MAX: u64 = 8;

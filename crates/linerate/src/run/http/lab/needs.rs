@@ -1,0 +1,115 @@
+//! What a plan needs of both hosts, and whether they have it.
+
+use std::time::Duration;
+
+use linerate_host::load::{Look, environment};
+use linerate_lab::http::ceiling::Link;
+use linerate_lab::http::cells::{self, PlannedRun};
+use linerate_lab::http::estimate::estimate;
+use linerate_lab::http::preflight::{Path, Preflight};
+use linerate_model::http::{CellKey, Check, CheckStatus, Environment};
+use linerate_report::http::{Need, PlanListing, PlannedCell, plan_json, plan_text};
+
+use super::site::Site;
+use super::written;
+use crate::cli::http::lab::LabSpec;
+
+/// Both hosts before the first run.
+#[derive(Debug, Clone)]
+pub(super) struct Hosts {
+    pub(super) client: Environment,
+    pub(super) server: Option<Environment>,
+}
+
+/// Looks at both hosts.
+pub(super) fn hosts(site: &Site) -> Hosts {
+    let client = environment(&Look {
+        version: env!("CARGO_PKG_VERSION"),
+        pids: &[std::process::id()],
+        port: None,
+        peer: Some(site.address().ip()),
+        window: LOOK_WINDOW,
+    });
+    Hosts {
+        client,
+        server: site.server.as_ref().map(|side| side.info.environment.clone()),
+    }
+}
+
+/// The cells of some runs, each once.
+pub(super) fn keys(runs: &[PlannedRun]) -> Vec<CellKey> {
+    let mut keys: Vec<CellKey> = runs.iter().map(|run| run.key).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys
+}
+
+/// Looks whether both hosts can do what the cells need.
+pub(super) fn checks(spec: &LabSpec, site: &Site, hosts: &Hosts, keys: &[CellKey]) -> Vec<Check> {
+    let preflight = Preflight {
+        plan: &spec.plan,
+        cells: keys,
+        client: &hosts.client,
+        server: hosts.server.as_ref(),
+        path: Path {
+            server: Some(site.address().ip()),
+            client: site.client,
+            port: site.address().port(),
+            destinations: u32::try_from(site.destinations.len()).unwrap_or(u32::MAX),
+            clock_error_ns: site.server.as_ref().and_then(|side| side.clock_error_ns),
+            ramp_overflows: None,
+        },
+    };
+    preflight.checks()
+}
+
+pub(super) fn has_failed(checks: &[Check]) -> bool {
+    checks.iter().any(|check| check.status == CheckStatus::Fail)
+}
+
+/// What would be run, how long it would take, and what for.
+pub(super) fn listing(spec: &LabSpec) -> String {
+    let cost = estimate(&spec.plan, spec.phases, None::<&Link>);
+    let runs = cells::runs(&spec.plan, spec.phases);
+    let connections = runs.iter().map(|run| run.key.connections).max().unwrap_or(0);
+    let need = |what: &str, need: String| Need {
+        what: what.to_owned(),
+        need,
+    };
+    let plan = PlanListing {
+        target: spec.target.to_string(),
+        cells: cost
+            .cells
+            .iter()
+            .map(|(key, cost)| PlannedCell {
+                key: *key,
+                repeats: cost.runs,
+                estimate_s: cost.time.as_secs_f64(),
+                bytes: cost.bytes,
+            })
+            .collect(),
+        estimate_s: cost.total.time.as_secs_f64(),
+        bytes: cost.total.bytes,
+        needs: vec![
+            need("connections", format!("{connections} at once, on both ends")),
+            need(
+                "descriptors",
+                format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE),
+            ),
+            need(
+                "local ports",
+                format!("{connections} on the client, over all its addresses"),
+            ),
+        ],
+    };
+    if spec.output.json {
+        plan_json(&plan)
+    } else {
+        plan_text(&plan, written::style())
+    }
+}
+
+/// How long a host is watched to know what others do with it.
+const LOOK_WINDOW: Duration = Duration::from_millis(300);
+/// Files, listeners, threads.
+const DESCRIPTORS_BESIDE: u64 = 128;

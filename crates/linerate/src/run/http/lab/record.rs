@@ -1,0 +1,179 @@
+//! The directory of an experiment: its plan, the hosts it ran on, and every run the moment it is through.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use linerate_lab::http::cells::PlannedRun;
+use linerate_lab::http::plan::{Format, Plan};
+use linerate_model::http::{Baseline, CellRun, Environment, RunState};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::cli::http::lab::{Directory, PLAN_FILE};
+use crate::run::http::trouble::Trouble;
+
+/// A directory that is written to.
+#[derive(Debug)]
+pub(super) struct Record {
+    path: PathBuf,
+}
+
+/// Both hosts as they were, and what was found before the first run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Beginning {
+    pub(super) started_unix_ms: u64,
+    pub(super) client: Environment,
+    pub(super) server: Option<Environment>,
+}
+
+/// What is left of an experiment that did not come to its end.
+#[derive(Debug, Default)]
+pub(super) struct Kept {
+    pub(super) beginning: Option<Beginning>,
+    pub(super) baseline: Vec<Baseline>,
+    pub(super) runs: Vec<CellRun>,
+}
+
+impl Record {
+    /// Makes a new directory, or opens one that holds the beginning of the same experiment.
+    ///
+    /// # Errors
+    /// A directory that is not empty, or of another plan; what cannot be read or written.
+    pub(super) fn open(directory: &Directory, plan: &Plan) -> Result<(Self, Kept), Trouble> {
+        match directory {
+            Directory::New(path) => Self::create(path.clone().unwrap_or_else(dated_name), plan),
+            Directory::Resumed(path) => Self::resume(path, plan),
+        }
+    }
+
+    fn create(path: PathBuf, plan: &Plan) -> Result<(Self, Kept), Trouble> {
+        let record = Self { path };
+        let cells = record.path.join(CELLS);
+        fs::create_dir_all(&cells).map_err(|error| trouble("make", &cells, &error))?;
+        let plan_file = record.path.join(PLAN_FILE);
+        if plan_file.exists() {
+            return Err(Trouble::usage(format!(
+                "{} holds an experiment already; go on with it by --resume, or choose another --out",
+                record.path.display()
+            )));
+        }
+        record.write(&plan_file, plan.to_toml().as_bytes())?;
+        Ok((record, Kept::default()))
+    }
+
+    fn resume(path: &Path, plan: &Plan) -> Result<(Self, Kept), Trouble> {
+        let record = Self {
+            path: path.to_path_buf(),
+        };
+        let plan_file = path.join(PLAN_FILE);
+        let text = read(&plan_file)?;
+        let kept = Plan::parse(&text, Format::Toml)
+            .map_err(|error| Trouble::usage(format!("{}: {error}", plan_file.display())))?;
+        if kept.hash() != plan.hash() {
+            return Err(Trouble::usage(format!(
+                "{} is of another plan; the runs of two plans do not make one experiment",
+                path.display()
+            )));
+        }
+        let mut found = Kept {
+            beginning: record.read_json(BEGINNING)?,
+            baseline: record.read_json(BASELINE)?.unwrap_or_default(),
+            runs: Vec::new(),
+        };
+        let cells = path.join(CELLS);
+        let entries = fs::read_dir(&cells).map_err(|error| trouble("read", &cells, &error))?;
+        for entry in entries.flatten() {
+            let name = entry.file_name();
+            // What was being written when it ended has another name.
+            if name.to_string_lossy().ends_with(".json") {
+                found.runs.push(parse(&entry.path())?);
+            }
+        }
+        found.runs.retain(|run| run.state == RunState::Done);
+        found.runs.sort_by_key(|run| run.started_unix_ms);
+        Ok((record, found))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn keep_beginning(&self, beginning: &Beginning) -> Result<(), Trouble> {
+        self.write_json(BEGINNING, beginning)
+    }
+
+    pub(super) fn keep_baseline(&self, baseline: &[Baseline]) -> Result<(), Trouble> {
+        self.write_json(BASELINE, &baseline)
+    }
+
+    pub(super) fn keep_run(&self, planned: &PlannedRun, run: &CellRun) -> Result<(), Trouble> {
+        self.write_json(&format!("{CELLS}/{}", planned.file_name()), run)
+    }
+
+    /// The whole, judged, as it is reported.
+    pub(super) fn keep_study(&self, json: &str) -> Result<(), Trouble> {
+        self.write(&self.path.join(STUDY), json.as_bytes())
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Trouble> {
+        let bytes = serde_json::to_vec_pretty(value).map_err(Trouble::failed)?;
+        self.write(&self.path.join(name), &bytes)
+    }
+
+    /// Under another name first, and to the disk before it gets its own: whatever ends this program, a file that is there
+    /// is whole.
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Trouble> {
+        let unfinished = path.with_extension("part");
+        let write = || -> io::Result<()> {
+            let mut file = File::create(&unfinished)?;
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&unfinished, path)
+        };
+        write().map_err(|error| trouble("write", path, &error))
+    }
+
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Trouble> {
+        let path = self.path.join(name);
+        if path.exists() {
+            parse(&path).map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, Trouble> {
+    serde_json::from_str(&read(path)?).map_err(|error| Trouble::usage(format!("{}: {error}", path.display())))
+}
+
+fn read(path: &Path) -> Result<String, Trouble> {
+    let len = fs::metadata(path).map_err(|error| trouble("read", path, &error))?.len();
+    if len > FILE_MAX_BYTES {
+        return Err(Trouble::usage(format!(
+            "{} has {len} bytes, which no file of an experiment has",
+            path.display()
+        )));
+    }
+    fs::read_to_string(path).map_err(|error| trouble("read", path, &error))
+}
+
+fn trouble(what: &str, path: &Path, error: &io::Error) -> Trouble {
+    Trouble::failed(format!(
+        "cannot {what} {}: {}",
+        path.display(),
+        linerate_sys::error::io_text(error)
+    ))
+}
+
+fn dated_name() -> PathBuf {
+    let now = jiff::Zoned::now();
+    PathBuf::from(format!("linerate-http-{}", now.strftime("%Y%m%d-%H%M%S")))
+}
+
+const CELLS: &str = "cells";
+const BEGINNING: &str = "env.json";
+const BASELINE: &str = "baseline.json";
+const STUDY: &str = "run.json";
+const FILE_MAX_BYTES: u64 = 64 << 20;

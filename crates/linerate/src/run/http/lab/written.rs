@@ -1,0 +1,57 @@
+//! Reports, to where they were asked for.
+
+use std::fs;
+use std::io::{self, IsTerminal, Write};
+use std::path::Path;
+
+use linerate_model::http::{Check, Study};
+use linerate_report::http::{Style, html, json, markdown, preflight, preflight_json, text};
+
+use crate::cli::http::lab::Output;
+use crate::run::http::trouble::Trouble;
+
+/// What the standard output can show.
+pub(in crate::run::http) fn style() -> Style {
+    Style {
+        glyphs: crate::run::glyphs(),
+        is_coloured: io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none(),
+    }
+}
+
+/// Writes to the standard output; a reader that has gone away is no error of ours.
+pub(in crate::run::http) fn print(text: &str) -> Result<(), Trouble> {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Trouble::failed(format!("cannot write to the standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What was looked at before an experiment.
+pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Trouble> {
+    print(&if is_json {
+        preflight_json(checks)
+    } else {
+        preflight(checks, style())
+    })
+}
+
+/// The whole of an experiment.
+pub(super) fn study(study: &Study, output: &Output) -> Result<(), Trouble> {
+    if let Some(path) = &output.html {
+        write(path, &html(study))?;
+    }
+    if let Some(path) = &output.markdown {
+        write(path, &markdown(study))?;
+    }
+    print(&if output.json || output.json_stream {
+        json(study)
+    } else {
+        text(study, style())
+    })
+}
+
+fn write(path: &Path, text: &str) -> Result<(), Trouble> {
+    fs::write(path, text).map_err(|error| Trouble::failed(format!("cannot write {}: {error}", path.display())))
+}

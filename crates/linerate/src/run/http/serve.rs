@@ -1,0 +1,178 @@
+//! `linerate http serve`: a server until a signal comes.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::sync::Arc;
+
+use linerate_host::load::{Tested, Watched};
+use linerate_http::control::Control;
+use linerate_http::server::{Access, Figures, Protocol, Server, ServerSpec, ThreadFigures};
+use linerate_sys::poll::{Interest, wait_fd};
+use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::{manager, process};
+
+use super::agent::{self, Crew};
+use super::crew::ServerCrew;
+use crate::cli::http::control::ControlChannel;
+use crate::cli::http::serve::{ServePlan, TcpSpec};
+use crate::exit_code::ExitCode;
+use crate::run::embedded::Embedded;
+
+/// Serves until a signal comes.
+pub(crate) fn run(plan: &ServePlan) -> ExitCode {
+    match serve(plan) {
+        Ok(figures) => {
+            say(&summary(&figures));
+            ExitCode::Done
+        }
+        Err(text) => {
+            complain(&text);
+            ExitCode::NotCompleted
+        }
+    }
+}
+
+fn serve(plan: &ServePlan) -> Result<Figures, String> {
+    // Before any thread starts: threads inherit the block.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
+    // Thousands of connections need as many descriptors; without the right to raise the limit fewer fit.
+    let _ = process::raise_fd_limit();
+    let server = Server::start(&plan.spec).map_err(|error| error.to_string())?;
+    let mut text = announcement(&plan.spec, &server);
+    let tcp = open_tcp(&plan.tcp)?;
+    if let Some(tcp) = &tcp {
+        text.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
+    }
+    let crew = Arc::new(ServerCrew::new(&plan.spec, server, tcp.as_ref().map(Embedded::port)));
+    let control = plan
+        .control
+        .as_ref()
+        .map_or(Ok(None), |channel| open_control(&crew, channel))?;
+    if let (Some(control), Some(channel)) = (&control, &plan.control) {
+        text.push_str(&agent::introduction(control.address(), channel));
+    }
+    say(&text);
+    // Without its manager a service serves all the same.
+    let _ = manager::notify("READY=1");
+    wait_for_signal(&signals).map_err(|error| error.to_string())?;
+    let _ = manager::notify("STOPPING=1");
+    drop((control, tcp));
+    Ok(crew.stop())
+}
+
+/// Opens the server of TCP tests. A default port that somebody else has costs the baseline, not the server.
+fn open_tcp(spec: &TcpSpec) -> Result<Option<Embedded>, String> {
+    if spec.port == 0 {
+        return Ok(None);
+    }
+    match Embedded::start(spec.host.clone(), spec.port) {
+        Ok(server) => Ok(Some(server)),
+        Err(failure) if spec.is_chosen => Err(format!("--tcp {}: {failure}", spec.port)),
+        Err(failure) => {
+            complain(&format!("no TCP tests: {failure}; choose another port with --tcp"));
+            Ok(None)
+        }
+    }
+}
+
+/// Opens the channel beside the server. A default port that somebody else has costs the channel, not the server.
+fn open_control(crew: &Arc<ServerCrew>, channel: &ControlChannel) -> Result<Option<Control>, String> {
+    let watched = Watched {
+        pids: vec![std::process::id()],
+        tested: crew.port().map_or(Tested::Nothing, |port| Tested::Server { port }),
+    };
+    match agent::open(&watched, Some(Arc::clone(crew) as Arc<dyn Crew>), channel) {
+        Ok(control) => Ok(Some(control)),
+        Err(why) if channel.is_address_chosen => Err(why),
+        Err(why) => {
+            complain(&format!(
+                "no control channel: {why}; choose another address with --control"
+            ));
+            Ok(None)
+        }
+    }
+}
+
+fn complain(text: &str) {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "linerate http serve: {text}");
+}
+
+fn wait_for_signal(signals: &Signals) -> io::Result<()> {
+    while signals.take()?.is_none() {
+        wait_fd(signals, Interest::READ, None)?;
+    }
+    Ok(())
+}
+
+/// A reader that has gone away is no reason to stop serving.
+fn say(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+fn announcement(spec: &ServerSpec, server: &Server) -> String {
+    let scheme = if server.fingerprint().is_some() {
+        "https"
+    } else {
+        "http"
+    };
+    let addresses = server.addresses().iter().map(|a| format!("{scheme}://{a}"));
+    let addresses: Vec<String> = addresses.collect();
+    let backlog = match server.backlog() {
+        Some(effective) if effective < spec.backlog => {
+            format!("{effective} (net.core.somaxconn; asked for {})", spec.backlog)
+        }
+        Some(effective) => effective.to_string(),
+        None => format!("{} asked for, the kernel does not tell what it gives", spec.backlog),
+    };
+    let guests = match &spec.access {
+        Access::Neighbours => "addresses of networks this host is on, and private ones".to_owned(),
+        Access::Networks(networks) => {
+            let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+            networks.join(", ")
+        }
+    };
+    let voice = match (&spec.protocol, server.fingerprint()) {
+        (Protocol::Http1, _) => format!("  bodies       {}\n", server.body_paths()),
+        (_, None) => "  speaks       HTTP/2 by prior knowledge, HTTP/1.1\n".to_owned(),
+        (_, Some(fingerprint)) => {
+            format!("  speaks       HTTP/2 and HTTP/1.1 over TLS\n  certificate  SHA-256 {fingerprint}\n")
+        }
+    };
+    format!(
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n{voice}  serves       {guests}\n",
+        addresses.join(" and "),
+        server.threads(),
+        server.connections_max(),
+    )
+}
+
+fn summary(figures: &Figures) -> String {
+    let mut text = String::from("Served\n");
+    line(&mut text, "total", &figures.total());
+    for (number, thread) in figures.threads.iter().enumerate() {
+        line(&mut text, &format!("thread {number}"), thread);
+    }
+    text
+}
+
+fn line(text: &mut String, name: &str, figures: &ThreadFigures) {
+    let refused = figures.refused_at_limit + figures.refused_by_address;
+    // Writing to memory cannot fail.
+    let _ = writeln!(
+        text,
+        "  {name:<10} {} connections ({refused} refused, {} timed out), {} times without a descriptor, \
+         {} requests, {} answers ({} errors), \
+         {} B payload, {} B sent, {} B received",
+        figures.accepted,
+        figures.timed_out,
+        figures.descriptors_exhausted,
+        figures.requests,
+        figures.responses,
+        figures.error_responses,
+        figures.payload_bytes,
+        figures.sent_bytes,
+        figures.received_bytes,
+    );
+}

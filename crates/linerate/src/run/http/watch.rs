@@ -1,0 +1,247 @@
+//! Looks at this host over and over while a test runs, and says afterwards what it cost.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use linerate_host::load::{Depth, Sample, Sampler, Watched, Window, reading};
+use linerate_model::http::{Reading, SideFigures};
+
+/// Time between two looks.
+pub(crate) const STEP: Duration = Duration::from_millis(200);
+/// The same while a test takes longer than a minute, and between tests.
+pub(crate) const STEP_LONG: Duration = Duration::from_secs(1);
+/// How long somebody who asked for readings is expected to ask again.
+const INTEREST: Duration = Duration::from_secs(5);
+/// Readings that are kept: thirteen minutes at the quicker pace.
+const READINGS_MAX: usize = 4096;
+
+/// A host that is looked at by a thread of its own, as long as somebody wants to know.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Rings at every reading, and when somebody begins to be interested.
+    bell: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    sampler: Sampler,
+    step: Duration,
+    last: Option<Sample>,
+    window: Option<Window>,
+    readings: VecDeque<Reading>,
+    sequence: u64,
+    wanted_until: Instant,
+    is_over: bool,
+}
+
+impl Watch {
+    /// Begins to watch; nothing is looked at before somebody asks.
+    ///
+    /// # Errors
+    /// The operating system's, when it has no thread to spare.
+    pub(crate) fn start(watched: Watched) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                sampler: Sampler::open(watched),
+                step: STEP_LONG,
+                last: None,
+                window: None,
+                readings: VecDeque::new(),
+                sequence: 0,
+                wanted_until: Instant::now(),
+                is_over: false,
+            }),
+            bell: Condvar::new(),
+        });
+        let seen = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("lr-sampler".into())
+            .spawn(move || seen.run())?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// Begins a window: peaks and growth count from here. `peer` decides which adapter is looked at. Returns when that
+    /// was, on the monotonic clock, and what is so at the time.
+    pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
+        let mut state = self.shared.lock();
+        if let Some(peer) = peer {
+            state.sampler.look_towards(peer);
+        }
+        let sample = state.sampler.sample(Depth::Full);
+        let (at_ns, window) = (sample.at_ns, Window::begin(sample.clone()));
+        let baseline = window.figures();
+        state.window = Some(window);
+        state.last = Some(sample);
+        state.step = step;
+        self.shared.bell.notify_all();
+        (at_ns, baseline)
+    }
+
+    /// Ends the window; `None` when none was begun.
+    pub(crate) fn end(&self) -> Option<SideFigures> {
+        let mut state = self.shared.lock();
+        let mut window = state.window.take()?;
+        let sample = state.sampler.sample(Depth::Full);
+        window.add(sample);
+        state.step = STEP_LONG;
+        Some(window.figures())
+    }
+
+    /// Readings from this number on, as far as they are kept. Waits up to `patience` for the first.
+    pub(crate) fn readings(&self, from: u64, patience: Duration) -> Vec<Reading> {
+        let deadline = Instant::now() + patience;
+        let mut state = self.shared.lock();
+        state.wanted_until = deadline + INTEREST;
+        self.shared.bell.notify_all();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.sequence >= from || left.is_zero() {
+                return state
+                    .readings
+                    .iter()
+                    .filter(|reading| reading.sequence >= from)
+                    .cloned()
+                    .collect();
+            }
+            state = self.shared.wait(state, left);
+        }
+    }
+
+    /// The last reading, however old.
+    pub(crate) fn last_reading(&self) -> Option<Reading> {
+        self.shared.lock().readings.back().cloned()
+    }
+
+    /// What is watched.
+    pub(crate) fn watched(&self) -> Watched {
+        self.shared.lock().sampler.watched().clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.bell.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, longest: Duration) -> MutexGuard<'a, State> {
+        self.bell
+            .wait_timeout(state, longest)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        let mut due = Instant::now();
+        while !state.is_over {
+            let now = Instant::now();
+            if state.window.is_none() && now >= state.wanted_until {
+                state = self.wait(state, INTEREST);
+                due = Instant::now();
+            } else if now < due {
+                state = self.wait(state, due - now);
+                // A test that begins is looked at at its own pace at once.
+                due = due.min(Instant::now() + state.step);
+            } else {
+                state.look();
+                self.bell.notify_all();
+                // Looks that came too late are not made up for.
+                due = (due + state.step).max(now);
+            }
+        }
+    }
+}
+
+impl State {
+    fn look(&mut self) {
+        let sample = self.sampler.sample(Depth::Quick);
+        if let Some(last) = &self.last {
+            self.sequence += 1;
+            self.readings.push_back(reading(self.sequence, last, &sample));
+            if self.readings.len() > READINGS_MAX {
+                self.readings.pop_front();
+            }
+        }
+        if let Some(window) = &mut self.window {
+            window.add(sample.clone());
+        }
+        self.last = Some(sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_host::load::Tested;
+
+    const PATIENCE: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_window_knows_what_this_process_did() {
+        let own = Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        };
+        let watch = Watch::start(own).expect("a thread");
+        assert_eq!(watch.end(), None, "nothing was begun");
+        let (_, baseline) = watch.begin(Some([127, 0, 0, 1].into()), STEP);
+        assert!(baseline.rss_bytes > Some(0) && baseline.window_ns == 0, "{baseline:?}");
+        let before = linerate_sys::cpu::thread_time();
+        let spent = || {
+            let now = linerate_sys::cpu::thread_time();
+            (now.user + now.system) - (before.user + before.system)
+        };
+        while spent() < Duration::from_millis(300) {
+            std::hint::spin_loop();
+        }
+        let busy = u64::try_from(spent().as_nanos()).expect("little");
+        let figures = watch.end().expect("a window");
+        assert!(figures.process_cpu_ns >= Some(busy - 20_000_000), "{figures:?}");
+        assert!(
+            figures.busiest_thread_busy > Some(0.0) && figures.samples >= 2,
+            "{figures:?}"
+        );
+        assert!(figures.nic.is_some_and(|nic| nic.is_loopback));
+    }
+
+    #[test]
+    fn readings_come_while_somebody_wants_them() {
+        let own = Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        };
+        let watch = Watch::start(own).expect("a thread");
+        let first = watch.readings(1, PATIENCE);
+        assert_eq!(first.first().map(|reading| reading.sequence), Some(1));
+        let next = first.last().map_or(1, |reading| reading.sequence + 1);
+        assert_eq!(
+            watch.readings(next, PATIENCE).first().map(|reading| reading.sequence),
+            Some(next)
+        );
+        assert!(watch.readings(u64::MAX, Duration::ZERO).is_empty());
+    }
+}
