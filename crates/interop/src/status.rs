@@ -1,6 +1,7 @@
 //! What the kernel knows about a process.
 
 use std::fs;
+use std::time::Duration;
 
 /// Resources of a process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,26 @@ impl Status {
         }
     }
 }
+
+/// CPU time of a process so far, in steps of 10 ms (proc_pid_stat(5), fields `utime` and `stime`).
+///
+/// # Panics
+/// When it is gone.
+#[track_caller]
+#[must_use]
+pub fn cpu_time(process_id: u32) -> Duration {
+    let stat = fs::read_to_string(format!("/proc/{process_id}/stat")).expect("the process runs");
+    // The name in parentheses may hold anything; what follows it begins with field 3.
+    let (_, fields) = stat.rsplit_once(')').expect("a name in parentheses");
+    let ticks = |number: usize| -> u64 {
+        let word = fields.split_whitespace().nth(number - 3);
+        word.and_then(|word| word.parse().ok()).expect("a number of ticks")
+    };
+    Duration::from_millis((ticks(14) + ticks(15)) * MS_PER_TICK)
+}
+
+/// The kernel's `USER_HZ` is 100 on every architecture Debian runs on.
+const MS_PER_TICK: u64 = 10;
 
 fn field(status: &str, key: &str) -> usize {
     let line = status.lines().find_map(|line| line.strip_prefix(key));

@@ -8,12 +8,13 @@ use std::process::Command;
 use serde_json::Value;
 
 /// Every crate of ours and the ones of ours it may use. ARCHITECTURE.md explains the directions.
-const ALLOWED: [(&str, &[&str]); 11] = [
+const ALLOWED: [(&str, &[&str]); 12] = [
     ("linerate-model", &[]),
     ("linerate-sys", &[]),
     ("linerate-iperf3", &["linerate-model"]),
     ("linerate-iperf2", &["linerate-model"]),
-    ("linerate-lab", &[]),
+    ("linerate-lab", &["linerate-model"]),
+    ("linerate-http", &["linerate-model", "linerate-sys"]),
     ("linerate-report", &["linerate-model", "linerate-lab"]),
     ("linerate-doctor", &["linerate-model"]),
     ("linerate-host", &["linerate-model", "linerate-sys"]),
@@ -33,18 +34,23 @@ const ALLOWED: [(&str, &[&str]); 11] = [
             "linerate-doctor",
             "linerate-host",
             "linerate-lab",
+            "linerate-http",
         ],
     ),
     ("linerate-interop", &[]),
 ];
 
 /// Foreign crates that belong to one of ours alone.
-const RESERVED: [(&str, &str); 5] = [
+const RESERVED: [(&str, &str); 9] = [
     ("libc", "linerate-sys"),
     ("socket2", "linerate-sys"),
     ("rustix", "linerate-sys"),
     ("io-uring", "linerate-sys"),
     ("clap", "linerate"),
+    ("tokio", "linerate-http"),
+    ("hyper", "linerate-http"),
+    ("rustls", "linerate-http"),
+    ("httparse", "linerate-http"),
 ];
 
 #[test]

@@ -96,13 +96,16 @@ fn a_small_window_is_found() {
         .concat(),
     );
     let _server = net.server();
-    let (_, diagnosis) = examined(&net, &["-t", "5", "-w", "4K", "-C", "cubic"]);
-    let found = findings(&diagnosis);
-    assert!(
-        found.iter().any(|id| matches!(*id, "WIN-01" | "WIN-02" | "WIN-03")),
-        "{diagnosis:#}"
-    );
-    assert!(found.iter().all(|id| id.starts_with("WIN-")), "{found:?}");
+    // Beside other work the receiver may be late as well, which is true and not the point.
+    patiently(|| {
+        let (_, diagnosis) = examined(&net, &["-t", "5", "-w", "4K", "-C", "cubic"]);
+        let found = findings(&diagnosis);
+        assert!(
+            found.iter().any(|id| matches!(*id, "WIN-01" | "WIN-02" | "WIN-03")),
+            "{diagnosis:#}"
+        );
+        assert!(found.iter().all(|id| id.starts_with("WIN-")), "{found:?}");
+    });
 }
 
 #[test]

@@ -1,0 +1,307 @@
+//! `linerate http lab` and its relatives against a server of ours, and their result as data.
+
+use std::fmt;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::deadline::{PATIENCE, wait_for};
+use crate::namespaces::{Net, SERVER};
+use crate::net::free_port;
+use crate::process::{Finished, Process};
+use crate::program::ours;
+
+/// A server with its control channel, and a folder for the plans, runs and reports of one test.
+pub struct HttpLab {
+    /// The server.
+    pub server: Process,
+    /// Where it serves, without a path.
+    pub url: String,
+    /// Where its control channel is; empty without one.
+    pub control: String,
+    /// What the client is started by: nothing, or a program that starts others.
+    client: Vec<String>,
+    folder: TempDir,
+}
+
+impl HttpLab {
+    /// A server on loopback.
+    ///
+    /// # Panics
+    /// When it does not start.
+    #[must_use]
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_by(&[], &[], "127.0.0.1", arguments)
+    }
+
+    /// A server in one namespace, for clients in the other.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn in_net(net: &Net, arguments: &[&str]) -> Self {
+        let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
+        Self::start_by(&client, &server, SERVER, arguments)
+    }
+
+    /// The same with the words that client and server are started by.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn start_by(client: &[&str], server: &[&str], host: &str, arguments: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let token = folder.path().join("token");
+        fs::write(&token, TOKEN).expect("a file");
+        let address = format!("{host}:{}", free_port());
+        let has_control = !arguments.contains(&"--no-control");
+        let mut command = command(server);
+        command.args(["http", "serve", "--bind", &address, "--tcp", &free_port().to_string()]);
+        if has_control {
+            command
+                .args(["--control", &format!("{host}:0"), "--token-file"])
+                .arg(token);
+        }
+        command.args(arguments);
+        let server = Process::start(command);
+        server.wait_for_stdout("Listening on", 1);
+        let control = has_control.then(|| printed(&server, "control"));
+        Self {
+            server,
+            url: format!("http://{address}"),
+            control: control.unwrap_or_default(),
+            client: client.iter().map(|word| (*word).to_owned()).collect(),
+            folder,
+        }
+    }
+
+    /// The path of a file or folder of this test.
+    #[must_use]
+    pub fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// Writes a plan with short cells: what `text` says comes behind the defaults, which it may begin with.
+    ///
+    /// # Panics
+    /// When there is no room for it.
+    #[must_use]
+    pub fn plan(&self, name: &str, text: &str) -> String {
+        let path = self.path(name);
+        fs::write(&path, format!("{SHORT}{text}")).expect("a file");
+        path
+    }
+
+    /// The files of the runs in a directory of runs, with what they hold, in the order of their names.
+    ///
+    /// # Panics
+    /// When a whole one is no JSON.
+    #[must_use]
+    pub fn runs(&self, directory: &str) -> Vec<(String, Value)> {
+        let entries = fs::read_dir(PathBuf::from(self.path(directory)).join("cells"));
+        let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut runs: Vec<(String, Value)> = paths
+            .filter(|path| path.extension().is_some_and(|kind| kind == "json"))
+            .map(|path| {
+                let text = fs::read_to_string(&path).expect("a file");
+                let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                (name, serde_json::from_str(&text).expect("JSON"))
+            })
+            .collect();
+        runs.sort_by(|a, b| a.0.cmp(&b.0));
+        runs
+    }
+
+    /// Starts `linerate http` with these words, and what it needs for the control channel.
+    #[must_use]
+    pub fn client(&self, words: &[&str]) -> Process {
+        let access = ["--control-url", &self.control, "--token-file", &self.path("token")];
+        self.client_without(&[words, &access].concat())
+    }
+
+    /// Starts `linerate http` with these words alone.
+    #[must_use]
+    pub fn client_without(&self, words: &[&str]) -> Process {
+        let prefix: Vec<&str> = self.client.iter().map(String::as_str).collect();
+        let mut command = command(&prefix);
+        command.arg("http").args(words);
+        Process::start(command)
+    }
+
+    /// Runs `linerate http` with these words to its end.
+    ///
+    /// # Panics
+    /// When it does not end.
+    #[track_caller]
+    #[must_use]
+    pub fn run(&self, words: &[&str]) -> Finished {
+        self.client(words).finish_within(LAB_PATIENCE)
+    }
+
+    /// Runs an experiment of this plan to its end, in a directory of its own, and reads what it found.
+    ///
+    /// # Panics
+    /// When it does not end with a result.
+    #[track_caller]
+    #[must_use]
+    pub fn study(&self, words: &[&str], plan: &str) -> HttpStudy {
+        self.study_of(words, &self.url, plan)
+    }
+
+    /// The same with another URL.
+    ///
+    /// # Panics
+    /// As [`Self::study`].
+    #[track_caller]
+    #[must_use]
+    pub fn study_of(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
+        // A test that is made patiently again needs a directory that is not there yet.
+        let directory = (0_u32..).map(|number| self.path(&format!("runs{number}")));
+        let directory = directory.into_iter().find(|path| fs::metadata(path).is_err());
+        let directory = directory.unwrap_or_default();
+        HttpStudy::of(self.run(&[words, &[url, plan, "--out", &directory, "--json"]].concat()))
+    }
+}
+
+/// A program that is started by these words, or by itself without any.
+fn command(prefix: &[&str]) -> Command {
+    let mut command = match prefix {
+        [] => Command::new(ours().path()),
+        [program, words @ ..] => {
+            let mut command = Command::new(program);
+            command.args(words).arg(ours().path());
+            command
+        }
+    };
+    command.env("LC_ALL", "C").env("TZ", "UTC");
+    command
+}
+
+/// The word behind a name in what a program prints, once its line is complete.
+fn printed(process: &Process, name: &str) -> String {
+    let word = wait_for(PATIENCE, || {
+        let stdout = process.stdout();
+        let mut lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        lines.find_map(|line| {
+            line.trim()
+                .strip_prefix(name)?
+                .split_whitespace()
+                .next()
+                .map(str::to_owned)
+        })
+    });
+    word.unwrap_or_else(|| panic!("no {name}: {process:?}"))
+}
+
+/// What an experiment found.
+pub struct HttpStudy {
+    /// How the program ended.
+    pub finished: Finished,
+    /// The whole of it.
+    pub json: Value,
+}
+
+impl HttpStudy {
+    /// Reads the object that `--json` writes.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[track_caller]
+    #[must_use]
+    pub fn of(finished: Finished) -> Self {
+        let json: Value =
+            serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
+        assert_eq!(json["schema"], "linerate.http/1", "{finished:?}");
+        Self { finished, json }
+    }
+
+    /// Entries of one of its lists.
+    ///
+    /// # Panics
+    /// When there is no such list.
+    #[track_caller]
+    #[must_use]
+    pub fn list(&self, name: &str) -> &Vec<Value> {
+        self.json[name]
+            .as_array()
+            .unwrap_or_else(|| panic!("no {name} in {self:?}"))
+    }
+
+    /// The cell of a phase with a payload and a number of connections.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[track_caller]
+    #[must_use]
+    pub fn cell(&self, phase: &str, payload_bytes: u64, connections: u64) -> &Value {
+        let is_wanted = |cell: &&Value| {
+            let key = &cell["key"];
+            key["phase"] == phase && key["payload_bytes"] == payload_bytes && key["connections"] == connections
+        };
+        let cell = self.list("cells").iter().find(is_wanted);
+        cell.unwrap_or_else(|| panic!("no {phase} {payload_bytes} c{connections} in {self:?}"))
+    }
+
+    /// The main verdict on a cell.
+    #[must_use]
+    pub fn verdict(cell: &Value) -> &str {
+        cell["verdict"]["primary"]["class"].as_str().unwrap_or_default()
+    }
+
+    /// Whether programs that are no part of the test used much of a processor, where both ends are on one host.
+    #[must_use]
+    pub fn is_disturbed(&self) -> bool {
+        let cpus = self.json["client"]["cpus"].as_f64().unwrap_or(1.0);
+        let is_disturbed = |cell: &Value| {
+            let figure = |of: &Value, name: &str| of[name].as_f64().unwrap_or_default();
+            let busy = figure(&cell["runs"][0]["client"], "cpu_busy") * cpus;
+            let median = &cell["median"];
+            busy - figure(median, "server_cpus") - figure(median, "client_cpus") > OTHERS_MAX
+        };
+        self.json["cells"].as_array().into_iter().flatten().any(is_disturbed)
+    }
+
+    /// What the main verdict on a cell rests on.
+    #[must_use]
+    pub fn evidence(cell: &Value) -> String {
+        let texts = cell["verdict"]["primary"]["evidence"].as_array().into_iter().flatten();
+        texts
+            .filter_map(|evidence| evidence["text"].as_str())
+            .collect::<Vec<_>>()
+            .join("; ")
+    }
+}
+
+impl fmt::Debug for HttpStudy {
+    /// Without what is measured second by second.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "exit code {:?}", self.finished.code())?;
+        for cell in self.json["cells"].as_array().into_iter().flatten() {
+            let (key, median) = (&cell["key"], &cell["median"]);
+            writeln!(
+                f,
+                "{key}: {:?}, {}\n  {median}",
+                Self::verdict(cell),
+                Self::evidence(cell)
+            )?;
+            for run in cell["runs"].as_array().into_iter().flatten() {
+                writeln!(f, "  {} {} {}", run["state"], run["flags"], run["load"]["errors"])?;
+            }
+        }
+        writeln!(f, "notes {}\nidle {}", self.json["notes"], self.json["idle"])?;
+        write!(f, "{}", self.finished.stderr)
+    }
+}
+
+const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+/// Processors that other programs may use before a verdict is theirs.
+const OTHERS_MAX: f64 = 0.4;
+/// Longer than any experiment of a test takes on a busy machine.
+const LAB_PATIENCE: Duration = Duration::from_secs(120);
+/// What tests want of every plan: as little time as an answer needs.
+const SHORT: &str = "version = 1\n[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n\
+                     ramp = \"max\"\n";

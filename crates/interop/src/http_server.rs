@@ -1,0 +1,207 @@
+//! `linerate http serve`, and clients that speak to it byte by byte.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+
+use crate::deadline::{PATIENCE, wait_for};
+use crate::net::free_port;
+use crate::process::{Finished, Process, Signal};
+use crate::program::ours;
+
+/// A running server on a port of its own of 127.0.0.1, without its control channel and without TCP tests.
+#[derive(Debug)]
+pub struct HttpServer {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// Its process.
+    pub process: Process,
+}
+
+impl HttpServer {
+    /// Starts the server and waits until it says that it listens.
+    ///
+    /// # Panics
+    /// When it does not.
+    #[must_use]
+    pub fn start(arguments: &[&str]) -> Self {
+        Self::start_by(Command::new(ours().path()), arguments)
+    }
+
+    /// The same with a command that ends in the program's name.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
+        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        command
+            .args([
+                "http",
+                "serve",
+                "--no-control",
+                "--tcp=0",
+                "--bind",
+                &address.to_string(),
+            ])
+            .args(arguments);
+        let process = Process::start(command);
+        process.wait_for_stdout("Listening on", 1);
+        Self { address, process }
+    }
+
+    /// The URL of a path.
+    #[must_use]
+    pub fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// A new connection.
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn connect(&self) -> HttpClient {
+        let stream = TcpStream::connect(self.address).expect("the server listens");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a deadline");
+        stream.set_nodelay(true).expect("an option every socket has");
+        HttpClient {
+            stream,
+            received: Vec::new(),
+        }
+    }
+
+    /// Ends it and returns what it said.
+    ///
+    /// # Panics
+    /// When it does not end.
+    #[must_use]
+    pub fn stop(self) -> Finished {
+        self.process.signal(Signal::Terminate);
+        self.process.finish()
+    }
+}
+
+/// A connection whose bytes the test decides.
+#[derive(Debug)]
+pub struct HttpClient {
+    /// Its socket.
+    pub stream: TcpStream,
+    received: Vec<u8>,
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpAnswer {
+    /// Status code.
+    pub status: u16,
+    /// Status line and fields.
+    pub head: String,
+    /// As many bytes as `Content-Length` said.
+    pub body: Vec<u8>,
+}
+
+impl HttpClient {
+    /// Sends bytes as they are.
+    ///
+    /// # Panics
+    /// When the server does not take them.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).expect("the server reads");
+    }
+
+    /// Asks for a path.
+    ///
+    /// # Panics
+    /// As [`Self::send`].
+    pub fn ask(&mut self, path: &str) {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
+    }
+
+    /// Asks and waits for the answer.
+    ///
+    /// # Panics
+    /// When there is none.
+    pub fn get(&mut self, path: &str) -> HttpAnswer {
+        self.ask(path);
+        self.answer()
+    }
+
+    /// The next answer, its body framed by `Content-Length` or absent.
+    ///
+    /// # Panics
+    /// When it does not come in time or is none.
+    #[track_caller]
+    pub fn answer(&mut self) -> HttpAnswer {
+        self.try_answer().expect("an answer before the end of the connection")
+    }
+
+    /// The next answer; `None` when the server has closed the connection instead.
+    ///
+    /// # Panics
+    /// When neither happens in time, or the connection ends inside an answer.
+    #[track_caller]
+    pub fn try_answer(&mut self) -> Option<HttpAnswer> {
+        let end = loop {
+            if let Some(end) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
+                break end + 4;
+            }
+            if !self.receive() {
+                assert!(self.received.is_empty(), "half an answer: {:?}", self.received);
+                return None;
+            }
+        };
+        let head = String::from_utf8(self.received.drain(..end).collect()).expect("text");
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+        let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        let length = length.map_or(0, |(_, length)| length.parse().expect("a length"));
+        while self.received.len() < length {
+            assert!(self.receive(), "the body ends early");
+        }
+        Some(HttpAnswer {
+            status: status.expect("a status line"),
+            head,
+            body: self.received.drain(..length).collect(),
+        })
+    }
+
+    /// Whether the server closed the connection without another byte.
+    ///
+    /// # Panics
+    /// When it does neither in time.
+    pub fn is_closed(&mut self) -> bool {
+        self.received.is_empty() && !self.receive()
+    }
+
+    /// Reads some bytes; `false` at the end. A reset is an end, too.
+    fn receive(&mut self) -> bool {
+        let mut chunk = [0; 65_536];
+        loop {
+            match self.stream.read(&mut chunk) {
+                Ok(0) => return false,
+                Ok(count) => {
+                    self.received.extend_from_slice(chunk.get(..count).unwrap_or_default());
+                    return true;
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => return false,
+                Err(error) => panic!("nothing from the server: {error}"),
+            }
+        }
+    }
+}
+
+/// Waits until a connection is answered with this status.
+///
+/// # Panics
+/// When it is not in time.
+pub fn wait_for_status(server: &HttpServer, status: u16) {
+    let seen = wait_for(PATIENCE, || {
+        let mut client = server.connect();
+        client.ask("/0");
+        client.try_answer().filter(|answer| answer.status == status)
+    });
+    assert!(seen.is_some(), "no answer {status} from {server:?}");
+}

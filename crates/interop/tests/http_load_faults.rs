@@ -1,0 +1,302 @@
+//! The load generator against servers that fail: every way to fail has a class of its own, and no run hangs.
+
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use linerate_interop::{HttpLoad, PATIENCE, RawServer, Then, run_cases, say};
+
+/// Four connections, each of which may be opened four times.
+const SHORT: [&str; 8] = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "300ms"];
+const ATTEMPTS: u64 = 16;
+
+const WELL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
+
+/// What a server does when it was asked, given the number of the request.
+type Behaviour = fn(u64, &mut TcpStream) -> Then;
+
+/// How a server fails, and what that is called.
+struct Fault {
+    name: &'static str,
+    class: &'static str,
+    options: &'static [&'static str],
+    fail: Behaviour,
+}
+
+fn fault(name: &'static str, class: &'static str, fail: Behaviour) -> Fault {
+    Fault {
+        name,
+        class,
+        options: &[],
+        fail,
+    }
+}
+
+/// Sends a byte now and then, so that the connection is never silent and never done.
+fn drip(stream: &mut TcpStream, bytes: &str) -> Then {
+    for byte in bytes.bytes().cycle() {
+        if say(stream, [byte], Then::Next) == Then::Close {
+            break;
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    Then::Close
+}
+
+fn faults() -> Vec<Fault> {
+    let mut faults = broken_connections();
+    faults.extend(silent_servers());
+    faults.extend(unreadable_answers());
+    faults
+}
+
+fn broken_connections() -> Vec<Fault> {
+    vec![
+        fault("reset instead of an answer", "reset_before_answer", |_, _| Then::Reset),
+        fault("reset in the head", "reset_mid_answer", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Reset)
+        }),
+        fault("reset in the body", "reset_mid_answer", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Reset)
+        }),
+        Fault {
+            options: &["--think", "100ms"],
+            ..fault("reset while nothing is asked", "reset_idle", |_, stream| {
+                say(stream, WELL, Then::Reset)
+            })
+        },
+        fault("closed instead of an answer", "eof", |_, _| Then::Close),
+        fault("closed in the head", "eof", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Close)
+        }),
+        fault("closed in the body", "eof", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Close)
+        }),
+        fault("closed in a chunk", "eof", |_, stream| {
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
+                Then::Close,
+            )
+        }),
+        fault("closed before the last chunk", "eof", |_, stream| {
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+                Then::Close,
+            )
+        }),
+        fault("closed behind an interim answer", "eof", |_, stream| {
+            say(stream, "HTTP/1.1 100 Continue\r\n\r\n", Then::Close)
+        }),
+    ]
+}
+
+fn silent_servers() -> Vec<Fault> {
+    vec![
+        fault("no answer", "timeout", |_, _| Then::Hold),
+        fault("half a head", "timeout", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Hold)
+        }),
+        fault("half a body", "timeout", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Hold)
+        }),
+        fault("a head that never ends", "timeout", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\n", Then::Next);
+            drip(stream, "X: y\r\n")
+        }),
+        fault("a body that never ends", "timeout", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\n\r\n", Then::Next);
+            drip(stream, "x")
+        }),
+        fault("interim answers alone", "timeout", |_, stream| {
+            drip(stream, "HTTP/1.1 100 Continue\r\n\r\n")
+        }),
+        fault("a large body that stops", "timeout", |_, stream| {
+            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", Then::Next);
+            say(stream, [b'x'; 100_000], Then::Hold)
+        }),
+    ]
+}
+
+fn unreadable_answers() -> Vec<Fault> {
+    vec![
+        fault("another protocol", "protocol", |_, stream| {
+            say(stream, "SSH-2.0-OpenSSH_9.2\r\n", Then::Hold)
+        }),
+        fault("bytes", "protocol", |_, stream| {
+            say(stream, [0, 255, 13, 10, 13, 10], Then::Hold)
+        }),
+        fault("two lengths", "protocol", |_, stream| {
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+                Then::Hold,
+            )
+        }),
+        fault("a length and chunks", "protocol", |_, stream| {
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                Then::Hold,
+            )
+        }),
+        fault("a chunk without a size", "protocol", |_, stream| {
+            say(
+                stream,
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
+                Then::Hold,
+            )
+        }),
+        fault("a head without an end", "protocol", |_, stream| {
+            say(
+                stream,
+                format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(70_000)),
+                Then::Hold,
+            )
+        }),
+        fault("another protocol from now on", "protocol", |_, stream| {
+            say(
+                stream,
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
+                Then::Hold,
+            )
+        }),
+        fault("more than was announced", "protocol", |_, stream| {
+            say(stream, format!("{WELL}defg\r\n"), Then::Next)
+        }),
+        Fault {
+            options: &["--verify"],
+            ..fault("another body", "protocol", |number, stream| {
+                let body = ["abc", "abd"][usize::from(number > 8)];
+                say(
+                    stream,
+                    format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{body}"),
+                    Then::Next,
+                )
+            })
+        },
+    ]
+}
+
+#[test]
+fn every_way_to_fail_has_a_class_and_an_end() {
+    run_cases(
+        &faults(),
+        |fault| fault.name.to_owned(),
+        |fault| {
+            let fail = fault.fail;
+            // The first request is answered well, or there would be no load.
+            let server = RawServer::start(move |number, stream| match number {
+                0 => say(stream, WELL, Then::Next),
+                _ => fail(number, stream),
+            });
+            let load = HttpLoad::start(&server.url("/"), &[&SHORT, fault.options].concat());
+            let load = HttpLoad::of(load.finish_within(PATIENCE));
+            load.finished.expect_code(i32::from(load.number("ok") == 0));
+            load.expect_only(fault.class);
+            let failures = load.errors()[0].1;
+            if fault.class == "reset_idle" {
+                assert_eq!(load.number("connections/dropped"), failures, "{load:?}");
+            } else {
+                assert_eq!(load.number("requests"), load.number("ok") + failures, "{load:?}");
+            }
+            let is_cheap = fault.options == ["--verify"];
+            assert!(failures > 0 && (is_cheap || failures <= ATTEMPTS), "{load:?}");
+        },
+    );
+}
+
+/// A server that answers nothing at all is found out before the load.
+#[test]
+fn a_server_that_is_none_gets_no_load() {
+    let rows: [(&str, Behaviour, &str); 3] = [
+        (
+            "garbage",
+            |_, stream| say(stream, "SSH-2.0-x\r\n\r\n", Then::Hold),
+            "does not answer in HTTP/1.1",
+        ),
+        ("reset", |_, _| Then::Reset, "no answer from"),
+        ("closed", |_, _| Then::Close, "no answer from"),
+    ];
+    run_cases(
+        &rows,
+        |(name, ..)| (*name).to_owned(),
+        |(_, answer, message)| {
+            let server = RawServer::start(*answer);
+            let load = HttpLoad::start(&server.url("/"), &SHORT).finish();
+            load.expect_code(4).expect_stderr(message);
+            assert_eq!(server.asked(), 1, "one request and no more");
+        },
+    );
+}
+
+/// Connections that are lost again and again are not opened for ever; the others go on.
+#[test]
+fn who_fails_on_some_connections_serves_the_others() {
+    let server = RawServer::start(|number, stream| {
+        if number % 1000 == 999 {
+            Then::Reset
+        } else {
+            say(stream, WELL, Then::Next)
+        }
+    });
+    let load = HttpLoad::run(&server.url("/"), &SHORT);
+    load.finished.expect_code(0);
+    load.expect_only("reset_before_answer");
+    let failures = load.errors()[0].1;
+    assert_eq!(load.number("ok") + failures, load.number("requests"), "{load:?}");
+    assert_eq!(server.asked(), load.number("requests") + 1, "{load:?}");
+}
+
+/// A server that answers the first contact and then does what the test wants with its listener.
+fn server_for_one(then: impl FnOnce(TcpListener) + Send + 'static) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    thread::spawn(move || {
+        if let Ok((mut stream, _)) = listener.accept() {
+            say(&mut stream, WELL, Then::Next);
+            then(listener);
+            let _ = stream.read_to_end(&mut Vec::new());
+        }
+    });
+    format!("http://{address}/")
+}
+
+#[test]
+fn a_server_that_is_gone_when_the_load_begins_refuses_it() {
+    let url = server_for_one(drop);
+    let load = HttpLoad::run(&url, &SHORT);
+    load.finished.expect_code(4);
+    load.expect_only("connect_refused");
+    assert_eq!(load.number("connections/opened"), 0, "{load:?}");
+}
+
+/// Its queue is full once nobody is accepted; the kernel drops the first segments of all others.
+#[test]
+fn a_server_that_accepts_nobody_times_out() {
+    let (done, is_done) = channel::<()>();
+    let url = server_for_one(move |listener| {
+        // Until the load is over, which is when the other end of the channel goes.
+        let _ = is_done.recv();
+        drop(listener);
+    });
+    let options = [
+        "-c",
+        "6000",
+        "--idle",
+        "-d",
+        "200ms",
+        "--warmup",
+        "0",
+        "--connect-timeout",
+        "300ms",
+    ];
+    let load = HttpLoad::run(&url, &[&options[..], &["--ramp", "max", "--allow-large"]].concat());
+    drop(done);
+    load.expect_only("connect_timeout");
+    let opened = load.number("connections/opened");
+    assert!(opened > 0 && opened < 6000, "{load:?}");
+}

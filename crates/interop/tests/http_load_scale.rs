@@ -1,0 +1,280 @@
+//! Many connections: past the kernel's range of ports, past the limit of descriptors, and what each of them costs.
+
+use std::fs;
+use std::process::Command;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use linerate_interop::namespaces::{Net, SERVER, inside, run};
+use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Process, Status, free_port_run, ours, skip, wait_for};
+
+/// Memory and descriptors of the whole host are used up, so one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const LONG: Duration = Duration::from_secs(120);
+/// Every connection is opened as fast as it can be, and held for a moment.
+const HELD: [&str; 9] = [
+    "--idle",
+    "-d",
+    "1s",
+    "--warmup",
+    "0",
+    "--ramp",
+    "max",
+    "--allow-large",
+    "--quiet",
+];
+
+#[test]
+fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
+    let _alone = alone();
+    let Some(net) = Net::new() else { return };
+    for namespace in [&net.a, &net.b] {
+        let setting = "net.ipv4.ip_local_port_range=40000 40099";
+        run("ip", &["netns", "exec", namespace, "sysctl", "-qw", setting]);
+    }
+    let address = format!("{SERVER}:8080");
+    let server = Process::start(inside(
+        &net.b,
+        ours().path(),
+        &["http", "serve", "--bind", &address, "--no-control", "--tcp=0"],
+    ));
+    server.wait_for_stdout("Listening on", 1);
+    let url = format!("http://{address}/0");
+    let load = |words: &[&str]| {
+        let mut arguments = vec!["http", "load", &url, "--json", "-c", "300", "--threads", "1"];
+        arguments.extend(HELD.iter().chain(words));
+        HttpLoad::of(Process::start(inside(&net.a, ours().path(), &arguments)).finish())
+    };
+    let kernel = load(&["--ports", "kernel", "--close", "rst"]);
+    kernel.expect_only("addr_not_avail");
+    assert_eq!(kernel.errors()[0].1, 1, "one is enough to know: {kernel:?}");
+    // The first contact may still hold one.
+    let opened = kernel.number("connections/opened");
+    assert!((99..=100).contains(&opened), "{kernel:?}");
+    for ports in ["explicit", "auto"] {
+        let explicit = load(&["--ports", ports]);
+        explicit.expect_all_open(300);
+    }
+}
+
+#[test]
+fn fifty_thousand_connections_leave_from_one_address_without_a_setting() {
+    const CONNECTIONS: u64 = 50_000;
+    let _alone = alone();
+    if descriptors_allowed() < 19_000 {
+        return skip("three servers need 17,000 descriptors each");
+    }
+    let first = free_port_run(3);
+    let servers: Vec<Process> = (first..first + 3).map(quiet_server).collect();
+    let url = format!("http://127.0.0.1:{first}-{}/0", first + 2);
+    let count = CONNECTIONS.to_string();
+    let arguments = [&["-c", &count, "--ports", "explicit"], &HELD[..]].concat();
+    let load = HttpLoad::of(HttpLoad::start(&url, &arguments).finish_within(LONG));
+    load.expect_all_open(CONNECTIONS);
+    drop(servers);
+}
+
+/// A server of one thread on a port of 127.0.0.1.
+fn quiet_server(port: u16) -> Process {
+    let mut command = Command::new(ours().path());
+    let address = format!("127.0.0.1:{port}");
+    command.args([
+        "http",
+        "serve",
+        "--bind",
+        &address,
+        "--threads",
+        "1",
+        "--no-control",
+        "--tcp=0",
+    ]);
+    command.args(["--max-conns", "19000"]);
+    let server = Process::start(command);
+    server.wait_for_stdout("Listening on", 1);
+    server
+}
+
+#[test]
+fn worker_processes_get_past_a_limit_of_descriptors() {
+    let _alone = alone();
+    let server = HttpServer::start(&[]);
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""])
+        .arg(ours().path());
+    let arguments = [
+        "-c", "600", "--idle", "-d", "2s", "--warmup", "0", "--ramp", "max", "--procs", "auto",
+    ];
+    let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
+    let workers = wait_for(PATIENCE, || {
+        let is_open = Status::of(server.process.id()).descriptors >= 600;
+        is_open.then(|| children(load.id()))
+    });
+    let load = HttpLoad::of(load.finish());
+    load.expect_all_open(600);
+    assert!(
+        workers.is_some_and(|workers| workers >= 3),
+        "{workers:?} workers: {load:?}"
+    );
+}
+
+#[test]
+fn an_interrupted_load_leaves_no_worker_behind() {
+    let _alone = alone();
+    let server = HttpServer::start(&[]);
+    let before = Status::of(server.process.id());
+    let arguments = [
+        "-c", "100", "-d", "60s", "--warmup", "0", "--ramp", "max", "--procs", "3",
+    ];
+    let load = HttpLoad::start(&server.url("/1k"), &arguments);
+    let is_open = || (Status::of(server.process.id()).descriptors >= before.descriptors + 100).then_some(());
+    assert!(wait_for(PATIENCE, is_open).is_some(), "{load:?}");
+    let workers = child_ids(load.id());
+    assert_eq!(workers.len(), 3, "{load:?}");
+    load.signal(linerate_interop::Signal::Interrupt);
+    let load = HttpLoad::of(load.finish());
+    load.finished.expect_code(130);
+    let are_gone = || {
+        workers
+            .iter()
+            .all(|id| fs::metadata(format!("/proc/{id}")).is_err())
+            .then_some(())
+    };
+    assert!(
+        wait_for(PATIENCE, are_gone).is_some(),
+        "workers {workers:?} of {load:?}"
+    );
+    server.process.wait_for_idle(before);
+}
+
+#[test]
+fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
+    const CONNECTIONS: u64 = 10_000;
+    let _alone = alone();
+    if descriptors_allowed() < 12_000 {
+        return skip("10,000 connections need more descriptors than are allowed");
+    }
+    let server = HttpServer::start(&["--threads", "1"]);
+    let few = hold(&server, 100);
+    let many = hold(&server, CONNECTIONS);
+    let per_connection = |few: usize, many: usize| many.saturating_sub(few) as u64 * 1024 / (CONNECTIONS - 100);
+    let at_server = per_connection(few.0, many.0);
+    assert!(at_server <= 256, "{at_server} bytes per connection at the server");
+    let at_generator = per_connection(few.1, many.1);
+    assert!(
+        at_generator <= 512,
+        "{at_generator} bytes per connection at the generator"
+    );
+}
+
+/// Holds connections, and returns the resident memory of the server and of the generator in KiB while all are open.
+fn hold(server: &HttpServer, connections: u64) -> (usize, usize) {
+    let before = Status::of(server.process.id()).descriptors;
+    let count = connections.to_string();
+    let arguments = [
+        "-c",
+        &count,
+        "--idle",
+        "-d",
+        "1s",
+        "--warmup",
+        "0",
+        "--allow-large",
+        "--threads",
+        "1",
+    ];
+    let load = HttpLoad::start(&server.url("/0"), &[&arguments[..], &["--ramp", "max"]].concat());
+    let resident = wait_for(LONG, || {
+        let status = Status::of(server.process.id());
+        let are_open = status.descriptors as u64 >= before as u64 + connections;
+        are_open.then(|| (status.resident_kib, Status::of(load.id()).resident_kib))
+    });
+    let load = HttpLoad::of(load.finish_within(LONG));
+    load.expect_all_open(connections);
+    server.process.wait_for_idle(Status {
+        descriptors: before,
+        ..Status::of(server.process.id())
+    });
+    resident.unwrap_or_else(|| panic!("never {connections} at once: {load:?}"))
+}
+
+#[test]
+fn ten_thousand_connections_are_served_at_a_low_rate() {
+    let _alone = alone();
+    if descriptors_allowed() < 12_000 {
+        return skip("10,000 connections need more descriptors than are allowed");
+    }
+    let server = HttpServer::start(&[]);
+    let arguments = [
+        "-c",
+        "10000",
+        "--rate",
+        "1000",
+        "--arrival",
+        "poisson",
+        "-d",
+        "3s",
+        "--warmup",
+        "1s",
+    ];
+    let load = HttpLoad::start(
+        &server.url("/1k"),
+        &[&arguments[..], &["--ramp", "max", "--allow-large"]].concat(),
+    );
+    let load = HttpLoad::of(load.finish_within(LONG));
+    load.expect_all_well();
+    assert_eq!(load.number("connections/open_at_end"), 10_000, "{load:?}");
+    let requests = load.number("requests");
+    // Five standard deviations of a Poisson variable to either side.
+    assert!(requests.abs_diff(3000) < 275, "{load:?}");
+}
+
+#[test]
+fn heartbeats_are_sent_and_answered_on_every_connection() {
+    let _alone = alone();
+    let server = HttpServer::start(&[]);
+    let arguments = [
+        "-c",
+        "1000",
+        "--idle",
+        "--heartbeat",
+        "1s",
+        "-d",
+        "3s",
+        "--warmup",
+        "0",
+        "--ramp",
+        "max",
+    ];
+    let load = HttpLoad::run(&server.url("/0"), &arguments);
+    load.expect_all_well();
+    load.expect_all_open(1000);
+    assert_eq!(load.number("requests"), 3000, "{load:?}");
+}
+
+/// The limit that the processes this test starts can raise theirs to.
+fn descriptors_allowed() -> u64 {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let hard = line.and_then(|line| line.split_whitespace().nth(1));
+    hard.map_or(0, |hard| hard.parse().unwrap_or(u64::MAX))
+}
+
+fn children(process: u32) -> usize {
+    child_ids(process).len()
+}
+
+fn child_ids(process: u32) -> Vec<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
+    let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children")).ok();
+    let lists: Vec<String> = threads.flatten().filter_map(of_thread).collect();
+    lists
+        .iter()
+        .flat_map(|list| list.split_whitespace())
+        .filter_map(|id| id.parse().ok())
+        .collect()
+}

@@ -1,0 +1,411 @@
+//! The HTTP server against the clients people use, and against those nobody wants.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use linerate_interop::{
+    Finished, HttpServer, Process, Signal, Status, cpu_time, ours, patiently, run_cases, wait_for_status,
+};
+
+fn run(program: &str, arguments: &[&str]) -> Finished {
+    let mut command = Command::new(program);
+    command.args(arguments);
+    Process::start(command).finish()
+}
+
+/// Fetches a URL; the number of bytes of the body and everything curl says about it.
+fn curl(arguments: &[&str]) -> Finished {
+    let format = [
+        "-sS",
+        "-o",
+        "/dev/null",
+        "-w",
+        "%{http_code} %{size_download} %{size_upload}",
+        "--max-time",
+        "30",
+    ];
+    run("curl", &[&format, arguments].concat())
+}
+
+#[test]
+fn curl_gets_every_size_in_every_form() {
+    let server = HttpServer::start(&[]);
+    let rows: [(&str, &[&str], &str); 12] = [
+        ("/0", &[], "200 0 0"),
+        ("/1k", &[], "200 1024 0"),
+        ("/10k", &[], "200 10240 0"),
+        ("/100k", &[], "200 102400 0"),
+        ("/1m", &[], "200 1048576 0"),
+        ("/b/12345", &["--http1.0"], "200 12345 0"),
+        ("/b/64m", &[], "200 67108864 0"),
+        ("/b/5m?random=1", &[], "200 5242880 0"),
+        ("/b/300001?chunked=70000", &[], "200 300001 0"),
+        ("/1m?chunked=1k", &["--http1.0"], "200 1048576 0"),
+        ("/1k", &["--head"], "200 0 0"),
+        ("/b/65m", &[], "404 0 0"),
+    ];
+    run_cases(
+        &rows,
+        |(path, ..)| (*path).to_owned(),
+        |(path, options, expected)| {
+            let url = server.url(path);
+            let finished = curl(&[options, &[url.as_str()][..]].concat());
+            finished.expect_clean();
+            assert_eq!(finished.stdout, *expected, "{path}");
+        },
+    );
+}
+
+#[test]
+fn curl_uploads_with_a_length_in_chunks_and_waiting_for_permission() {
+    let server = HttpServer::start(&["--max-body", "4M"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str, len: usize| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, vec![b'x'; len]).expect("write");
+        path.display().to_string()
+    };
+    let (fits, exceeds) = (file("fits", 4 << 20), file("exceeds", (4 << 20) + 1));
+    let url = server.url("/sink");
+    for chunked in [false, true] {
+        let coding: &[&str] = if chunked {
+            &["-H", "Transfer-Encoding: chunked"]
+        } else {
+            &[]
+        };
+        for (path, status) in [(&fits, "204"), (&exceeds, "413")] {
+            let finished = curl(&[coding, &["-T", path, &url]].concat());
+            assert!(finished.stdout.starts_with(status), "{finished:?}");
+        }
+    }
+    server
+        .stop()
+        .expect_clean()
+        .expect_stdout("4 requests, 4 answers (2 errors)");
+}
+
+#[test]
+fn wrk_finds_no_error() {
+    let server = HttpServer::start(&[]);
+    for path in ["/1k", "/100k", "/10k?chunked=1k"] {
+        let finished = run("wrk", &["-t1", "-c16", "-d1s", &server.url(path)]);
+        finished.expect_clean().expect_stdout("requests in");
+        for trouble in ["Socket errors", "Non-2xx", " 0 requests in"] {
+            assert!(!finished.stdout.contains(trouble), "{path}: {finished:?}");
+        }
+    }
+}
+
+#[test]
+fn ab_keeps_its_connections_although_it_speaks_http_1_0() {
+    let server = HttpServer::start(&[]);
+    let url = server.url("/1k");
+    for (options, kept) in [
+        (&["-k"][..], "Keep-Alive requests:    2000"),
+        (&[], "Failed requests:        0"),
+    ] {
+        let finished = run("ab", &[options, &["-q", "-n2000", "-c8", &url]].concat());
+        finished.expect_code(0).expect_stdout(kept);
+        finished
+            .expect_stdout("Complete requests:      2000")
+            .expect_stdout("Failed requests:        0")
+            .expect_stdout("Total transferred:");
+        assert!(!finished.stdout.contains("Non-2xx"), "{finished:?}");
+    }
+    server
+        .stop()
+        .expect_clean()
+        .expect_stdout("4000 requests, 4000 answers (0 errors), 4096000 B payload");
+}
+
+#[test]
+fn h2load_pipelines_and_the_server_counts_what_it_counts() {
+    let server = HttpServer::start(&[]);
+    let finished = run("h2load", &["--h1", "-n4000", "-c8", "-m16", &server.url("/10k")]);
+    finished
+        .expect_code(0)
+        .expect_stdout("4000 succeeded, 0 failed, 0 errored, 0 timeout");
+    server.stop().expect_clean().expect_stdout("8 connections");
+}
+
+#[test]
+fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
+    let server = HttpServer::start(&["--threads", "1"]);
+    let mut slow = server.connect();
+    let input = "POST /sink HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n\
+                 GET /b/7 HTTP/1.1\r\nHost: a\r\n\r\n";
+    for byte in input.bytes() {
+        slow.send([byte]);
+    }
+    assert_eq!(slow.answer().status, 204);
+    assert_eq!(slow.answer().body, b"0123456");
+    let mut deep = server.connect();
+    let sizes: Vec<usize> = (0..16).map(|number| number * number * 700).collect();
+    let asked: String = sizes
+        .iter()
+        .map(|size| format!("GET /b/{size} HTTP/1.1\r\nHost: a\r\n\r\n"))
+        .collect();
+    deep.send(asked);
+    for size in sizes {
+        assert_eq!(deep.answer().body.len(), size, "in order");
+    }
+}
+
+#[test]
+fn a_request_that_could_be_read_in_two_ways_is_refused_and_what_follows_is_not_read() {
+    let server = HttpServer::start(&[]);
+    let post = |fields: &str| format!("POST /sink HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
+    let rows = [
+        (post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n"), 400),
+        (post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n"), 400),
+        (post("Content-Length: 5\r\nContent-Length: 6\r\n"), 400),
+        (post("Content-Length: 5, 5\r\n"), 400),
+        (post("Content-Length: +5\r\n"), 400),
+        (post("Content-Length: 5 \t5\r\n"), 400),
+        (post("Content-Length : 5\r\n"), 400),
+        (post("Transfer-Encoding : chunked\r\n"), 400),
+        (post("Transfer-Encoding: xchunked\r\n"), 501),
+        (post("Transfer-Encoding: chunked, identity\r\n"), 501),
+        (
+            post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n"),
+            400,
+        ),
+        (post("X: y\r\n Transfer-Encoding: chunked\r\n"), 400),
+        (post("X: y\nTransfer-Encoding: chunked\r\n"), 400),
+        (post("X: y\0\r\n"), 400),
+        (post("Transfer-Encoding: chunked\r\n") + "5\nabcde\r\n0\r\n\r\n", 400),
+        (post("Transfer-Encoding: chunked\r\n") + "5 \r\nabcde\r\n0\r\n\r\n", 400),
+        (post("Transfer-Encoding: chunked\r\n") + "+5\r\nabcde\r\n0\r\n\r\n", 400),
+        (
+            post("Transfer-Encoding: chunked\r\n") + "10000000000000005\r\nabcde\r\n0\r\n\r\n",
+            400,
+        ),
+        ("GET /0 HTTP/1.1\r\n\r\n".to_owned(), 400),
+        ("GET /0 HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n".to_owned(), 400),
+        ("GET /0 HTTP/1.1\nHost: a\n\n".to_owned(), 400),
+        (
+            format!("GET /0 HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(16_384)),
+            431,
+        ),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 505),
+    ];
+    run_cases(
+        &rows,
+        |(input, _)| format!("{:.80}", input.escape_debug().to_string()),
+        |(input, status)| {
+            let mut client = server.connect();
+            client.send(format!("{input}GET /b/77 HTTP/1.1\r\nHost: a\r\n\r\n"));
+            assert_eq!(client.answer().status, *status);
+            assert!(client.is_closed(), "one answer, then the end");
+        },
+    );
+}
+
+#[test]
+fn those_who_send_slowly_or_do_not_read_cost_the_others_nothing() {
+    let server = HttpServer::start(&["--threads", "1", "--max-conns", "500"]);
+    let mut slow: Vec<_> = (0..200).map(|_| server.connect()).collect();
+    slow.iter_mut().for_each(|client| client.send("GET /1k HTTP/1.1\r\nHo"));
+    let mut stalled: Vec<_> = (0..20).map(|_| server.connect()).collect();
+    for client in &mut stalled {
+        (0..4).for_each(|_| client.ask("/b/64m?random=1"));
+    }
+    let mut other = server.connect();
+    for _ in 0..100 {
+        assert_eq!(other.get("/10k").body.len(), 10_240);
+    }
+    // What is kept for a reader that has stopped is a few words, not its answers.
+    assert!(Status::of(server.process.id()).resident_kib < 64 * 1024, "{server:?}");
+    let mut late = stalled.remove(0);
+    for _ in 0..4 {
+        assert_eq!(late.answer().body.len(), 64 << 20, "complete, however late");
+    }
+    slow[0].send("st: a\r\n\r\n");
+    assert_eq!(slow[0].answer().body.len(), 1024);
+}
+
+#[test]
+fn those_who_do_nothing_are_closed() {
+    let server = HttpServer::start(&["--idle-timeout", "1"]);
+    let nobody = Status::of(server.process.id());
+    let (mut idle, mut half, mut stalled) = (server.connect(), server.connect(), server.connect());
+    half.send("GET /1k HTT");
+    stalled.ask("/b/64m");
+    assert!(idle.is_closed());
+    assert!(half.is_closed());
+    // The third one is seen at the server only: part of its answer waits in our socket.
+    server.process.wait_for_idle(nobody);
+    server.stop().expect_clean().expect_stdout("3 timed out");
+}
+
+#[test]
+fn those_who_are_too_many_are_told_so() {
+    let server = HttpServer::start(&["--max-conns", "4"]);
+    let mut guests: Vec<_> = (0..4).map(|_| server.connect()).collect();
+    guests
+        .iter_mut()
+        .for_each(|guest| assert_eq!(guest.get("/0").status, 200));
+    for _ in 0..3 {
+        let mut refused = server.connect();
+        let answer = refused.answer();
+        assert_eq!(answer.status, 503);
+        assert!(answer.head.contains("Connection: close\r\n") && refused.is_closed());
+    }
+    assert_eq!(guests[0].get("/1k").body.len(), 1024, "guests stay guests");
+    drop(guests);
+    wait_for_status(&server, 200);
+    server.stop().expect_clean().expect_stdout("(3 refused");
+}
+
+#[test]
+fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -n 40 && exec \"$0\" \"$@\""])
+        .arg(ours().path());
+    let server = HttpServer::start_by(command, &["--max-conns", "1000", "--threads", "1", "--aids"]);
+    let started = Instant::now();
+    let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| client.ask("/0"));
+    assert_eq!(clients[0].answer().status, 200);
+    // Several pauses long, so that a server that asks again and again would be seen.
+    for _ in 0..10 {
+        assert_eq!(clients[0].get("/0?delay=100").status, 200);
+    }
+    let mut last = clients.pop().expect("sixty");
+    drop(clients);
+    assert_eq!(last.answer().status, 200, "served when others have left");
+    let busy = cpu_time(server.process.id());
+    assert!(
+        busy < Duration::from_millis(50) + started.elapsed() / 2,
+        "{busy:?} of {:?}",
+        started.elapsed()
+    );
+    let finished = server.stop();
+    finished.expect_clean();
+    assert!(
+        !finished.stdout.contains(" 0 times without a descriptor"),
+        "{finished:?}"
+    );
+}
+
+#[test]
+fn signals_end_the_server_with_a_summary() {
+    for signal in [Signal::Terminate, Signal::Interrupt] {
+        let server = HttpServer::start(&["--threads", "2"]);
+        let mut client = server.connect();
+        assert_eq!(client.get("/1k").status, 200);
+        server.process.signal(signal);
+        let finished = server.process.finish();
+        finished
+            .expect_clean()
+            .expect_stdout("threads      2\n")
+            .expect_stdout("total      1 connections")
+            .expect_stdout("thread 1");
+        assert!(client.is_closed());
+    }
+}
+
+#[test]
+fn strangers_are_closed_without_a_word() {
+    let server = HttpServer::start(&["--allow", "192.0.2.0/24"]);
+    let mut stranger = server.connect();
+    assert!(stranger.is_closed());
+    let neighbours = HttpServer::start(&["--allow", "192.0.2.0/24", "--allow", "127.0.0.0/8"]);
+    assert_eq!(neighbours.connect().get("/0").status, 200);
+}
+
+#[test]
+fn an_address_in_use_is_named() {
+    let server = HttpServer::start(&[]);
+    let address = server.address.to_string();
+    let second = run(
+        &ours().path().display().to_string(),
+        &["http", "serve", "--no-control", "--tcp=0", "--bind", &address],
+    );
+    second
+        .expect_code(1)
+        .expect_stderr(&format!("bind {address}: Address already in use"));
+}
+
+#[test]
+fn aids_delay_one_connection_or_all_of_a_thread_and_only_if_allowed() {
+    let server = HttpServer::start(&["--aids", "--threads", "1"]);
+    let (mut delayed, mut other) = (server.connect(), server.connect());
+    delayed.ask("/0?delay=30000");
+    assert_eq!(other.get("/1k?status=503").status, 503, "others go on");
+    let closing = other.get("/1k?close=1");
+    assert!(closing.head.contains("Connection: close") && other.is_closed());
+    let (mut stalling, mut behind) = (server.connect(), server.connect());
+    assert_eq!(behind.get("/0").status, 200);
+    let started = Instant::now();
+    stalling.ask("/0?stall=600");
+    assert_eq!(stalling.answer().status, 200);
+    assert!(started.elapsed() >= Duration::from_millis(600));
+    let plain = HttpServer::start(&[]);
+    assert_eq!(plain.connect().get("/0?stall=600").status, 403);
+}
+
+/// What the latency tests of a generator rely on: nobody is answered while a thread stands still.
+#[test]
+fn a_stall_holds_up_every_connection_of_the_thread() {
+    let server = HttpServer::start(&["--aids", "--threads", "1"]);
+    patiently(|| {
+        let (mut stalling, mut behind) = (server.connect(), server.connect());
+        assert_eq!((stalling.get("/0").status, behind.get("/0").status), (200, 200));
+        stalling.ask("/0?stall=500");
+        // Sent in this order and served in this order, most of the time; the other order is a reason to look again.
+        let started = Instant::now();
+        behind.ask("/0");
+        assert_eq!(behind.answer().status, 200);
+        assert!(
+            started.elapsed() >= Duration::from_millis(400),
+            "{:?}",
+            started.elapsed()
+        );
+    });
+}
+
+/// Opens connections, sends a request on each, reads the answers, and holds them until its input ends.
+const CROWD: &str = "
+import resource, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+host, port, count = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+crowd = [socket.create_connection((host, port)) for _ in range(count)]
+for one in crowd: one.sendall(b'GET /0 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n')
+for one in crowd: assert one.recv(1000).startswith(b'HTTP/1.1 200')
+print('ready', flush=True)
+sys.stdin.readline()
+for one in crowd: one.sendall(b'GET /0 HTTP/1.1\\r\\nHost: a\\r\\n\\r\\n')
+for one in crowd: assert one.recv(1000).startswith(b'HTTP/1.1 200')
+print('all there', flush=True)
+";
+
+#[test]
+fn an_idle_connection_costs_less_than_256_bytes() {
+    const CROWD_SIZE: usize = 10_000;
+    let server = HttpServer::start(&["--threads", "1"]);
+    assert_eq!(server.connect().get("/0").status, 200, "what is made once is there");
+    let before = Status::of(server.process.id());
+    let (address, count) = (server.address, CROWD_SIZE.to_string());
+    let (input, mut go_on) = std::io::pipe().expect("a pipe");
+    let mut command = Command::new("python3");
+    command.args([
+        "-c",
+        CROWD,
+        &address.ip().to_string(),
+        &address.port().to_string(),
+        &count,
+    ]);
+    let crowd = Process::start_reading(command, input);
+    crowd.wait_for_stdout("ready", 1);
+    let during = Status::of(server.process.id());
+    let grown_bytes = during.resident_kib.saturating_sub(before.resident_kib) * 1024;
+    assert!(
+        grown_bytes <= 256 * CROWD_SIZE,
+        "{grown_bytes} bytes for {CROWD_SIZE} connections"
+    );
+    std::io::Write::write_all(&mut go_on, b"\n").expect("the crowd listens");
+    crowd.finish().expect_clean().expect_stdout("all there");
+}
