@@ -22,14 +22,15 @@ import json
 import os
 import platform
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
 from dataclasses import dataclass
 
 from dialects import Connections, Iperf2, Iperf3, UNREACHED_RATE
-from places import Failed, Place, free_port, reap, resolve, start, wait_until_listening
+from facts import cpu_model, kernel_default, version
+from places import Failed, Place, free_port, pin, reap, resolve, start, text, wait_until, wait_until_listening
+from rounds import interleaved, medians, ratio_text, ratios
 
 
 @dataclass
@@ -164,7 +165,7 @@ def links(folder, options):
 
 
 def measure(row, programs, place, options):
-    """All rounds of one row. A warm-up round is thrown away."""
+    """All rounds of one row."""
     ends = {
         "ours": (programs["ours" if row.ours_client else "peer"], programs["ours" if row.ours_server else "peer"]),
         "peer": (programs["peer"], programs["peer"]),
@@ -173,21 +174,16 @@ def measure(row, programs, place, options):
     if options.congestion and "-u" not in words["peer"]:
         for who in words:
             words[who] += [row.dialect.congestion_option, options.congestion]
-    rounds = []
-    for number in range(-1, options.rounds):
-        order = ("ours", "peer") if number % 2 == 0 else ("peer", "ours")
-        runs = {who: run_test(row.dialect, ends[who], words[who], place, options) for who in order}
-        if number >= 0:
-            rounds.append(runs)
+    rounds = interleaved(options.rounds, lambda who: run_test(row.dialect, ends[who], words[who], place, options))
     return {
         "name": row.name,
         "options": words,
         "unit": "bit/s" if rounds[0]["ours"].counts_bytes else "connections/s",
-        "rate": {who: statistics.median(r[who].rate for r in rounds) for who in ("ours", "peer")},
-        "cpu_cost": {who: statistics.median(r[who].cpu_cost for r in rounds) for who in ("ours", "peer")},
+        "rate": medians(rounds, lambda run: run.rate),
+        "cpu_cost": medians(rounds, lambda run: run.cpu_cost),
         "lost_percent": {who: median_or_none([r[who].lost_percent for r in rounds]) for who in ("ours", "peer")},
-        "rate_ratio": spread([r["ours"].rate / r["peer"].rate for r in rounds]),
-        "cpu_ratio": spread([r["ours"].cpu_cost / r["peer"].cpu_cost for r in rounds]),
+        "rate_ratio": ratios(rounds, lambda run: run.rate),
+        "cpu_ratio": ratios(rounds, lambda run: run.cpu_cost),
         "doubts": sorted({d for r in rounds for who in r for d in doubts(who, r[who], options)}),
     }
 
@@ -196,14 +192,14 @@ def run_test(dialect, ends, words, place, options):
     """One server, one client; what both cost and what the kernel saw."""
     port = free_port()
     with tempfile.TemporaryFile() as client_file, tempfile.TemporaryFile() as server_file:
-        server = start([*place.prefix(1), ends[1], *dialect.server(port, words)], server_file, pin(options, 1))
+        server = start([*place.prefix(1), ends[1], *dialect.server(port, words)], server_file, pin(options.cpus, 1))
         client = None
         try:
             wait_until_listening(server, port)
             octets = place.received_octets()
             began = time.monotonic()
             command = [ends[0], *dialect.client(place.server_host, port, options.seconds, words)]
-            client = start([*place.prefix(0), *command], client_file, pin(options, 0))
+            client = start([*place.prefix(0), *command], client_file, pin(options.cpus, 0))
             limit = began + options.seconds + 30
             client_cpu = reap(client, limit)
             wall = time.monotonic() - began
@@ -224,30 +220,11 @@ def run_test(dialect, ends, words, place, options):
         return Run(dialect, received, seconds or wall, client_cpu + server_cpu, wall, octets, lost)
 
 
-def text(file):
-    """All of it. Its writer shares the file but not the position read from here."""
-    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
-
-
-def wait_until(condition, limit_s):
-    deadline = time.monotonic() + limit_s
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def pin(options, side):
-    return int(options.cpus.split(",")[side]) if options.cpus else None
-
-
 def doubts(who, run, options):
     if run.counts_bytes and run.received > run.kernel_bytes:
         yield f"{who} reports more than the kernel received"
     if run.wall_seconds > options.seconds + OVERTIME_S:
         yield f"{who} ran longer than asked"
-
-
-def spread(values):
-    return {"median": statistics.median(values), "lowest": min(values), "highest": max(values)}
 
 
 def median_or_none(values):
@@ -258,7 +235,7 @@ def median_or_none(values):
 def markdown(row):
     scale, unit = (1e9, "Gbit/s") if row["unit"] == "bit/s" else (1, "per second")
     rate = {who: f"{value / scale:.2f} {unit}" for who, value in row["rate"].items()}
-    ratio = {key: "{median:.2f} ({lowest:.2f} to {highest:.2f})".format(**row[key]) for key in ("rate_ratio", "cpu_ratio")}
+    ratio = {key: ratio_text(row[key]) for key in ("rate_ratio", "cpu_ratio")}
     notes = list(row["doubts"])
     if row["lost_percent"]["ours"] is not None:
         notes.append("lost {ours:.1f} % against {peer:.1f} %".format(**row["lost_percent"]))
@@ -288,21 +265,6 @@ def headline(options):
         "{ours} against {peer} and {peer2}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, "
         "{congestion}, {rounds} rounds of {seconds} s, pinned: {pinned}\n"
     ).format(**facts)
-
-
-def version(program, name):
-    command = subprocess.run([name, "--version"], executable=resolve(program), capture_output=True, text=True, check=False)
-    return next(iter((command.stdout + command.stderr).splitlines()), "unknown")
-
-
-def kernel_default(name):
-    with open(f"/proc/sys/net/ipv4/{name}", encoding="ascii") as file:
-        return file.read().strip()
-
-
-def cpu_model():
-    with open("/proc/cpuinfo", encoding="utf-8") as lines:
-        return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown CPU")
 
 
 if __name__ == "__main__":

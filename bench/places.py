@@ -94,6 +94,22 @@ def wait_until_listening(server, port):
     raise Failed("the server does not listen")
 
 
+def pin(cpus, side):
+    """The CPU of the client (0) or the server (1) in a text such as 0,1; None for any."""
+    return int(cpus.split(",")[side]) if cpus else None
+
+
+def text(file):
+    """All of it. Its writer shares the file but not the position read from here."""
+    return os.pread(file.fileno(), os.fstat(file.fileno()).st_size, 0).decode(errors="replace")
+
+
+def wait_until(condition, limit_s):
+    deadline = time.monotonic() + limit_s
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
 def reap(process, deadline, ending=None):
     """Waits for the end, asking for it by a signal when one is given, and returns the CPU seconds the process used."""
     if ending is not None:
