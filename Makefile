@@ -11,10 +11,11 @@ PEER ?= iperf3
 
 # Program that must exist = Debian package that brings it.
 TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl git=git python3=python3 cc=gcc ethtool=ethtool \
-	lspci=pciutils nft=nftables
+	lspci=pciutils nft=nftables curl=curl wrk=wrk ab=apache2-utils h2load=nghttp2-client nginx=nginx-light \
+	tc=iproute2 taskset=util-linux setpriv=util-linux chromium=chromium
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try check test test-dist bench bench-instructions bench-floor dist fuzz vm vm-lab soak scale reports test-deps dist-deps
+.PHONY: try check test test-dist bench bench-http bench-instructions bench-floor dist fuzz vm vm-lab soak scale reports http-lab test-deps dist-deps
 
 try:
 	$(CARGO) build --release --locked -p linerate
@@ -35,6 +36,13 @@ test: test-deps check
 bench:
 	$(CARGO) build --release --locked -p linerate
 	python3 bench/bench.py --ours $(TARGET_DIR)/release/linerate --peer $(PEER) $(BENCH_ARGS)
+	$(MAKE) bench-http
+
+# The HTTP lab against nginx, wrk, ab and h2load.
+bench-http:
+	@.ci/tools nginx=nginx-light wrk=wrk ab=apache2-utils h2load=nghttp2-client
+	$(CARGO) build --release --locked -p linerate
+	python3 bench/http_lab.py --ours $(TARGET_DIR)/release/linerate $(BENCH_HTTP_ARGS)
 
 # What the loops that run per datagram cost, and what the machine can do at all.
 bench-instructions:
@@ -92,6 +100,12 @@ reports: test-deps
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test iperf2_reports -- --ignored --nocapture
+
+# A gigabit between two hosts in namespaces; needs root.
+http-lab: test-deps
+	$(CARGO) build --release --locked -p linerate
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
+		$(CARGO) test --locked -p linerate-interop --test http_lab -- --ignored --nocapture
 
 test-deps:
 	@.ci/tools $(TEST_TOOLS)
