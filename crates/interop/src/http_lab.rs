@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::deadline::{PATIENCE, wait_for};
 use crate::namespaces::{Net, SERVER};
-use crate::net::free_port;
+use crate::net::{free_http_port, free_port};
 use crate::process::{Finished, Process};
 use crate::program::ours;
 
@@ -57,7 +57,7 @@ impl HttpLab {
         let folder = tempfile::tempdir().expect("a folder");
         let token = folder.path().join("token");
         fs::write(&token, TOKEN).expect("a file");
-        let address = format!("{host}:{}", free_port());
+        let address = format!("{host}:{}", free_http_port());
         let has_control = !arguments.contains(&"--no-control");
         let mut command = command(server);
         command.args(["http", "serve", "--bind", &address, "--tcp", &free_port().to_string()]);

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
 use crate::deadline::{PATIENCE, wait_for};
-use crate::net::free_port;
+use crate::net::free_http_port;
 use crate::process::{Finished, Process, Signal};
 use crate::program::ours;
 
@@ -34,7 +34,7 @@ impl HttpServer {
     /// As [`Self::start`].
     #[must_use]
     pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
         command
             .args([
                 "http",

@@ -20,6 +20,16 @@ pub fn free_port() -> u16 {
     free_port_run(1)
 }
 
+/// A port for a server of HTTP. The one behind it is left to nobody: clients of ours ask there for a control channel, and
+/// a neighbour's server would count that as a request.
+///
+/// # Panics
+/// As [`free_port`].
+#[must_use]
+pub(crate) fn free_http_port() -> u16 {
+    free_port_run(2)
+}
+
 /// The first of `count` consecutive ports nobody uses, TCP and UDP.
 ///
 /// # Panics

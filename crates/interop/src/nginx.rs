@@ -8,7 +8,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 use crate::deadline::{PATIENCE, wait_for};
-use crate::net::{free_port, listens};
+use crate::net::{free_http_port, listens};
 use crate::process::Process;
 
 /// A running nginx of one process, on a port of its own of 127.0.0.1, with its files in a folder of its own.
@@ -30,7 +30,7 @@ impl Nginx {
     #[must_use]
     pub fn start(server: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let address = SocketAddr::from(([127, 0, 0, 1], free_port()));
+        let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
         write_files(folder.path());
         let configuration = configuration(folder.path(), address, server);
         let file = folder.path().join("nginx.conf");

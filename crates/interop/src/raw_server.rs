@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use crate::deadline::{PATIENCE, wait_for};
+use crate::net::free_http_port;
 
 /// A server with a thread per connection. Its threads end with the test program.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl RawServer {
     /// When there is no port.
     #[must_use]
     pub fn start(answer: impl Fn(u64, &mut TcpStream) -> Then + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let listener = TcpListener::bind(("127.0.0.1", free_http_port())).expect("a port");
         let address = listener.local_addr().expect("it is bound");
         let asked = Arc::new(AtomicU64::new(0));
         let (answer, counter) = (Arc::new(answer), Arc::clone(&asked));
