@@ -26,6 +26,7 @@ pub mod scheduling;
 pub mod signal;
 pub mod socket;
 pub mod sockopt;
+pub mod source_file;
 pub mod stream_io;
 pub mod tcp_info;
 pub mod udp;

@@ -3,15 +3,12 @@
 //! Every call is one system call without allocation; none of them waits. Submitting one block many times per call
 //! gains half again in throughput over one block per call: the source stays in the cache, the calls become few.
 
-use std::fs::File;
-use std::io::{self, IoSlice, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd};
-use std::os::unix::fs::FileExt;
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd};
 
 use libc::iovec;
 
-use crate::error::{During, Result};
-use crate::syscall::{syscall, syscall_len};
+use crate::syscall::syscall_len;
 
 /// Most copies of a block one [`send_gathered`] submits.
 pub const GATHERED_COPIES_MAX: usize = 64;
@@ -134,45 +131,6 @@ pub fn send_file(socket: impl AsFd, file: impl AsFd, offset: &mut u64, len: usiz
     let sent = syscall_len(unsafe { libc::sendfile(socket, file, &raw mut position, len) })?;
     *offset = offset.saturating_add(sent as u64);
     Ok(sent)
-}
-
-/// A file in memory, the source of [`send_file`] (memfd_create(2), Linux 3.17).
-#[derive(Debug)]
-pub struct MemFile(File);
-
-impl MemFile {
-    /// A file that holds `content`; `name` shows in `/proc` only.
-    ///
-    /// # Errors
-    /// The operating system's, for instance `ENOMEM`.
-    pub fn filled(name: &str, content: &[u8]) -> Result<Self> {
-        let mut file = create_memfd(name).during("memfd_create", name)?;
-        file.write_all(content).during("write memfd", name)?;
-        Ok(Self(file))
-    }
-
-    /// Replaces the content from `offset` on; the file grows as needed. What a socket still holds of the old content is
-    /// replaced, too.
-    ///
-    /// # Errors
-    /// The operating system's, for instance `ENOMEM`.
-    pub fn write_at(&self, content: &[u8], offset: u64) -> io::Result<()> {
-        self.0.write_all_at(content, offset)
-    }
-}
-
-impl AsFd for MemFile {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-fn create_memfd(name: &str) -> io::Result<File> {
-    let name = std::ffi::CString::new(name)?;
-    // SAFETY: `name` is NUL-terminated and outlives the call.
-    let fd = syscall(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
-    // SAFETY: the descriptor is new and nobody else owns it.
-    Ok(unsafe { File::from_raw_fd(fd) })
 }
 
 /// A full buffer is an answer, not a reason to wait; a vanished peer is an error, not a signal.

@@ -8,7 +8,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use common::{V4, V6, address, await_readable, await_writable, open, pattern, tcp_pair, udp_pair};
 use linerate_sys::caps::Capabilities;
 use linerate_sys::socket::{self, Protocol};
-use linerate_sys::stream_io::{self, Followed, MemFile};
+use linerate_sys::source_file::SourceFile;
+use linerate_sys::stream_io::{self, Followed};
 use linerate_sys::udp::{self, RecvBatch};
 use linerate_sys::{error, sockopt};
 
@@ -130,7 +131,7 @@ fn discarded_bytes_are_counted_and_gone() {
 fn a_file_is_sent_from_the_offset_to_its_end() {
     let (client, server) = tcp_pair();
     let content = pattern(300_000);
-    let file = MemFile::filled("payload", &content).expect("memfd");
+    let file = SourceFile::filled("payload", &content).expect("memfd");
     let receiver = std::thread::spawn(move || drain(server));
     let mut offset = 1000;
     loop {

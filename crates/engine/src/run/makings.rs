@@ -7,7 +7,7 @@ use linerate_iperf3::ErrorCode;
 use linerate_model::spec::SendPath;
 use linerate_model::{StreamRole, Transport};
 use linerate_sys::lending;
-use linerate_sys::stream_io::MemFile;
+use linerate_sys::source_file::SourceFile;
 
 use super::amount::Amount;
 use super::numbers::{Followed, Numbers};
@@ -26,7 +26,7 @@ pub(super) struct Makings<'a> {
     amount: &'a Amount,
     start_ns: u64,
     memory: Option<Arc<[u8]>>,
-    pages: Option<Arc<MemFile>>,
+    pages: Option<Arc<SourceFile>>,
 }
 
 impl<'a> Makings<'a> {
@@ -132,13 +132,13 @@ impl<'a> Makings<'a> {
         }
     }
 
-    fn pages(&mut self) -> Result<Arc<MemFile>, SetupError> {
+    fn pages(&mut self) -> Result<Arc<SourceFile>, SetupError> {
         let block = self.memory();
         let pages = match &self.pages {
             Some(pages) => Arc::clone(pages),
             None => {
                 let copies = (SUBMISSION_BYTES / block.len()).max(1);
-                let pages = MemFile::filled("linerate-block", &block.repeat(copies));
+                let pages = SourceFile::filled("linerate-block", &block.repeat(copies));
                 let pages = Arc::new(pages.map_err(setup(ErrorCode::InitStream))?);
                 self.pages = Some(Arc::clone(&pages));
                 pages

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use linerate_model::{StreamRole, TestSpec, Transport};
-use linerate_sys::stream_io::{self, MemFile};
+use linerate_sys::source_file::SourceFile;
+use linerate_sys::stream_io;
 use linerate_sys::{errno, lending};
 
 use super::{Ended, Pump, Pumped, Scratch};
@@ -22,7 +23,7 @@ pub(crate) enum Source {
     /// The same, borrowed by the kernel.
     Lent(Arc<[u8]>),
     /// Pages of a memory file that holds the block as often as fits one submission (`sendfile(2)`).
-    Pages(Arc<MemFile>),
+    Pages(Arc<SourceFile>),
     /// A file, once.
     File {
         file: File,

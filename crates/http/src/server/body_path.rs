@@ -20,8 +20,10 @@ use super::spec::BodyPath;
 pub(crate) enum Path {
     /// The kernel copies.
     Copy,
-    /// From a file in memory.
+    /// From a file, the head with it.
     Sendfile,
+    /// From a file, behind a head that has left.
+    SendfileApart,
     /// Lent to the kernel.
     Zerocopy,
 }
@@ -32,6 +34,8 @@ pub struct BodyPaths {
     large: Path,
     /// Smallest body that is large; `None` when none is.
     large_from_bytes: Option<u64>,
+    /// The kernel paces what connections send, because their congestion control wants that.
+    is_paced: bool,
 }
 
 impl BodyPaths {
@@ -40,6 +44,7 @@ impl BodyPaths {
         Self {
             large: Path::Copy,
             large_from_bytes: None,
+            is_paced: false,
         }
     }
 
@@ -48,6 +53,7 @@ impl BodyPaths {
         let large = |large, from| Self {
             large,
             large_from_bytes: Some(from),
+            is_paced: is_paced(),
         };
         match wanted {
             BodyPath::Copy => Self::copying(),
@@ -61,7 +67,10 @@ impl BodyPaths {
     /// The way of a body of this size.
     pub(crate) fn of(self, body_bytes: u64) -> Path {
         match self.large_from_bytes {
-            Some(from) if body_bytes >= from => self.large,
+            Some(from) if body_bytes >= from => match self.large {
+                Path::Sendfile if self.is_paced && body_bytes >= SEGMENT_BYTES => Path::SendfileApart,
+                large => large,
+            },
             _ => Path::Copy,
         }
     }
@@ -81,7 +90,7 @@ impl std::fmt::Display for BodyPaths {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let name = match self.large {
             Path::Copy => "copy",
-            Path::Sendfile => "sendfile",
+            Path::Sendfile | Path::SendfileApart => "sendfile",
             Path::Zerocopy => "zerocopy",
         };
         match self.large_from_bytes {
@@ -89,6 +98,15 @@ impl std::fmt::Display for BodyPaths {
             None => f.write_str("copy"),
         }
     }
+}
+
+/// Whether new connections are paced by a timer of the kernel (`bbr`, in all its versions). An answer of several segments
+/// then waits for that timer between them, and its interrupts cost more than the sending. A head that leaves by itself
+/// shows the algorithm how fast the path is, and nothing waits; it costs a segment.
+fn is_paced() -> bool {
+    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let algorithm = socket::open(&any, Protocol::Tcp).and_then(sockopt::congestion);
+    algorithm.is_ok_and(|name| name.starts_with("bbr"))
 }
 
 /// Sends bodies over loopback in both ways and compares the time inside the calls. Large are those from the smallest
@@ -110,6 +128,7 @@ fn measured(block: &Block) -> Option<BodyPaths> {
     Some(BodyPaths {
         large: Path::Sendfile,
         large_from_bytes: Some(from_bytes),
+        is_paced: is_paced(),
     })
 }
 
@@ -221,6 +240,8 @@ fn connected_pairs() -> Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
 
 /// Bodies below this are copied whatever was asked for: setting up anything else costs more.
 const SMALL_BYTES_MAX: u64 = 4096;
+/// What one segment takes on its way through the kernel (`GSO_LEGACY_MAX_SIZE`), less room for a head.
+const SEGMENT_BYTES: u64 = 63 * 1024;
 /// Sizes that are measured.
 const CLASSES: [usize; 5] = [4 << 10, 10 << 10, 32 << 10, 100 << 10, 512 << 10];
 /// Time for one size.
@@ -244,6 +265,19 @@ mod tests {
         assert_eq!(BodyPaths::choose(BodyPath::Copy, &content).of(u64::MAX), Path::Copy);
         assert!(BodyPaths::choose(BodyPath::Zerocopy, &content).lends());
         assert_eq!(paths.to_string(), "copy, sendfile from 4 KiB on");
+    }
+
+    #[test]
+    fn only_an_answer_of_several_segments_is_paced() {
+        let paths = |is_paced| BodyPaths {
+            large: Path::Sendfile,
+            large_from_bytes: Some(4096),
+            is_paced,
+        };
+        assert_eq!(paths(false).of(1 << 20), Path::Sendfile);
+        assert_eq!(paths(true).of(1 << 20), Path::SendfileApart);
+        assert_eq!(paths(true).of(32 << 10), Path::Sendfile);
+        assert_eq!(paths(true).of(4095), Path::Copy);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use linerate_sys::stream_io::MemFile;
+use linerate_sys::source_file::SourceFile;
 
 /// Which block a body is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -26,7 +26,7 @@ pub(crate) struct Content {
 pub(crate) struct Block {
     bytes: Box<[u8]>,
     /// Absent where the system had no room for it; then bodies are copied.
-    file: Option<MemFile>,
+    file: Option<SourceFile>,
 }
 
 /// Bytes of a block, a multiple of every page size.
@@ -47,7 +47,7 @@ impl Content {
 impl Block {
     fn new(bytes: Vec<u8>) -> Self {
         Self {
-            file: MemFile::filled("linerate-http-body", &bytes).ok(),
+            file: SourceFile::filled("linerate-http-body", &bytes).ok(),
             bytes: bytes.into_boxed_slice(),
         }
     }
@@ -66,7 +66,7 @@ impl Block {
     }
 
     /// The same bytes as a file.
-    pub(crate) fn file(&self) -> Option<&MemFile> {
+    pub(crate) fn file(&self) -> Option<&SourceFile> {
         self.file.as_ref()
     }
 }

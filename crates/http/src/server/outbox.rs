@@ -6,7 +6,8 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
-use linerate_sys::stream_io::{Followed, MemFile};
+use linerate_sys::source_file::SourceFile;
+use linerate_sys::stream_io::Followed;
 
 use super::body_path::Path;
 use super::chunks::Chunks;
@@ -51,7 +52,7 @@ struct Body {
 pub(crate) struct Sources<'a> {
     pub(crate) content: &'a Content,
     /// The printer's file.
-    pub(crate) printed: Option<&'a MemFile>,
+    pub(crate) printed: Option<&'a SourceFile>,
 }
 
 /// Where answers go. A socket, or a test's memory.
@@ -59,7 +60,7 @@ pub(crate) trait Wire {
     /// As [`linerate_sys::stream_io::send_slices`].
     fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize>;
     /// As [`linerate_sys::stream_io::send_file`] from a position of its own.
-    fn send_file(&mut self, file: &MemFile, offset: u64, len: usize) -> io::Result<usize>;
+    fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize>;
     /// As [`linerate_sys::lending::lend_slices`].
     fn lend(&mut self, slice: &[u8]) -> io::Result<usize>;
 }
@@ -198,6 +199,7 @@ impl Outbox {
                         }
                     }
                 }
+                Part::Body(body) if body.path == Path::SendfileApart => break,
                 Part::Body(_) | Part::Chunks(_) | Part::Printed(_) => {
                     followed = Followed::Soon;
                     break;
@@ -279,7 +281,7 @@ impl Body {
         let block = content.block(self.filling);
         let run = block.run(self.offset, self.len);
         let sent = match (self.path, block.file()) {
-            (Path::Sendfile, Some(file)) => {
+            (Path::Sendfile | Path::SendfileApart, Some(file)) => {
                 let position = self.offset % BLOCK_BYTES as u64;
                 wire.send_file(file, position, run.len())?
             }
@@ -327,6 +329,7 @@ mod tests {
         taken: Vec<u8>,
         room: usize,
         bite: usize,
+        followed: Vec<Followed>,
     }
 
     impl Memory<'_> {
@@ -342,12 +345,13 @@ mod tests {
     }
 
     impl Wire for Memory<'_> {
-        fn send(&mut self, slices: &[IoSlice<'_>], _: Followed) -> io::Result<usize> {
+        fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize> {
+            self.followed.push(followed);
             let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
             self.take(&all)
         }
 
-        fn send_file(&mut self, _: &MemFile, offset: u64, len: usize) -> io::Result<usize> {
+        fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
             self.take(self.content.block(Filling::Pattern).run(offset, len as u64))
         }
 
@@ -376,7 +380,7 @@ mod tests {
     #[test]
     fn what_was_put_in_comes_out_in_order_whatever_the_wire_takes_at_once() {
         let content = Content::default();
-        for path in [Path::Copy, Path::Sendfile, Path::Zerocopy] {
+        for path in [Path::Copy, Path::Sendfile, Path::SendfileApart, Path::Zerocopy] {
             for (bite, room) in [(usize::MAX, usize::MAX), (1000, usize::MAX), (4099, 10_000)] {
                 let (mut outbox, expected) = filled(&content, path);
                 let mut wire = Memory {
@@ -384,6 +388,7 @@ mod tests {
                     taken: Vec::new(),
                     room,
                     bite,
+                    followed: Vec::new(),
                 };
                 let sources = Sources {
                     content: &content,
@@ -399,6 +404,30 @@ mod tests {
                 assert!(wire.taken == expected, "{path:?} {bite} {room}");
                 assert_eq!(sent, expected.len() as u64);
             }
+        }
+    }
+
+    #[test]
+    fn a_head_waits_for_its_body_unless_they_leave_apart() {
+        let content = Content::default();
+        for (path, followed) in [(Path::Sendfile, Followed::Soon), (Path::SendfileApart, Followed::No)] {
+            let mut outbox = Outbox::default();
+            outbox.write(|bytes| bytes.extend_from_slice(b"head"));
+            outbox.push_body(&content, Filling::Pattern, 100_000, path);
+            let mut wire = Memory {
+                content: &content,
+                taken: Vec::new(),
+                room: usize::MAX,
+                bite: usize::MAX,
+                followed: Vec::new(),
+            };
+            let sources = Sources {
+                content: &content,
+                printed: None,
+            };
+            let flushed = outbox.flush(&mut wire, &sources).expect("memory does not fail");
+            assert!(flushed.is_done);
+            assert_eq!(wire.followed, [followed], "{path:?}");
         }
     }
 

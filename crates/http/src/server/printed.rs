@@ -4,14 +4,14 @@
 //! that it is asked for, in one of a few places that take turns. What is older than all of them and still waits in a
 //! socket may show a newer date; head and body have the same bytes otherwise.
 
-use linerate_sys::stream_io::MemFile;
+use linerate_sys::source_file::SourceFile;
 
 use super::content::{Block, Filling};
 
 /// Answers that were printed. One per thread.
 #[derive(Debug)]
 pub(crate) struct Printer {
-    file: MemFile,
+    file: SourceFile,
     answers: Vec<Printed>,
     /// Where the next new answer goes.
     end: u64,
@@ -42,13 +42,13 @@ impl Printer {
     /// A printer without answers; `None` where the system has no room for its file.
     pub(crate) fn new() -> Option<Self> {
         Some(Self {
-            file: MemFile::filled("linerate-http-answers", &[]).ok()?,
+            file: SourceFile::filled("linerate-http-answers", &[]).ok()?,
             answers: Vec::new(),
             end: 0,
         })
     }
 
-    pub(crate) fn file(&self) -> &MemFile {
+    pub(crate) fn file(&self) -> &SourceFile {
         &self.file
     }
 

@@ -82,7 +82,7 @@ pub enum BodyPath {
     Auto,
     /// The kernel copies them (send(2)).
     Copy,
-    /// From a file in memory (sendfile(2)), whatever is not small.
+    /// From a file that is never read from a disk (sendfile(2)), whatever is not small.
     Sendfile,
     /// Lent to the kernel (`MSG_ZEROCOPY`), whatever is not small. On loopback the kernel copies all the same.
     Zerocopy,

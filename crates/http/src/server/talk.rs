@@ -4,7 +4,8 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, IoSlice};
 use std::sync::{Arc, LazyLock};
 
-use linerate_sys::stream_io::{Followed, MemFile};
+use linerate_sys::source_file::SourceFile;
+use linerate_sys::stream_io::Followed;
 
 use super::answers::Answers;
 use super::body_path::BodyPaths;
@@ -45,7 +46,7 @@ impl Wire for &mut Said {
         Ok(taken)
     }
 
-    fn send_file(&mut self, _: &MemFile, _: u64, _: usize) -> io::Result<usize> {
+    fn send_file(&mut self, _: &SourceFile, _: u64, _: usize) -> io::Result<usize> {
         unreachable!("everything is copied")
     }
 

@@ -4,7 +4,8 @@ use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
 use linerate_sys::lending;
-use linerate_sys::stream_io::{self, Followed, MemFile};
+use linerate_sys::source_file::SourceFile;
+use linerate_sys::stream_io::{self, Followed};
 
 use crate::server::outbox::Wire;
 
@@ -20,7 +21,7 @@ impl Wire for SocketWire<'_> {
         }
     }
 
-    fn send_file(&mut self, file: &MemFile, offset: u64, len: usize) -> io::Result<usize> {
+    fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
         let mut position = offset;
         stream_io::send_file(self.0, file, &mut position, len)
     }

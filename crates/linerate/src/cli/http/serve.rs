@@ -117,7 +117,7 @@ enum BodyPathArg {
     Auto,
     /// The kernel copies them
     Copy,
-    /// From a file in memory
+    /// From a file that is never read from a disk
     Sendfile,
     /// Lent to the kernel
     Zerocopy,
