@@ -205,6 +205,11 @@ impl Pool {
         self.ramp.next_ns()
     }
 
+    /// Whether connections are on their way.
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.is_connecting > 0
+    }
+
     pub(crate) fn open_count(&self) -> u64 {
         self.connections
             .iter()

@@ -208,6 +208,7 @@ impl Leader<'_> {
 
 /// From the order to begin to the beginning: every lane hears of it before.
 const LEAD_NS: u64 = 20_000_000;
-const TICK: Duration = Duration::from_millis(50);
+/// How late the user's wish to stop may be noticed. Each look costs a wake-up, also while connections only idle.
+const TICK: Duration = Duration::from_millis(200);
 /// How long after its deadline a lane may take to hand in its figures.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -131,6 +131,9 @@ impl<'a> Lane<'a> {
             self.obey(now_ns);
             self.open_connections(now_ns);
             self.send_due(now_ns);
+            if self.in_flight > 0 || self.pool.is_connecting() {
+                self.next_check_ns = self.next_check_ns.min(now_ns + CHECK_NS);
+            }
             if now_ns >= self.next_check_ns {
                 self.check(now_ns);
             }
@@ -314,7 +317,7 @@ impl<'a> Lane<'a> {
             let _ = self.reports.send(Message::Second(second));
         }
         // A second that is handed in late has answers of the next one, and halves of a window then seem to differ.
-        self.next_check_ns = (now_ns + CHECK_NS).min(self.recorder.second_ends_ns());
+        self.next_check_ns = (now_ns + IDLE_CHECK_NS).min(self.recorder.second_ends_ns());
     }
 
     /// How long there is nothing to do.
@@ -369,6 +372,9 @@ impl<'a> Lane<'a> {
 const BELL: u64 = u64::MAX;
 /// One receive buffer per thread, however many connections it has.
 const BUFFER_BYTES: usize = 256 * 1024;
+/// How late a deadline may be noticed.
 const CHECK_NS: u64 = 100_000_000;
+/// Where there is none: waking up for nothing is what holding idle connections would cost.
+const IDLE_CHECK_NS: u64 = 1_000_000_000;
 /// Spent awake before a due time, where the user wants that.
 const SPUN_NS: u64 = 50_000;
