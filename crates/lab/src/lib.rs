@@ -9,8 +9,8 @@
 //!
 //! [`http`] is the logic of the HTTP lab, whose experiment has a fixed form.
 //!
-//! Plans and runs may be of anything. [`reasons`] is about network tests: it says why some settings are worse than others,
-//! from the figures that were seen with them.
+//! Plans and runs may be of anything. [`grammar`] and [`reasons`] are about network tests: the one reads what people want
+//! to have varied, the other says why some settings are worse than others, from the figures that were seen with them.
 
 #![forbid(unsafe_code)]
 
@@ -19,6 +19,7 @@ mod factor;
 mod findings;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod grammar;
 pub mod http;
 mod plan;
 mod points;

@@ -1,14 +1,11 @@
 //! The command line of `linerate sweep`.
 
-mod grammar;
-
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate_lab::grammar::{self, Swept};
 use linerate_report::sweep::Objective;
-
-pub(crate) use grammar::{Levels, Pinning, Swept};
 
 /// What is to be found out, and how it is reported.
 #[derive(Debug, Args)]
@@ -175,7 +172,7 @@ impl SweepArgs {
     /// # Errors
     /// The first contradiction, in words.
     pub(crate) fn resolve(self) -> Result<SweepSpec, String> {
-        let over = grammar::factors(&self.over, self.udp)?;
+        let over = grammar::factors(&self.over, self.udp).map_err(|text| format!("--over {text}"))?;
         let held = Held {
             streams: self.streams,
             length_bytes: self.length,
@@ -184,7 +181,9 @@ impl SweepArgs {
             congestion: self.congestion,
         };
         check_held(&over, &held)?;
-        grammar::check_length(held.length_bytes, self.udp)?;
+        if self.udp {
+            check_udp(&over, &held)?;
+        }
         let objective = match self.objective {
             ObjectiveArg::Throughput => Objective::Throughput,
             ObjectiveArg::CpuPerByte => Objective::CpuPerByte,
@@ -247,6 +246,21 @@ fn check_held(over: &[Swept], held: &Held) -> Result<(), String> {
     }
 }
 
+/// What only TCP has, and lengths that only it can carry.
+fn check_udp(over: &[Swept], held: &Held) -> Result<(), String> {
+    if over.iter().any(|swept| swept.name == "congestion") {
+        return Err("--over congestion: it is TCP that has congestion control: leave out -u".to_owned());
+    }
+    match held.length_bytes {
+        Some(length) if !grammar::UDP_LENGTH.contains(&length) => Err(format!(
+            "-l {length}: a datagram has {} to {} bytes",
+            grammar::UDP_LENGTH.start(),
+            grammar::UDP_LENGTH.end()
+        )),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -283,6 +297,7 @@ mod tests {
             ("h --over window -w 1M", "-w"),
             ("h -u -b 0 --over congestion", "TCP"),
             ("h -u -C cubic", "--udp"),
+            ("h -u -b 0 -l 15", "datagram"),
             ("h --over streams,streams=1..4", "twice"),
             ("h --over nosuch", "nosuch"),
             ("h --over streams=9..4", "9..4"),

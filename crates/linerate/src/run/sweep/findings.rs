@@ -231,11 +231,12 @@ fn medians(point: &Point<RunFigures>) -> RunFigures {
 mod tests {
     use std::time::Duration;
 
+    use linerate_lab::grammar::{Levels, Swept};
     use linerate_lab::{Observation, Progress, RunError, Runner, explore};
     use linerate_report::sweep::Objective;
 
     use super::*;
-    use crate::cli::sweep::{Held, Levels, SweepOutput, Swept};
+    use crate::cli::sweep::{Held, SweepOutput};
 
     /// A path on which a level brings what the surface says, in no time.
     struct Surface {

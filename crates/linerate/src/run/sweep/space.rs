@@ -3,13 +3,14 @@
 use std::fs;
 use std::time::Duration;
 
+use linerate_lab::grammar::{Levels, Pinning, Swept, with_unit};
 use linerate_lab::{Factor, Scale, Setting};
 use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 use linerate_report::sweep::Planned;
 use linerate_sys::cpu;
 
-use crate::cli::sweep::{Levels, Pinning, SweepSpec, Swept};
+use crate::cli::sweep::SweepSpec;
 
 /// All settings a sweep may run.
 pub(super) struct Space<'a> {
@@ -19,8 +20,8 @@ pub(super) struct Space<'a> {
 
 /// One factor and what its levels mean.
 struct Axis {
-    name: &'static str,
-    levels: Levels,
+    /// With the levels of this host, where none were named.
+    swept: Swept,
     start: u64,
 }
 
@@ -55,7 +56,7 @@ impl<'a> Space<'a> {
 
     pub(super) fn factors(&self) -> Vec<Factor> {
         let factor = |axis: &Axis| Factor {
-            name: axis.name.to_owned(),
+            name: axis.swept.name.to_owned(),
             scale: axis.scale(),
             start: axis.start,
         };
@@ -64,18 +65,21 @@ impl<'a> Space<'a> {
 
     pub(super) fn planned(&self) -> Vec<Planned> {
         let planned = |axis: &Axis| Planned {
-            name: axis.name,
-            levels: axis.text(),
+            name: axis.swept.name,
+            levels: axis.swept.levels_text(),
         };
         self.axes.iter().map(planned).collect()
     }
 
     pub(super) fn name(&self, factor: usize) -> &'static str {
-        self.axes.get(factor).map_or("?", |axis| axis.name)
+        self.axes.get(factor).map_or("?", |axis| axis.swept.name)
     }
 
     pub(super) fn is_amount(&self, factor: usize) -> bool {
-        matches!(self.axes.get(factor).map(|axis| &axis.levels), Some(Levels::Range(..)))
+        matches!(
+            self.axes.get(factor).map(|axis| &axis.swept.levels),
+            Some(Levels::Range(..))
+        )
     }
 
     pub(super) fn label(&self, factor: usize, level: u64) -> String {
@@ -110,7 +114,7 @@ impl<'a> Space<'a> {
         for (factor, axis) in self.axes.iter().enumerate() {
             let level = setting.level(factor);
             let place = usize::try_from(level).unwrap_or(usize::MAX);
-            match (&axis.levels, axis.name) {
+            match (&axis.swept.levels, axis.swept.name) {
                 (Levels::Range(..), "streams") => choice.streams = u32::try_from(level).unwrap_or(1).max(1),
                 (Levels::Range(..), "length") => choice.length_bytes = named(Some(level)),
                 (Levels::Range(..), "window") => choice.window_bytes = named(Some(level)),
@@ -133,8 +137,10 @@ fn axis(swept: &Swept) -> Result<Axis, String> {
         Levels::Affinity(named) => affinity(named)?,
     };
     Ok(Axis {
-        name: swept.name,
-        levels,
+        swept: Swept {
+            name: swept.name,
+            levels,
+        },
         start,
     })
 }
@@ -178,11 +184,11 @@ fn affinity(named: &[Pinning]) -> Result<(Levels, u64), String> {
 
 impl Axis {
     fn scale(&self) -> Scale {
-        match &self.levels {
+        match &self.swept.levels {
             Levels::Range(min, max) => Scale::Amount {
                 min: *min,
                 max: *max,
-                step: step(self.name, *min),
+                step: step(self.swept.name, *min),
             },
             Levels::Congestion(names) => Scale::Choices(names.len() as u64),
             Levels::Affinity(places) => Scale::Choices(places.len() as u64),
@@ -191,22 +197,11 @@ impl Axis {
 
     fn label(&self, level: u64) -> String {
         let place = usize::try_from(level).unwrap_or(usize::MAX);
-        match &self.levels {
+        match &self.swept.levels {
             Levels::Range(..) if level == linerate_lab::SYSTEM_CHOICE => "auto".to_owned(),
-            Levels::Range(..) => with_unit(self.name, level),
+            Levels::Range(..) => with_unit(self.swept.name, level),
             Levels::Congestion(names) => names.get(place).cloned().unwrap_or_default(),
-            Levels::Affinity(places) => places.get(place).copied().map_or_else(String::new, pinning_text),
-        }
-    }
-
-    fn text(&self) -> String {
-        match &self.levels {
-            Levels::Range(min, max) => format!("{}..{}", self.label(*min), self.label(*max)),
-            Levels::Congestion(names) => names.join(","),
-            Levels::Affinity(places) => {
-                let words: Vec<String> = places.iter().copied().map(pinning_text).collect();
-                words.join(",")
-            }
+            Levels::Affinity(places) => places.get(place).map_or_else(String::new, Pinning::to_string),
         }
     }
 }
@@ -218,28 +213,6 @@ fn step(name: &str, min: u64) -> u64 {
         "rate" => 10_u64.pow((min / 10).max(1).ilog10()),
         _ if min >= 4096 => 1024,
         _ => 1,
-    }
-}
-
-/// An amount with the largest unit that leaves it whole, as command lines take it.
-fn with_unit(name: &str, amount: u64) -> String {
-    let base: u64 = match name {
-        "streams" => return amount.to_string(),
-        "rate" => 1000,
-        _ => 1024,
-    };
-    let units = [(base.pow(3), "G"), (base.pow(2), "M"), (base, "K")];
-    let fitting = units
-        .into_iter()
-        .find(|(size, _)| amount >= *size && amount.is_multiple_of(*size));
-    fitting.map_or_else(|| amount.to_string(), |(size, unit)| format!("{}{unit}", amount / size))
-}
-
-fn pinning_text(pinning: Pinning) -> String {
-    let cpu = |cpu: Option<u32>| cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string());
-    match pinning.server {
-        None => cpu(pinning.client),
-        server => format!("{}/{}", cpu(pinning.client), cpu(server)),
     }
 }
 
@@ -442,18 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn units_are_whole() {
-        let rows = [
-            ("window", 94_208, "92K"),
-            ("window", 1 << 20, "1M"),
-            ("window", 1500, "1500"),
-            ("rate", 1_250_000, "1250K"),
-            ("rate", 10_000_000_000, "10G"),
-            ("streams", 1000, "1000"),
-        ];
-        for (name, amount, text) in rows {
-            assert_eq!(with_unit(name, amount), text);
-        }
+    fn steps_read_well() {
         assert_eq!(
             (step("rate", 1000), step("rate", 100_000_000), step("window", 1024)),
             (100, 10_000_000, 1)
