@@ -1,4 +1,4 @@
-//! Plan files from arbitrary bytes. Only for fuzzing.
+//! Plan files from arbitrary bytes.
 
 use crate::http::cells::{Phases, runs};
 use crate::http::estimate::estimate;
