@@ -1,5 +1,7 @@
 //! Decides what to run next.
 
+mod second_look;
+
 use std::time::Duration;
 
 use fastrand::Rng;
@@ -14,6 +16,10 @@ use crate::stats;
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best ones, the others held
 /// at what was found for them so far. Within a ladder every round runs every level once, in an order of its own, so that
 /// a path that changes with time treats all levels alike.
+///
+/// The best level of a factor may change with those that are explored after it. So when all have an answer, each is looked
+/// at once more with the others at theirs. That is not done for ever: factors that go on moving each other are left where
+/// the second look found them.
 pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Figures> {
     let mut experiment = Experiment::new(plan, runner);
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
@@ -30,6 +36,11 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Figures> {
             if experiment.is_over() {
                 break;
             }
+        }
+        let is_open = stages.len() < plan.factors.len() || stages.iter().any(|stage| stage.chance < plan.confidence);
+        if !is_open && !experiment.is_over() {
+            // If it ends early, what was known before holds, or the stage that is unfinished says so.
+            let _ = experiment.look_again(&mut stages, &mut base);
         }
     }
     experiment.into_outcome(stages, base)
@@ -91,13 +102,14 @@ impl<'a, R: Runner> Experiment<'a, R> {
     }
 
     fn explore_factor(&mut self, factor: usize, base: &Setting) -> Result<(), Over> {
+        let is_first_ladder = self.points.is_empty();
         let coarse: Vec<Setting> = self.plan.factors[factor]
             .coarse()
             .iter()
             .map(|level| base.with(factor, *level))
             .collect();
         self.measure(&coarse, self.plan.repetitions)?;
-        if factor == 0 {
+        if is_first_ladder {
             self.drift = self.drift_of(&coarse);
         }
         for _ in 0..REFINEMENTS {
@@ -372,8 +384,10 @@ impl<'a, R: Runner> Experiment<'a, R> {
     }
 
     fn into_outcome(self, stages: Vec<Stage>, base: Setting) -> Outcome<R::Figures> {
+        let leader = self.points.iter().position(|point| point.setting == base);
         let verdict = self.verdict(&stages, base);
         Outcome {
+            leader: leader.filter(|_| !stages.is_empty()),
             points: self.points,
             stages,
             verdict,

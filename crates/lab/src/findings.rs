@@ -9,8 +9,11 @@ use crate::points::{Point, Setting};
 pub struct Outcome<F> {
     /// All settings, in the order in which they were first run.
     pub points: Vec<Point<F>>,
-    /// One per factor that was explored, in the plan's order.
+    /// One per factor that was explored, in the plan's order. Of a factor that had to be explored again, because others
+    /// had moved, what was found then.
     pub stages: Vec<Stage>,
+    /// Place in `points` of the setting that all stages together advise; `None` without stages.
+    pub leader: Option<usize>,
     /// The answer.
     pub verdict: Verdict,
     /// Runs that were made, failed ones and the warm-up included.

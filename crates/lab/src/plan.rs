@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::factor::{Factor, Scale};
+use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,6 +43,10 @@ pub struct Estimate {
     pub time: Duration,
     /// Whether the budget allows all of them.
     pub fits: bool,
+    /// Runs where the best levels of all factors change with those of others; as many as `runs` of one factor alone.
+    pub runs_if_dependent: u64,
+    /// Time of these.
+    pub time_if_dependent: Duration,
 }
 
 /// Rounds of looking closer around the best level of a ladder. Each halves the gap, a doubling has at most as many as
@@ -50,29 +54,42 @@ pub struct Estimate {
 pub(crate) const REFINEMENTS: u32 = 4;
 
 impl Plan {
-    /// Says beforehand what it will probably cost: the ladders, and two more levels beside the best one per refinement.
+    /// Says beforehand what it will probably cost: the ladders, two more levels beside the best one per refinement, and a
+    /// second look at every factor but the last; if they depend on each other, all ladders and refinements once more.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
-        let levels: u64 = self
-            .factors
-            .iter()
-            .map(|factor| {
-                let coarse = factor.coarse().len() as u64;
-                match factor.scale {
-                    Scale::Choices(_) => coarse,
-                    // The best level of the ladder is run again beside its two new neighbours.
-                    Scale::Amount { .. } => {
-                        coarse + (3 * u64::from(REFINEMENTS)).min(factor.count().saturating_sub(coarse))
-                    }
-                }
-            })
-            .sum();
-        let runs = levels * u64::from(self.repetitions) + 1;
-        let time = self.run_time.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX));
+        let once: u64 = self.factors.iter().map(levels_of).sum();
+        let (again, look) = match self.factors.split_last() {
+            Some((last, before @ [_, ..])) => {
+                let look: u64 = before.iter().map(levels_of_look).sum();
+                (once + levels_of_look(last), look)
+            }
+            _ => (0, 0),
+        };
+        let runs = |levels: u64| levels * u64::from(self.repetitions) + 1;
+        let time = |runs: u64| self.run_time.saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX));
+        let (probably, if_dependent) = (runs(once + look), runs(once + look + again));
         Estimate {
-            runs,
-            time,
-            fits: time <= self.budget,
+            runs: probably,
+            time: time(probably),
+            fits: time(probably) <= self.budget,
+            runs_if_dependent: if_dependent,
+            time_if_dependent: time(if_dependent),
         }
     }
+}
+
+/// Levels of one exploration: the ladder, and around its best level that one again beside two new neighbours.
+fn levels_of(factor: &Factor) -> u64 {
+    let coarse = factor.coarse().len() as u64;
+    match factor.scale {
+        Scale::Choices(_) => coarse,
+        Scale::Amount { .. } => coarse + (3 * u64::from(REFINEMENTS)).min(factor.count().saturating_sub(coarse)),
+    }
+}
+
+/// Levels of a second look: the best one, its neighbours, and what the system chooses.
+fn levels_of_look(factor: &Factor) -> u64 {
+    let system = u64::from(factor.start == SYSTEM_CHOICE && matches!(factor.scale, Scale::Amount { .. }));
+    (3 + system).min(factor.coarse().len() as u64)
 }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use crate::{Better, Factor, Observation, Outcome, Plan, Progress, RunError, Runner, Scale, Setting, Verdict, explore};
+use crate::{
+    Better, Factor, Observation, Outcome, Plan, Progress, RunError, Runner, SYSTEM_CHOICE, Scale, Setting, Verdict,
+    explore,
+};
 
 const RUN_TIME: Duration = Duration::from_secs(10);
 
@@ -325,6 +328,169 @@ fn factors_are_explored_one_after_the_other() {
     };
     let outcome = explore(&equal, &mut path(|_| 50.0, 0.003, 2));
     assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![2])));
+}
+
+const MIB: u64 = 1 << 20;
+
+fn streams_and_window() -> Plan {
+    let window = Factor {
+        name: "window".to_owned(),
+        scale: Scale::Amount {
+            min: 65_536,
+            max: 16 * MIB,
+            step: 1024,
+        },
+        start: SYSTEM_CHOICE,
+    };
+    Plan {
+        factors: vec![streams(), window],
+        ..plan()
+    }
+}
+
+fn path_of_two(
+    surface: fn(u64, u64) -> f64,
+    noise: f64,
+    seed: u64,
+) -> Path<impl Fn(&Setting) -> Result<f64, RunError>> {
+    Path {
+        surface: move |setting: &Setting| Ok(surface(setting.level(0), setting.level(1))),
+        noise,
+        drift_per_run: 0.0,
+        rng: Rng::with_seed(seed),
+        runs: 0,
+        order: Vec::new(),
+        promised: Vec::new(),
+    }
+}
+
+/// With the window of the system it takes 32 streams to come far; with larger ones, best of 1 MiB, more than 8 are in each
+/// other's way.
+fn dependent(streams: u64, window: u64) -> f64 {
+    let octaves_off = |level: u64, best: u64| (level as f64 / best as f64).log2().abs();
+    let (wanted, share) = match window {
+        SYSTEM_CHOICE => (32, 0.3),
+        _ => (8, 1.0 - 0.2 * octaves_off(window, MIB)),
+    };
+    940.0 * share * (1.0 - 0.3 * octaves_off(streams, wanted)).max(0.05)
+}
+
+#[test]
+fn a_best_level_that_moved_with_another_factor_is_found() {
+    for seed in 0..10 {
+        let plan = Plan {
+            seed,
+            ..streams_and_window()
+        };
+        let mut path = path_of_two(dependent, 0.003, seed);
+        let outcome = explore(&plan, &mut path);
+        let Verdict::Use(setting) = &outcome.verdict else {
+            panic!("{:?}", outcome.verdict);
+        };
+        let brings = dependent(setting.level(0), setting.level(1));
+        assert!(
+            setting.level(0) == 8 && brings >= 0.95 * 940.0,
+            "seed {seed}: {setting:?}"
+        );
+        let leader = &outcome.points[outcome.leader.expect("there are stages")];
+        assert_eq!(leader.setting, *setting);
+        let lowest = &outcome.points[outcome.stages[0].points[0]];
+        assert!(
+            lowest.setting.level(0) == 1 && lowest.setting.level(1) > 0,
+            "the whole ladder is new"
+        );
+
+        let (runs, estimate) = (u64::from(path.runs), plan.estimate());
+        assert!(
+            runs <= estimate.runs_if_dependent,
+            "{runs} of {}",
+            estimate.runs_if_dependent
+        );
+    }
+}
+
+#[test]
+fn factors_that_do_not_depend_on_each_other_cost_a_look_more() {
+    let independent = |streams: u64, window: u64| {
+        let bytes = if window == SYSTEM_CHOICE { 65_536 } else { window };
+        reported(streams) * (bytes as f64 / MIB as f64).min(1.0).sqrt()
+    };
+    for seed in 0..10 {
+        let plan = streams_and_window();
+        let mut path = path_of_two(independent, 0.005, seed);
+        let outcome = explore(&plan, &mut path);
+        let Verdict::Use(setting) = &outcome.verdict else {
+            panic!("{:?}", outcome.verdict);
+        };
+        assert_eq!(setting.level(0), 10);
+        assert!(
+            u64::from(path.runs) <= plan.estimate().runs,
+            "{} of {}",
+            path.runs,
+            plan.estimate().runs
+        );
+        let with_window = path
+            .order
+            .iter()
+            .filter(|one| one.level(1) == setting.level(1) && one.level(0) != 10);
+        let mut levels: Vec<u64> = with_window.map(|one| one.level(0)).collect();
+        levels.sort_unstable();
+        levels.dedup();
+        assert_eq!(levels, [8, 16], "the neighbours and no others");
+    }
+}
+
+#[test]
+fn of_several_flat_factors_the_least_levels_are_advised_and_of_noisy_ones_none() {
+    let plan = streams_and_window();
+    let mut path = path_of_two(|_, _| 94.1, 0.004, 5);
+    let outcome = explore(&plan, &mut path);
+    assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![1, SYSTEM_CHOICE])));
+    for stage in &outcome.stages {
+        assert_eq!(*stage.plateau.end(), stage.points.len() - 1, "all of it is a plateau");
+    }
+    assert!(u64::from(path.runs) <= plan.estimate().runs);
+
+    for seed in 0..5 {
+        let mut noisy = path_of_two(|_, _| 100.0, 0.3, seed);
+        let outcome = explore(&Plan { seed, ..plan.clone() }, &mut noisy);
+        assert!(
+            matches!(outcome.verdict, Verdict::Inconclusive(_)),
+            "{:?}",
+            outcome.verdict
+        );
+    }
+}
+
+/// Whenever the time runs out, what is advised is what the runs say: never a level that a later run has beaten.
+#[test]
+fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
+    let plan = streams_and_window();
+    let mut whole = path_of_two(dependent, 0.003, 3);
+    explore(&plan, &mut whole);
+    for runs in (0..whole.runs).step_by(3) {
+        let plan = Plan {
+            budget: RUN_TIME * runs,
+            ..plan.clone()
+        };
+        let mut path = path_of_two(dependent, 0.003, 3);
+        let outcome = explore(&plan, &mut path);
+        assert!(path.runs <= runs && outcome.is_cut_short, "{} of {runs}", path.runs);
+        if let Verdict::Use(setting) = &outcome.verdict {
+            let seen: Vec<f64> = outcome
+                .points
+                .iter()
+                .filter(|point| point.runs.len() >= 3)
+                .filter_map(crate::Point::median)
+                .collect();
+            let best = seen.into_iter().fold(0.0, f64::max);
+            let used = dependent(setting.level(0), setting.level(1));
+            assert!(
+                used >= 0.95 * best,
+                "{runs} runs: {setting:?} brings {used}, another {best}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -76,11 +76,7 @@ struct View<'a> {
 
 impl View<'_> {
     fn answer(&self) -> Answer {
-        let advised = self
-            .outcome
-            .stages
-            .last()
-            .map(|stage| &self.outcome.points[stage.advised]);
+        let advised = self.outcome.leader.map(|at| &self.outcome.points[at]);
         let command = |setting: &Setting| self.space.choice(setting).command(self.spec);
         let leader = advised.and_then(|point| Some((point, point.median()?)));
         match (&self.outcome.verdict, leader) {

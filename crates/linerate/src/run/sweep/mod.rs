@@ -79,6 +79,14 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
         spec.time_s + spec.omit_s,
         report::clock(estimate.time.as_secs_f64()),
     ));
+    if estimate.runs_if_dependent > estimate.runs {
+        teller.say(&format!(
+            "Up to {} runs, {}, if the best level of one depends on the others; the budget is {}",
+            estimate.runs_if_dependent,
+            report::clock(estimate.time_if_dependent.as_secs_f64()),
+            report::clock(spec.budget.as_secs_f64()),
+        ));
+    }
     if !estimate.fits {
         teller.say(&format!(
             "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a narrower range may be \
