@@ -11,7 +11,7 @@ use crate::http::classify::{Facts, Network, Position, Soundness, classify, sound
 use crate::http::estimate::REFINEMENTS_MAX;
 use crate::http::knee::{Point, Shape};
 use crate::http::medians::{counted, medians};
-use crate::http::units::{payload_name, percent};
+use crate::http::units::{payload_name, percent, rounded};
 
 /// Cells and rows of an experiment.
 pub(super) struct Judged {
@@ -33,9 +33,10 @@ struct Draft {
 
 impl Judged {
     pub(super) fn of(material: &Material<'_>) -> Self {
-        let drafts = drafts(material);
+        let (drafts, refuted) = drafts(material);
         let shapes = shapes(material, &drafts);
-        let notes = drafts.iter().filter_map(opposite_note).take(1).collect();
+        let opposite = drafts.iter().filter_map(opposite_note).take(1);
+        let notes = refuted.into_iter().chain(opposite).collect();
         let mut cells: Vec<Cell> = drafts
             .into_iter()
             .map(|draft| judged(material, &shapes, draft))
@@ -63,8 +64,29 @@ impl Judged {
     }
 }
 
-/// Cells of HTTP; idle connections are judged elsewhere, because they answer nothing.
-fn drafts(material: &Material<'_>) -> Vec<Draft> {
+/// HTTP may be faster than TCP alone allows by this much: the two are not measured at the same time.
+const REFUTED_FROM: f64 = 1.05;
+
+/// Cells of HTTP. Where one of them was faster than what TCP alone says the path carries, that is no ceiling: what one
+/// stream could do was limited by something else. Then the speed of the link is, and a note says so.
+fn drafts(material: &Material<'_>) -> (Vec<Draft>, Option<String>) {
+    let of_baseline = drafts_below(material, |link| reached_share(&material.baseline, link));
+    let of_ceiling = |draft: &Draft| draft.median.of_ceiling.filter(|_| draft.soundness.is_valid);
+    let most = of_baseline.iter().filter_map(of_ceiling).fold(0.0, f64::max);
+    if material.baseline.is_empty() || most < REFUTED_FROM {
+        return (of_baseline, None);
+    }
+    let note = format!(
+        "HTTP reached {} times what TCP alone says the path carries; something else limited TCP (one stream, pacing, a \
+         processor), so the ceiling is what the link carries",
+        rounded(most)
+    );
+    (drafts_below(material, |_| 1.0), Some(note))
+}
+
+/// The cells below a ceiling that is this share of the link. Idle connections are judged elsewhere, because they answer
+/// nothing.
+fn drafts_below(material: &Material<'_>, reached: impl Fn(&Link) -> f64) -> Vec<Draft> {
     let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
     for run in material.runs {
         if !matches!(run.key.phase, Phase::Baseline | Phase::Idle) {
@@ -73,16 +95,16 @@ fn drafts(material: &Material<'_>) -> Vec<Draft> {
     }
     groups
         .into_iter()
-        .map(|(key, runs)| draft(material, key, runs))
+        .map(|(key, runs)| draft(material, key, runs, &reached))
         .collect()
 }
 
-fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>) -> Draft {
+fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, reached: impl Fn(&Link) -> f64) -> Draft {
     let link = Link::between(&material.client, material.server.as_ref(), material.ip);
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
     let ceiling = link
         .zip(load.as_ref())
-        .and_then(|(link, load)| ceiling(material, link, load));
+        .and_then(|(link, load)| Ceiling::new(link, reached(&link), segments(load)));
     let ceiling_per_s = ceiling.zip(load).map(|(ceiling, load)| {
         let (head_bytes, payload_bytes) = answer_bytes(&key, load);
         ceiling.answers_per_s(head_bytes, payload_bytes)
@@ -117,12 +139,11 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>) -> Draft {
     }
 }
 
-fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult) -> Option<Ceiling> {
-    let segments = match load.mode {
+fn segments(load: &LoadResult) -> Segments {
+    match load.mode {
         Mode::Closed { pipeline, .. } if pipeline > 1 => Segments::Shared,
         _ => Segments::OfTheirOwn,
-    };
-    Ceiling::new(link, reached_share(&material.baseline, &link), segments)
+    }
 }
 
 /// Bytes of the head and the body of an answer: as measured, else as planned.
@@ -227,7 +248,7 @@ fn opposite_note(draft: &Draft) -> Option<String> {
 }
 
 pub(super) fn refinements(material: &Material<'_>) -> Vec<CellKey> {
-    let drafts = drafts(material);
+    let drafts = drafts(material).0;
     let is_added = |draft: &&Draft| !material.plan.matrix.connections.contains(&draft.key.connections);
     shapes(material, &drafts)
         .into_iter()

@@ -68,10 +68,38 @@ fn phase_1_is_a_by_product_of_phase_2_without_runs_of_its_own() {
 #[test]
 fn the_ceiling_follows_what_tcp_alone_reached() {
     let mut owned = seed_material();
-    owned.baseline.iter_mut().for_each(|test| test.goodput_bps /= 2.0);
+    owned.baseline.iter_mut().for_each(|test| test.goodput_bps *= 0.98);
     let study = study_of(&owned);
     let ceiling = study.cells[0].ceiling_per_s.expect("a link");
-    assert!((50_000.0..51_000.0).contains(&ceiling), "{ceiling}");
+    assert!((99_000.0..100_000.0).contains(&ceiling), "{ceiling}");
+    assert!(study.notes.is_empty(), "{:?}", study.notes);
+}
+
+/// One stream that is paced by a timer reaches a quarter of a link that many connections fill.
+#[test]
+fn what_http_exceeds_by_far_is_no_ceiling() {
+    let mut owned = seed_material();
+    owned.baseline.iter_mut().for_each(|test| test.goodput_bps /= 4.0);
+    for end in [Some(&mut owned.client), owned.server.as_mut()].into_iter().flatten() {
+        end.link_bps = Some(10_000_000_000);
+    }
+    for run in &mut owned.runs {
+        for side in [Some(&mut run.client), run.server.as_mut()].into_iter().flatten() {
+            if let Some(nic) = &mut side.nic {
+                nic.link_bps = Some(10_000_000_000);
+            }
+        }
+    }
+    let study = study_of(&owned);
+    let ceiling = study.cells[0].ceiling_per_s.expect("a link");
+    assert!((1_010_000.0..1_020_000.0).contains(&ceiling), "{ceiling}");
+    let classes: Vec<_> = study.cells.iter().map(|cell| cell.verdict.primary.class).collect();
+    assert!(!classes.contains(&VerdictClass::NetworkBound), "{classes:?}");
+    assert!(
+        study.notes.iter().any(|note| note.contains("TCP alone")),
+        "{:?}",
+        study.notes
+    );
 }
 
 #[test]
