@@ -126,6 +126,40 @@ fn only_who_shows_the_token_is_told_anything() {
     );
 }
 
+#[test]
+fn web_pages_are_refused_whatever_they_know() {
+    let channel = agent(&[]);
+    let request = |method: &str, path: &str, fields: &str| {
+        let body = if method == "POST" { r#"{"id":"a"}"# } else { "" };
+        let length = body.len();
+        channel.raw(
+            format!(
+                "{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n{fields}\
+                 Content-Length: {length}\r\n\r\n{body}"
+            )
+            .as_bytes(),
+        )
+    };
+    for origin in ["Origin: http://192.0.2.7\r\n", "origin: null\r\n", "Origin:\r\n"] {
+        for (method, path) in [
+            ("GET", "/v1/info"),
+            ("POST", "/v1/cell"),
+            ("OPTIONS", "/v1/cell"),
+            ("GET", "/v1/samples"),
+        ] {
+            let answer = request(method, path, origin);
+            assert_eq!(status(&answer), 403, "{method} {path} {origin}: {answer}");
+            let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+            assert!(
+                body.contains("web page") && !head.contains("Access-Control"),
+                "{answer}"
+            );
+        }
+    }
+    assert_eq!(status(&request("DELETE", "/v1/cell/a", "")), 404, "no cell was begun");
+    assert_eq!(status(&request("POST", "/v1/cell", "")), 200);
+}
+
 fn uname() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")
         .expect("a kernel")

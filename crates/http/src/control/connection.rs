@@ -99,6 +99,13 @@ impl Connection<'_> {
     }
 
     fn handle(&mut self, head: &RequestHead<'_>, deadline: Instant) -> io::Result<bool> {
+        if head.has_origin {
+            // No page has business here, not even one that was let into the secret by its reader's browser.
+            return self.reply(
+                Answer::refusal(403, "requests of a web page (with Origin) are refused"),
+                false,
+            );
+        }
         let shown = head.authorization.unwrap_or_default();
         if self.token.is_some_and(|token| !token.is_in(shown)) {
             // Whoever has no secret gets no more of our time; the body is not read.
@@ -178,6 +185,7 @@ fn head_of(status: u16) -> String {
         204 => "No Content",
         400 => "Bad Request",
         401 => "Unauthorized",
+        403 => "Forbidden",
         404 => "Not Found",
         405 => "Method Not Allowed",
         408 => "Request Timeout",

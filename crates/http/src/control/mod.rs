@@ -11,7 +11,7 @@
 //! | `GET /v1/samples?from=N` | a line of JSON for every reading from number `N` on, without end |
 //! | `POST /v1/restart-workers` | nothing, when the threads under test are as if newly started |
 //!
-//! What is refused is answered with `{"error": "why"}`.
+//! What is refused is answered with `{"error": "why"}`; so is whatever a browser asks in the name of a page.
 
 mod agent;
 mod client;

@@ -30,6 +30,8 @@ pub struct RequestHead<'a> {
     pub expects_continue: bool,
     /// The value of the first `Authorization` field.
     pub authorization: Option<&'a [u8]>,
+    /// There is an `Origin` field: a browser asks in the name of a page (RFC 6454, section 7).
+    pub has_origin: bool,
     /// Bytes of the head, the empty line included; what follows is body or the next request.
     pub len: usize,
 }
@@ -167,6 +169,7 @@ impl<'a> RequestHead<'a> {
             // HTTP/1.0 does not know interim answers.
             expects_continue: is_http11 && fields.expects_continue,
             authorization: fields.authorization,
+            has_origin: fields.has_origin,
             len,
         })
     }
@@ -226,6 +229,7 @@ struct Fields<'a> {
     keep_alive: bool,
     expects_continue: bool,
     authorization: Option<&'a [u8]>,
+    has_origin: bool,
 }
 
 impl<'a> Fields<'a> {
@@ -235,6 +239,10 @@ impl<'a> Fields<'a> {
         match field.name.len() {
             4 if is("host") => self.take_host(field.value),
             6 if is("expect") => self.take_expectation(field.value),
+            6 if is("origin") => {
+                self.has_origin = true;
+                Ok(())
+            }
             10 if is("connection") => {
                 self.take_options(field.value);
                 Ok(())

@@ -29,6 +29,7 @@ fn a_request_is_read_up_to_its_empty_line() {
             keep_alive: true,
             expects_continue: false,
             authorization: Some(b"Bearer x"),
+            has_origin: false,
             len: head.len(),
         }
     );
