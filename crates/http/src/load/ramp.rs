@@ -66,9 +66,9 @@ impl Ramp {
         self.next_ns = 0;
     }
 
-    /// None of those that wait will be opened: it would fail for the same reason.
-    pub(crate) fn give_up(&mut self) {
-        self.waiting.clear();
+    /// None of those that wait will be opened: it would fail for the same reason. Returns how many these are.
+    pub(crate) fn give_up(&mut self) -> usize {
+        self.waiting.drain(..).count()
     }
 
     /// Nothing waits and nothing is on its way.
