@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{PATIENCE, Process, Signal, ours, wait_for};
+use linerate_interop::{HttpServer, PATIENCE, Process, Signal, ours, wait_for};
 use serde_json::Value;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -158,6 +158,47 @@ fn web_pages_are_refused_whatever_they_know() {
     }
     assert_eq!(status(&request("DELETE", "/v1/cell/a", "")), 404, "no cell was begun");
     assert_eq!(status(&request("POST", "/v1/cell", "")), 200);
+}
+
+#[test]
+fn who_answers_in_the_servers_place_neither_passes_for_it_nor_learns_the_token() {
+    let server = HttpServer::start(&[]);
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    let mut command = Command::new(ours().path());
+    command.args([
+        "http",
+        "load",
+        &server.url("/0"),
+        "--control-url",
+        &url,
+        "--token",
+        TOKEN,
+    ]);
+    let client = Process::start(command);
+    listener.set_nonblocking(true).expect("a listener");
+    let (mut stream, _) = wait_for(PATIENCE, || listener.accept().ok()).expect("the client");
+    stream.set_nonblocking(false).expect("a connection");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    // Whatever is asked, it says what a server would, as far as it can.
+    let body = format!(
+        r#"{{"nonce":"{}","program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{{}}}}"#,
+        "0".repeat(64)
+    );
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nAuthentication-Info: proof={}\r\nContent-Length: {}\r\n\r\n{body}",
+        "0".repeat(64),
+        body.len()
+    );
+    let mut heard = String::new();
+    let mut step = [0; 4096];
+    while let Ok(read @ 1..) = stream.read(&mut step) {
+        heard.push_str(&String::from_utf8_lossy(&step[..read]));
+        let _ = stream.write_all(answer.as_bytes());
+    }
+    assert!(heard.contains("/v1/info") && !heard.contains(TOKEN), "{heard}");
+    let finished = client.finish();
+    finished.expect_code(4).expect_stderr("does not know the token");
 }
 
 fn uname() -> String {

@@ -1,7 +1,7 @@
 //! The client of the control channel: blocking calls, each with an end.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,12 +9,11 @@ use linerate_model::http::SideFigures;
 use linerate_sys::{clock, socket};
 use serde::de::DeserializeOwned;
 
+use super::link::{Failure, Link, READINGS_PATH};
 use super::message::{CellBegun, CellMark, Clock, ErrorText, Info, PROGRAM};
 use super::samples::Samples;
 use super::token::Token;
-use super::transport::{BodyError, Transport};
 use crate::message::framing::BodyFraming;
-use crate::message::response::{self, ResponseHead};
 
 /// Time for one request and its answer; looking at a host takes the server a part of a second.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -26,8 +25,6 @@ const RETRY_PAUSES: [Duration; 3] = [
 ];
 /// All attempts together.
 const PATIENCE_ALL: Duration = Duration::from_secs(10);
-/// Longest answer.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Rounds of which the quickest tells the difference of two clocks.
 const CLOCK_ROUNDS: u32 = 16;
 /// Where a URL names no port.
@@ -51,6 +48,9 @@ pub enum ControlError {
     /// The secret is missing or wrong.
     #[error("the control channel refuses the token; give the one the server printed")]
     Unauthorized,
+    /// Whoever answers does not show that it knows the secret. It has not learned it.
+    #[error("whoever answers as the control channel does not know the token")]
+    Unproved,
     /// The server understood and refused.
     #[error("the control channel refuses: {text} (status {status})")]
     Refused {
@@ -78,7 +78,7 @@ pub struct ClockOffset {
 pub struct ControlClient {
     server: SocketAddr,
     token: Option<Token>,
-    connection: Option<Transport>,
+    connection: Option<Link>,
 }
 
 impl ControlClient {
@@ -195,17 +195,14 @@ impl ControlClient {
             server: self.server,
             why,
         };
-        let mut transport = self.connect(deadline).map_err(|error| lost(text(&error)))?;
-        let path = format!("/v1/samples?from={from}");
-        let head = self.request(&mut transport, "GET", &path, b"", deadline);
-        let head = head.map_err(|failure| failure.into_error(self.server))?;
+        let mut link = Link::open(self.server, deadline).map_err(|error| lost(text(&error)))?;
+        let path = format!("{READINGS_PATH}?from={from}");
+        let answer = link.request(self.token.as_ref(), "GET", &path, b"", deadline);
+        let (head, body) = answer.map_err(|failure| failure.into_error(self.server))?;
         if head.status != 200 || head.framing != BodyFraming::Chunked {
-            let body = transport
-                .body(head.framing, ANSWER_BYTES_MAX, deadline)
-                .unwrap_or_default();
             return Err(refused(head.status, &body));
         }
-        Ok(Samples::new(self.server, transport))
+        Ok(Samples::new(self.server, link.into_transport()))
     }
 
     fn ask<T: DeserializeOwned>(&mut self, method: &str, path: &str, body: &[u8]) -> Result<T, ControlError> {
@@ -248,93 +245,19 @@ impl ControlClient {
     }
 
     fn attempt(&mut self, method: &str, path: &str, body: &[u8], deadline: Instant) -> Result<Vec<u8>, Failure> {
-        let mut transport = match self.connection.take() {
-            Some(kept) if kept.buffer.is_empty() && !kept.is_closed() => kept,
-            _ => self.connect(deadline)?,
+        let mut link = match self.connection.take() {
+            Some(kept) if kept.is_idle() => kept,
+            _ => Link::open(self.server, deadline)?,
         };
-        let head = self.request(&mut transport, method, path, body, deadline)?;
-        let answer = transport
-            .body(head.framing, ANSWER_BYTES_MAX, deadline)
-            .map_err(|error| match error {
-                BodyError::Io(error) => Failure::from(error),
-                other => Failure::Final(ControlError::Foreign(other.to_string())),
-            })?;
+        let (head, answer) = link.request(self.token.as_ref(), method, path, body, deadline)?;
         if head.keeps_alive {
-            self.connection = Some(transport);
+            self.connection = Some(link);
         }
         if (200..300).contains(&head.status) {
             Ok(answer)
         } else {
             Err(Failure::Final(refused(head.status, &answer)))
         }
-    }
-
-    fn connect(&self, deadline: Instant) -> io::Result<Transport> {
-        let left = deadline
-            .saturating_duration_since(Instant::now())
-            .max(Duration::from_millis(1));
-        let stream = TcpStream::connect_timeout(&self.server, left)?;
-        stream.set_nodelay(true)?;
-        Ok(Transport::new(stream))
-    }
-
-    /// Sends a request and reads the head of its answer.
-    fn request(
-        &self,
-        transport: &mut Transport,
-        method: &str,
-        path: &str,
-        body: &[u8],
-        deadline: Instant,
-    ) -> Result<ResponseHead, Failure> {
-        let authorization = self
-            .token
-            .as_ref()
-            .map(|token| format!("Authorization: Bearer {}\r\n", token.reveal()));
-        let head = format!(
-            "{method} {path} HTTP/1.1\r\nHost: {}\r\n{}Content-Length: {}\r\n\r\n",
-            self.server,
-            authorization.unwrap_or_default(),
-            body.len()
-        );
-        let mut message = head.into_bytes();
-        message.extend(body);
-        transport.send(&message, deadline)?;
-        loop {
-            match response::parse(&transport.buffer, false) {
-                Ok(Some(head)) => {
-                    transport.buffer.drain(..head.len.min(transport.buffer.len()));
-                    if !head.is_interim() {
-                        return Ok(head);
-                    }
-                }
-                Ok(None) => transport.fill(deadline)?,
-                Err(error) => return Err(Failure::Final(ControlError::Foreign(error.to_string()))),
-            }
-        }
-    }
-}
-
-/// Why one attempt failed.
-enum Failure {
-    /// Another may not.
-    Lost(String),
-    /// Any other would as well.
-    Final(ControlError),
-}
-
-impl Failure {
-    fn into_error(self, server: SocketAddr) -> ControlError {
-        match self {
-            Self::Lost(why) => ControlError::Lost { server, why },
-            Self::Final(error) => error,
-        }
-    }
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Self {
-        Self::Lost(text(&error))
     }
 }
 

@@ -6,13 +6,14 @@ use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 use super::agent::Agent;
+use super::proof::{self, Challenge, Exchange, Nonce};
 use super::route::{self, Answer};
 use super::server::Presence;
-use super::token::Token;
+use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::message::chunked;
 use crate::message::framing::BodyFraming;
-use crate::message::request::{RequestError, RequestHead};
+use crate::message::request::{Method, RequestError, RequestHead, Target};
 
 /// Time for one request to arrive, from its first byte or from the connection's beginning, and for its answer to leave.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,7 +40,10 @@ pub(super) fn serve(
         token,
         agent,
         presence,
-        is_first: true,
+        has_proved: false,
+        nonce: None,
+        proofs: 0,
+        exchange: None,
     };
     // A connection that breaks is its client's affair.
     let _ = connection.serve();
@@ -52,13 +56,20 @@ struct Connection<'a> {
     token: Option<&'a Token>,
     agent: &'a dyn Agent,
     presence: &'a Presence<'a>,
-    is_first: bool,
+    /// It has shown the secret, or needs none.
+    has_proved: bool,
+    /// What the client was given to prove itself with.
+    nonce: Option<Nonce>,
+    /// Requests with a proof.
+    proofs: u64,
+    /// The one that is being answered, if it had a proof.
+    exchange: Option<Exchange>,
 }
 
 impl Connection<'_> {
     fn serve(&mut self) -> io::Result<()> {
         while self.one()? && !self.presence.is_over() {
-            self.is_first = false;
+            self.exchange = None;
         }
         Ok(())
     }
@@ -66,9 +77,9 @@ impl Connection<'_> {
     /// Reads and answers one request; `false` when it was the last.
     fn one(&mut self) -> io::Result<bool> {
         if self.transport.buffer.is_empty() {
-            let silence = if self.is_first { PATIENCE } else { IDLE };
+            let silence = if self.has_proved { IDLE } else { PATIENCE };
             match self.transport.fill(Instant::now() + silence) {
-                Err(error) if error.kind() == io::ErrorKind::TimedOut && self.is_first => return self.refuse_late(),
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && !self.has_proved => return self.refuse_late(),
                 other => other?,
             }
         }
@@ -106,12 +117,17 @@ impl Connection<'_> {
                 false,
             );
         }
-        let shown = head.authorization.unwrap_or_default();
-        if self.token.is_some_and(|token| !token.is_in(shown)) {
-            // Whoever has no secret gets no more of our time; the body is not read.
-            return self.reply(Answer::refusal(401, "the token is missing or wrong"), false);
+        if self.token.is_some() && self.nonce.is_none() && is_for_nonce(head) {
+            let nonce = self.nonce.insert(Nonce::fresh()?).clone();
+            let answer = Answer::json(200, &Challenge { nonce });
+            return self.reply(answer, head.keep_alive && head.is_http11);
         }
-        self.presence.prove();
+        let shown = head.authorization.unwrap_or_default();
+        let claim = proof::read_authorization(shown).filter(|_| self.nonce.is_some());
+        if self.token.is_some_and(|token| claim.is_none() && !token.is_in(shown)) {
+            // Whoever has no secret gets no more of our time; the body is not read.
+            return self.refuse_stranger();
+        }
         if head.expects_continue && head.framing != BodyFraming::None {
             self.transport.send(b"HTTP/1.1 100 Continue\r\n\r\n", deadline)?;
         }
@@ -124,6 +140,11 @@ impl Connection<'_> {
             Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_late(),
             Err(BodyError::Io(error)) => return Err(error),
         };
+        if claim.is_some_and(|(client, shown)| !self.is_proved(head, &body, client, shown)) {
+            return self.refuse_stranger();
+        }
+        self.has_proved = true;
+        self.presence.prove();
         match route::answer(head, &body, self.peer, self.agent) {
             // Only HTTP/1.1 knows chunks, and an answer without end needs them.
             Answer::Readings(_) if !head.is_http11 => {
@@ -134,11 +155,39 @@ impl Connection<'_> {
         }
     }
 
+    fn refuse_stranger(&mut self) -> io::Result<bool> {
+        self.reply(Answer::refusal(401, "the token is missing or wrong"), false)
+    }
+
+    /// Checks the proof of a request; its answer will carry one as well.
+    fn is_proved(&mut self, head: &RequestHead<'_>, body: &[u8], client: Nonce, shown: &[u8]) -> bool {
+        let (Some(token), Some(server)) = (self.token, self.nonce.clone()) else {
+            return self.token.is_none();
+        };
+        self.proofs += 1;
+        let exchange = Exchange {
+            server,
+            client,
+            number: self.proofs,
+        };
+        let expected = exchange.of_request(token, head.method.name(), &target_of(head), body);
+        let is_proved = token::is_same(&expected, shown);
+        self.exchange = Some(exchange).filter(|_| is_proved);
+        is_proved
+    }
+
+    /// The field that proves an answer to whoever proved the request.
+    fn proof_field(&self, status: u16, body: &[u8]) -> String {
+        let proof = self.token.zip(self.exchange.as_ref());
+        let proof = proof.map(|(token, exchange)| exchange.of_answer(token, status, body));
+        proof.map_or_else(String::new, |proof| format!("Authentication-Info: proof={proof}\r\n"))
+    }
+
     fn reply(&mut self, answer: Answer, stays: bool) -> io::Result<bool> {
         let Answer::Whole(status, body) = answer else {
             return Ok(false);
         };
-        let mut message = head_of(status);
+        let mut message = head_of(status) + &self.proof_field(status, &body);
         if status != 204 {
             let _ = write!(
                 message,
@@ -154,7 +203,9 @@ impl Connection<'_> {
     }
 
     fn stream(&mut self, mut from: u64) -> io::Result<()> {
-        let head = head_of(200) + "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let head = head_of(200)
+            + &self.proof_field(200, b"")
+            + "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
         self.transport.send(head.as_bytes(), Instant::now() + PATIENCE)?;
         while !self.presence.is_over() {
             let readings = self.agent.readings(from, LOOK_EVERY);
@@ -179,6 +230,23 @@ impl Connection<'_> {
     }
 }
 
+fn is_for_nonce(head: &RequestHead<'_>) -> bool {
+    let target = Target::Path {
+        path: "/v1/nonce",
+        query: "",
+    };
+    (head.method, head.target) == (Method::Get, target) && head.framing == BodyFraming::None
+}
+
+/// The target in the form in which our clients send it.
+fn target_of(head: &RequestHead<'_>) -> String {
+    match head.target {
+        Target::Path { path, query: "" } => path.to_owned(),
+        Target::Path { path, query } => format!("{path}?{query}"),
+        Target::Server => "*".to_owned(),
+    }
+}
+
 fn head_of(status: u16) -> String {
     let reason = match status {
         200 => "OK",
@@ -199,7 +267,7 @@ fn head_of(status: u16) -> String {
         _ => "Refused",
     };
     let challenge = if status == 401 {
-        "WWW-Authenticate: Bearer\r\n"
+        "WWW-Authenticate: Bearer, Linerate\r\n"
     } else {
         ""
     };

@@ -24,7 +24,7 @@ impl Answer {
         Self::json(status, &ErrorText { error: why.into() })
     }
 
-    fn json(status: u16, value: &impl Serialize) -> Self {
+    pub(super) fn json(status: u16, value: &impl Serialize) -> Self {
         match serde_json::to_vec(value) {
             Ok(body) => Self::Whole(status, body),
             Err(_) => Self::Whole(500, Vec::new()),

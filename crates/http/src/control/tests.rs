@@ -168,9 +168,126 @@ fn without_the_secret_nothing_is_told() {
     assert!(agent.0.lock().expect("alive").is_empty());
     let answer = raw(&control, b"GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(
-        answer.starts_with("HTTP/1.1 401") && answer.contains("WWW-Authenticate: Bearer"),
+        answer.starts_with("HTTP/1.1 401") && answer.contains("WWW-Authenticate: Bearer, Linerate"),
         "{answer}"
     );
+}
+
+/// A connection of a client that makes its own proofs.
+struct Prover {
+    stream: TcpStream,
+    nonce: proof::Nonce,
+}
+
+impl Prover {
+    fn new(control: &Control) -> Self {
+        let mut stream = TcpStream::connect(control.address()).expect("connect");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        let answer = exchange(&mut stream, b"GET /v1/nonce HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+        let challenge: proof::Challenge = serde_json::from_str(body).expect("a nonce");
+        Self {
+            stream,
+            nonce: challenge.nonce,
+        }
+    }
+
+    /// A request for a path with the proof for another one, or for the same.
+    fn request(&self, number: u64, path: &str, proved: &str) -> Vec<u8> {
+        let exchange = proof::Exchange {
+            server: self.nonce.clone(),
+            client: proof::Nonce::fresh().expect("random"),
+            number,
+        };
+        let proof = exchange.of_request(&Token::new(SECRET).expect("a token"), "GET", proved, b"");
+        let client = exchange.client;
+        format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Linerate nonce={client}, proof={proof}\r\n\r\n")
+            .into_bytes()
+    }
+}
+
+/// Sends a request; what came when the first answer was complete.
+fn exchange(stream: &mut TcpStream, request: &[u8]) -> String {
+    stream.write_all(request).expect("it listens");
+    let mut answer = Vec::new();
+    loop {
+        let mut step = [0; 4096];
+        let read = stream.read(&mut step).expect("an answer");
+        answer.extend_from_slice(&step[..read]);
+        let text = String::from_utf8_lossy(&answer).into_owned();
+        if read == 0 || text.split_once("\r\n\r\n").is_some_and(|(_, body)| body.ends_with('}')) {
+            return text;
+        }
+    }
+}
+
+#[test]
+fn a_proof_serves_for_one_request_on_one_connection() {
+    let (control, _) = open(Some(SECRET));
+    let mut first = Prover::new(&control);
+    let request = first.request(1, "/v1/clock", "/v1/clock");
+    let answer = exchange(&mut first.stream, &request);
+    assert_eq!(status(&answer), "200", "{answer}");
+    assert!(answer.contains("Authentication-Info: proof="), "{answer}");
+    let again = exchange(&mut first.stream, &request);
+    assert_eq!(status(&again), "401", "the same once more: {again}");
+
+    let mut second = Prover::new(&control);
+    let elsewhere = exchange(&mut second.stream, &request);
+    assert_eq!(status(&elsewhere), "401", "on another connection: {elsewhere}");
+
+    for (number, path, proved) in [(2, "/v1/clock", "/v1/clock"), (1, "/v1/info", "/v1/clock")] {
+        let mut other = Prover::new(&control);
+        let request = other.request(number, path, proved);
+        let answer = exchange(&mut other.stream, &request);
+        assert_eq!(status(&answer), "401", "{number} {path}: {answer}");
+    }
+    let mut greedy = Prover::new(&control);
+    let answer = exchange(&mut greedy.stream, b"GET /v1/nonce HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(status(&answer), "401", "one nonce per connection: {answer}");
+}
+
+/// Somebody who answers in the server's place is not believed, and does not get the secret.
+#[test]
+fn whoever_does_not_know_the_secret_neither_passes_for_the_server_nor_learns_it() {
+    let info = br#"{"program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{}}"#;
+    let nonce = format!("{{\"nonce\":\"{}\"}}", "0".repeat(64)).into_bytes();
+    let proof = format!("Authentication-Info: proof={}\r\n", "0".repeat(64));
+    for (challenge, field) in [
+        (&nonce[..], ""),
+        (&nonce[..], &proof[..]),
+        (&info[..], ""),
+        (&b"{}"[..], ""),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let answers = [(challenge, ""), (&info[..], field)].map(|(body, field)| {
+            let length = body.len();
+            let mut answer = format!("HTTP/1.1 200 OK\r\n{field}Content-Length: {length}\r\n\r\n").into_bytes();
+            answer.extend_from_slice(body);
+            answer
+        });
+        let impostor = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a client");
+            let mut heard = Vec::new();
+            for answer in answers {
+                let mut step = [0; 4096];
+                let read = stream.read(&mut step).unwrap_or_default();
+                heard.extend_from_slice(&step[..read]);
+                let _ = stream.write_all(&answer);
+            }
+            heard
+        });
+        let error = ControlClient::at(address, Token::new(SECRET).ok())
+            .info(None)
+            .expect_err("an impostor");
+        assert!(matches!(error, ControlError::Unproved), "{error}");
+        let heard = String::from_utf8(impostor.join().expect("thread")).expect("text");
+        assert!(
+            heard.starts_with("GET /v1/nonce ") && !heard.contains(SECRET),
+            "{heard}"
+        );
+    }
 }
 
 #[test]

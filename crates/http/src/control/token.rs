@@ -4,8 +4,10 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 
+use aws_lc_rs::constant_time;
+
 /// Bytes of a fresh secret.
-const FRESH_BYTES: usize = 32;
+pub(super) const FRESH_BYTES: usize = 32;
 /// Shorter secrets can be guessed.
 const LENGTH_MIN: usize = 16;
 /// Longer ones are a mistake.
@@ -26,9 +28,7 @@ impl Token {
     /// # Errors
     /// The operating system's, where it has no random numbers.
     pub fn fresh() -> io::Result<Self> {
-        let mut bytes = [0; FRESH_BYTES];
-        File::open("/dev/urandom")?.read_exact(&mut bytes)?;
-        Ok(Self(bytes.iter().map(|byte| format!("{byte:02x}")).collect()))
+        random_digits().map(Self)
     }
 
     /// The user's own; blanks and line ends around it are not part of it.
@@ -56,11 +56,25 @@ impl Token {
         let Some((scheme, shown)) = authorization.split_at_checked(SCHEME.len()) else {
             return false;
         };
-        let known = self.0.as_bytes();
-        let difference = known.iter().zip(shown).fold(0, |sum, (a, b)| sum | (a ^ b));
-        // The black box keeps the compiler from leaving the loop early.
-        scheme.eq_ignore_ascii_case(SCHEME) && shown.len() == known.len() && std::hint::black_box(difference) == 0
+        scheme.eq_ignore_ascii_case(SCHEME) && is_same(&self.0, shown)
     }
+}
+
+/// 32 random bytes in hexadecimal digits.
+pub(super) fn random_digits() -> io::Result<String> {
+    let mut bytes = [0; FRESH_BYTES];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(digits(&bytes))
+}
+
+/// Whether two texts are the same; takes as long whether they are or not.
+pub(super) fn is_same(expected: &str, shown: &[u8]) -> bool {
+    constant_time::verify_slices_are_equal(expected.as_bytes(), shown).is_ok()
+}
+
+/// Bytes in hexadecimal digits.
+pub(super) fn digits(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl fmt::Debug for Token {

@@ -187,6 +187,20 @@ impl<'a> Method<'a> {
             other => Self::Other(other),
         }
     }
+
+    /// Its name as it was sent.
+    #[must_use]
+    pub fn name(self) -> &'a str {
+        match self {
+            Self::Get => "GET",
+            Self::Head => "HEAD",
+            Self::Post => "POST",
+            Self::Put => "PUT",
+            Self::Delete => "DELETE",
+            Self::Options => "OPTIONS",
+            Self::Other(name) => name,
+        }
+    }
 }
 
 impl<'a> Target<'a> {
