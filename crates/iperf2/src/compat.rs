@@ -1,17 +1,6 @@
 //! Peculiarities of real peers that this crate allows for, all in one table.
 
-/// One peculiarity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Quirk {
-    /// Releases and role.
-    pub peers: &'static str,
-    /// What they do.
-    pub behaviour: &'static str,
-    /// What we do about it.
-    pub handling: &'static str,
-    /// Module that does it.
-    pub module: &'static str,
-}
+pub use linerate_model::compat::Quirk;
 
 /// Every peculiarity that shapes the protocol code.
 pub const QUIRKS: &[Quirk] = &[

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod compat;
 pub mod data_path;
 pub mod details;
 pub mod event;
