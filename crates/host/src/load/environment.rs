@@ -44,6 +44,7 @@ pub fn environment(look: &Look<'_>) -> Environment {
     let mut found = Environment {
         version: look.version.to_owned(),
         kernel: Some(process::uname().release),
+        boot_id: read("/proc/sys/kernel/random/boot_id"),
         governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         ..Environment::default()
     };

@@ -28,6 +28,7 @@ pub(crate) fn decode_anything(bytes: &[u8]) {
         text::cpu_ticks(bytes),
         text::schedstat_ns(bytes),
         text::resident_pages(bytes),
+        text::processor(bytes),
     );
     let _ = (
         text::kib_line_bytes(bytes, "Rss"),

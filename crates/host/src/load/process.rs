@@ -88,6 +88,13 @@ impl ProcessReader {
         Ok(times)
     }
 
+    /// The processor one of its threads runs on, or ran on last; `None` for a thread of another process.
+    pub(crate) fn processor_of(&self, thread: u32) -> Option<u32> {
+        self.threads.get(&thread)?;
+        // Opened anew: few threads are busy, and a descriptor for each of all would be many.
+        text::processor(&fs::read(self.root.join(format!("task/{thread}/stat"))).ok()?)
+    }
+
     /// Resident memory.
     pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, String> {
         let pages = text::resident_pages(self.statm.read(room)?).ok_or("statm has no resident pages")?;
@@ -156,6 +163,11 @@ impl Processes {
             all.extend(process.threads_ns(room)?);
         }
         Ok(all)
+    }
+
+    /// The processor a thread of any of them runs on, or ran on last.
+    pub(crate) fn processor_of(&self, thread: u32) -> Option<u32> {
+        self.0.iter().find_map(|process| process.processor_of(thread))
     }
 
     /// Resident memory of all; pages they share count for each.

@@ -17,6 +17,11 @@ pub struct Sample {
     pub process_cpu_ns: Option<u64>,
     /// Processor time of each of its threads since it began.
     pub threads_ns: Option<BTreeMap<u32, u64>>,
+    /// Time its threads ran since the look before, by the processor they were found on; those that hardly ran are left
+    /// out.
+    pub ran_on_ns: BTreeMap<u32, u64>,
+    /// Processes looked at as one.
+    pub processes: u32,
     /// Resident memory of the process.
     pub rss_bytes: Option<u64>,
     /// Its memory where shared pages are divided; only in a [`Depth::Full`] look.

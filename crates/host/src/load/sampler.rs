@@ -1,5 +1,6 @@
 //! Looks at this host and at one process on it, again and again, at little cost.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_model::http::{NicFigures, Peak};
@@ -16,6 +17,9 @@ use super::text;
 const SOCKETS_FEW: u64 = 5_000;
 /// Threads, limits and the like are looked for this often.
 const LOOK_AROUND_EVERY_NS: u64 = 1_000_000_000;
+
+/// A thread that ran for less than this part of the time between two looks is not followed.
+const HARDLY_RAN: u64 = 20;
 
 /// What is looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +59,8 @@ pub struct Sampler {
     sockets: Result<Sockets, String>,
     nic: Result<Nic, String>,
     room: Room,
+    /// When threads were looked at last, and how long each had run.
+    threads_before: Option<(u64, BTreeMap<u32, u64>)>,
     looked_around_ns: u64,
     /// Processor time all looks took.
     spent_ns: u64,
@@ -105,6 +111,7 @@ impl Sampler {
                 _ => Err("the way of the traffic is not known yet".to_owned()),
             },
             room: Room::new(),
+            threads_before: None,
             looked_around_ns: clock::monotonic_ns(),
             spent_ns: 0,
             watched,
@@ -176,6 +183,7 @@ impl Sampler {
         let cpu_ns = self.process.cpu_ns().map(|ns| ns.saturating_sub(spent_ns));
         sample.process_cpu_ns = sample.take("time of the program", cpu_ns);
         sample.threads_ns = sample.take("time of threads", self.process.threads_ns(&mut self.room));
+        self.follow_threads(sample);
         sample.rss_bytes = sample.take("memory of the program", self.process.rss_bytes(&mut self.room));
         sample.fds = sample.take("descriptors", self.process.fds());
         if depth == Depth::Full
@@ -185,6 +193,24 @@ impl Sampler {
             sample.rss_bytes = Some(exact);
             sample.pss_bytes = Some(shared);
         }
+    }
+
+    /// Finds the processors of the threads that ran since the look before.
+    fn follow_threads(&mut self, sample: &mut Sample) {
+        sample.processes = u32::try_from(self.watched.pids.len()).unwrap_or(u32::MAX);
+        let Some(now) = &sample.threads_ns else { return };
+        if let Some((before_ns, before)) = &self.threads_before {
+            let least_ns = sample.at_ns.saturating_sub(*before_ns) / HARDLY_RAN;
+            for (thread, ns) in now {
+                let ran_ns = ns.saturating_sub(before.get(thread).copied().unwrap_or(*ns));
+                if ran_ns > least_ns
+                    && let Some(cpu) = self.process.processor_of(*thread)
+                {
+                    *sample.ran_on_ns.entry(cpu).or_default() += ran_ns;
+                }
+            }
+        }
+        self.threads_before = Some((sample.at_ns, now.clone()));
     }
 
     fn kernel(&mut self, sample: &mut Sample) {

@@ -99,6 +99,15 @@ pub(crate) fn schedstat_ns(bytes: &[u8]) -> Option<u64> {
     text(bytes).split_ascii_whitespace().next()?.parse().ok()
 }
 
+/// `/proc/*/task/*/stat`: the processor a thread runs on, or ran on last. The name in the second column may be anything.
+#[must_use]
+pub(crate) fn processor(bytes: &[u8]) -> Option<u32> {
+    /// Columns between the name and the one of the processor (proc_pid_stat(5)).
+    const BETWEEN: usize = 36;
+    let bytes = bytes.rsplit(|byte| *byte == b')').next()?;
+    text(bytes).split_ascii_whitespace().nth(BETWEEN)?.parse().ok()
+}
+
 /// `/proc/*/statm`: resident pages.
 #[must_use]
 pub(crate) fn resident_pages(bytes: &[u8]) -> Option<u64> {
@@ -269,6 +278,9 @@ mod tests {
     #[test]
     fn files_of_a_process() {
         assert_eq!(schedstat_ns(b"1234567 89 3\n"), Some(1_234_567));
+        let stat = b"7 (\xffa) b) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 0 0 20 0 1 0 5 0 0 1 2 3 4 5 6 7 8 9 10 11 12 13 17 3 0 0";
+        assert_eq!(processor(stat), Some(3));
+        assert_eq!(processor(b"7 (a) S 1"), None);
         assert_eq!(resident_pages(b"765 423 395 5 0 123 0\n"), Some(423));
         let rollup =
             b"5571a5c8b000-7ffd2da1f000 ---p 00000000 00:00 0    [rollup]\nRss:      1648 kB\nPss:       298 kB\n";
@@ -367,6 +379,7 @@ mod tests {
             assert_eq!(sockstat(bytes).and_then(|found| found.in_use), None);
             assert_eq!(sockstat6_in_use(bytes), None);
             assert_eq!(throttled_ns(bytes), None);
+            assert_eq!(processor(bytes), None);
             assert_eq!(descriptor_limits(bytes), (None, None));
             assert_eq!(cpu_stat_path(bytes), None);
         }

@@ -13,6 +13,8 @@ pub struct Window {
     first: Sample,
     last: Sample,
     samples: u32,
+    /// Time the program's threads ran since the first look, by processor.
+    ran_on_ns: BTreeMap<u32, u64>,
     /// Largest values seen, in the fields where largest values stand.
     peaks: SideFigures,
     missing: BTreeMap<&'static str, String>,
@@ -26,6 +28,7 @@ impl Window {
             last: first.clone(),
             first,
             samples: 0,
+            ran_on_ns: BTreeMap::new(),
             peaks: SideFigures::default(),
             missing: BTreeMap::new(),
         };
@@ -35,6 +38,9 @@ impl Window {
 
     /// Adds a later look.
     pub fn add(&mut self, sample: Sample) {
+        for (cpu, ns) in &sample.ran_on_ns {
+            *self.ran_on_ns.entry(*cpu).or_default() += ns;
+        }
         self.last = sample;
         self.note();
     }
@@ -79,6 +85,8 @@ impl Window {
             busiest_cpu: busiest.map(|(cpu, _)| cpu),
             busiest_cpu_busy: busiest.and_then(|(_, ticks)| busy(ticks)),
             busiest_cpu_softirq: busiest.and_then(|(_, ticks)| part(ticks.softirq, ticks)),
+            busiest_cpu_own: busiest.and_then(|(cpu, _)| self.ran_on(cpu, window_ns)),
+            processes: Some(last.processes).filter(|processes| *processes > 0),
             process_cpu_ns: growth(first.process_cpu_ns, last.process_cpu_ns),
             busiest_thread_busy: busiest_thread(first, last, window_ns),
             // Over several processors a group waits for longer than the window.
@@ -92,6 +100,15 @@ impl Window {
                 .collect(),
             ..self.peaks.clone()
         }
+    }
+}
+
+impl Window {
+    /// Share of a processor the program's threads took.
+    fn ran_on(&self, cpu: u32, window_ns: u64) -> Option<Share> {
+        self.last.threads_ns.as_ref()?;
+        let ns = self.ran_on_ns.get(&cpu).copied().unwrap_or(0);
+        of(ns, window_ns).map(|share| share.min(1.0))
     }
 }
 
@@ -268,6 +285,25 @@ mod tests {
         assert!(share(figures.busiest_thread_busy, 0.5), "{figures:?}");
         assert_eq!(figures.process_cpu_ns, Some(S));
         assert_eq!(figures.cpu_busy, None, "no tick passed, so no share is known");
+    }
+
+    #[test]
+    fn the_programs_part_of_the_busiest_processor_is_what_its_threads_ran_there() {
+        let with = |at_s, cpus, ran: &[(u32, u64)]| Sample {
+            threads_ns: Some(BTreeMap::new()),
+            ran_on_ns: ran.iter().copied().collect(),
+            ..sample(at_s, cpus)
+        };
+        // What ran before the window is not of it.
+        let mut window = Window::begin(with(1, [ticks(0, 0, 0); 2], &[(1, 9 * S)]));
+        window.add(with(2, [ticks(20, 0, 80), ticks(100, 0, 0)], &[(0, S / 5), (1, S / 4)]));
+        window.add(with(3, [ticks(40, 0, 160), ticks(200, 0, 0)], &[(1, S / 4)]));
+        let figures = window.figures();
+        assert_eq!(figures.busiest_cpu, Some(1));
+        assert!(share(figures.busiest_cpu_own, 0.25), "{figures:?}");
+        let mut unseen = Window::begin(sample(1, [ticks(0, 0, 0); 2]));
+        unseen.add(sample(2, [ticks(20, 0, 80), ticks(100, 0, 0)]));
+        assert_eq!(unseen.figures().busiest_cpu_own, None, "no thread could be read");
     }
 
     #[test]

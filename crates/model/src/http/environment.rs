@@ -11,6 +11,9 @@ pub struct Environment {
     pub version: String,
     /// Kernel release.
     pub kernel: Option<String>,
+    /// Identity of the running kernel (`/proc/sys/kernel/random/boot_id`): two ends with the same one share a host,
+    /// whatever network namespaces lie between them.
+    pub boot_id: Option<String>,
     /// Processors.
     pub cpus: Option<u32>,
     /// Frequency governor of the processors; absent where there is none.

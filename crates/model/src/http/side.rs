@@ -92,6 +92,10 @@ pub struct SideFigures {
     pub busiest_cpu_busy: Option<Share>,
     /// Share of the busiest processor taken by soft interrupts.
     pub busiest_cpu_softirq: Option<Share>,
+    /// Share of the busiest processor the program itself took, as far as its threads could be followed.
+    pub busiest_cpu_own: Option<Share>,
+    /// Processes of the program, looked at as one.
+    pub processes: Option<u32>,
     /// Processor time the program itself used.
     pub process_cpu_ns: Option<u64>,
     /// The busiest thread of the program, as a share of one processor.

@@ -1,15 +1,17 @@
 //! Rule 1: the client's host was the limit.
 
-use linerate_model::http::{ErrorClass, Flag, VerdictClass};
+use linerate_model::http::{ErrorClass, Flag, Side, VerdictClass};
 
 use super::ends::fullness;
 use super::evidence::{Condition, Finding, Fit, at_least, happened, less_than};
+use super::holders::{Holders, disturbed};
 use super::{Facts, network};
 use crate::http::fixes;
 
 /// Descriptors are all in use from here on, as a share of the limit.
 pub(super) const FDS_FULL: f64 = 0.98;
 const CORE_FULL: f64 = 0.95;
+const TOTAL_FULL: f64 = 0.9;
 const SERVER_BUSY: f64 = 0.9;
 
 pub(super) fn limit(facts: &Facts<'_>) -> Finding {
@@ -26,12 +28,12 @@ pub(super) fn limit(facts: &Facts<'_>) -> Finding {
             "runs in which the generator itself sent late",
             facts.flagged(Flag::GeneratorLate) as u64,
         );
-        found.extend(late.map(|condition| (condition, more_client())));
+        found.extend(late.map(|condition| (condition, sooner(facts))));
     }
     if let Some(fit) = Fit::any(VerdictClass::ClientLimit, found) {
         return Finding::Fits(fit);
     }
-    busy(facts).map_or(Finding::No, Finding::Fits)
+    busy(facts)
 }
 
 fn failed(facts: &Facts<'_>) -> Vec<(Condition, String)> {
@@ -66,24 +68,78 @@ fn descriptors(facts: &Facts<'_>) -> String {
     format!("{}; or --procs auto", fixes::line(&fixes))
 }
 
+/// What makes a late generator send in time.
+fn sooner(facts: &Facts<'_>) -> String {
+    let is_full = facts.client.core_busy.is_some_and(|busy| busy >= CORE_FULL);
+    match Holders::of_core(facts, Side::Client) {
+        Ok(holders) if is_full && holders.are_others() => {
+            let (reason, advice) = disturbed(Side::Client, &holders);
+            format!("{advice} ({reason})")
+        }
+        _ => more_client(),
+    }
+}
+
 fn more_client() -> String {
     "more --threads or --procs, more --src, or a second client host".to_owned()
 }
 
 /// A processor or a thread of the generator is full while the server has room and the link too.
-fn busy(facts: &Facts<'_>) -> Option<Fit> {
+fn busy(facts: &Facts<'_>) -> Finding {
+    let of_thread = at_least("busiest thread of the generator", facts.client.thread_busy, CORE_FULL);
+    let is_own_thread = of_thread.is_some();
+    let whole = facts.client.cpu_busy.filter(|_| facts.is_one_host);
     let full: Vec<(Condition, String)> = [
         at_least("busiest processor of the client", facts.client.core_busy, CORE_FULL),
-        at_least("busiest thread of the generator", facts.client.thread_busy, CORE_FULL),
+        of_thread,
+        at_least(
+            "busy share of all processors of the host of both ends",
+            whole,
+            TOTAL_FULL,
+        ),
     ]
     .into_iter()
     .flatten()
     .map(|condition| (condition, more_client()))
     .collect();
-    let server = match facts.server.as_ref().and_then(|server| server.core_busy) {
-        None => Condition::unsure("how busy the server's processors were is not known"),
-        busy => less_than("busiest processor of the server", busy, SERVER_BUSY)?,
+    let fit = Fit::any(VerdictClass::ClientLimit, full).zip(server_has_room(facts));
+    let fit = fit.and_then(|(fit, server)| network::has_room(facts, fit.and(server), network::ROOM));
+    let Some(fit) = fit else { return Finding::No };
+    let holders = match facts.client.core_busy {
+        Some(busy) if busy >= CORE_FULL => Holders::of_core(facts, Side::Client),
+        _ => Holders::of_host(facts, Side::Client),
     };
-    let fit = Fit::any(VerdictClass::ClientLimit, full)?.and(server);
-    network::has_room(facts, fit, network::ROOM)
+    match holders {
+        Ok(holders) if is_own_thread => Finding::Fits(fit.noting(holders.text())),
+        Ok(holders) if holders.are_others() => {
+            let (reason, advice) = disturbed(Side::Client, &holders);
+            Finding::Hidden { reason, advice }
+        }
+        // The server's rules say what two ends do to each other.
+        Ok(holders) if facts.is_one_host && !holders.is_generator() => Finding::No,
+        Ok(holders) => Finding::Fits(fit.noting(holders.text())),
+        Err(_) if is_own_thread => Finding::Fits(fit),
+        Err(_) if facts.is_one_host => Finding::No,
+        Err(reason) => Finding::NotKnown(reason),
+    }
+}
+
+/// More of a server on the same processors cannot be known than that no thread of it is full.
+fn server_has_room(facts: &Facts<'_>) -> Option<Condition> {
+    let server = facts.server.as_ref();
+    let (what, busy) = if facts.is_one_host {
+        (
+            "busiest thread of the server",
+            server.and_then(|server| server.thread_busy),
+        )
+    } else {
+        (
+            "busiest processor of the server",
+            server.and_then(|server| server.core_busy),
+        )
+    };
+    match busy {
+        None => Some(Condition::unsure("how busy the server's processors were is not known")),
+        busy => less_than(what, busy, SERVER_BUSY),
+    }
 }

@@ -1,9 +1,10 @@
 //! Rules 4 and 5: processors of the server.
 
-use linerate_model::http::VerdictClass;
+use linerate_model::http::{Side, VerdictClass};
 
 use super::ends::End;
 use super::evidence::{Condition, Finding, Fit, at_least, less_than};
+use super::holders::{Holders, disturbed};
 use super::{Facts, network};
 use crate::http::units::percent;
 
@@ -13,6 +14,8 @@ const TOTAL_FULL: f64 = 0.9;
 const CORE_FULL: f64 = 0.95;
 /// From here on interrupts are what a processor does.
 const SOFTIRQ_MOST: f64 = 0.5;
+/// What to do about two programs that take processors from each other.
+const APART: &str = "both ends share these processors: run the generator on another host";
 /// Connections of the fullest thread over the mean, from which on they are spread badly.
 const IMBALANCE: f64 = 1.5;
 
@@ -26,7 +29,28 @@ pub(super) fn total(facts: &Facts<'_>) -> Finding {
     };
     let advice = "a cheaper framework, sendfile for large bodies, or more processors";
     let fit = Fit::new(VerdictClass::CpuBoundTotal, advice).and(condition);
-    network::has_room(facts, fit, network::ROOM).map_or(Finding::No, Finding::Fits)
+    let Some(fit) = network::has_room(facts, fit, network::ROOM) else {
+        return Finding::No;
+    };
+    match Holders::of_host(facts, Side::Server) {
+        Ok(holders) => owned(facts, fit, &holders),
+        Err(reason) => Finding::NotKnown(reason),
+    }
+}
+
+/// The verdict, where it is the server's own work that fills the processors.
+fn owned(facts: &Facts<'_>, fit: Fit, holders: &Holders) -> Finding {
+    if holders.are_others() {
+        let (reason, advice) = disturbed(Side::Server, holders);
+        Finding::Hidden { reason, advice }
+    } else if holders.is_generator() {
+        // Which is the client's limit.
+        Finding::No
+    } else if facts.is_one_host {
+        Finding::Fits(fit.noting(holders.text()).advising(APART))
+    } else {
+        Finding::Fits(fit.noting(holders.text()))
+    }
 }
 
 pub(super) fn core(facts: &Facts<'_>) -> Finding {
@@ -38,19 +62,26 @@ pub(super) fn core(facts: &Facts<'_>) -> Finding {
         return Finding::NotKnown("the server's single processors could not be read".to_owned());
     }
     let core = server.core.map_or_else(String::new, |core| format!(" {core}"));
-    let full = [
-        at_least(&format!("processor{core} of the server"), server.core_busy, CORE_FULL),
-        at_least("busiest thread of the server", server.thread_busy, CORE_FULL),
-    ];
-    let found: Vec<(Condition, String)> = full
+    let of_core = at_least(&format!("processor{core} of the server"), server.core_busy, CORE_FULL);
+    let of_thread = at_least("busiest thread of the server", server.thread_busy, CORE_FULL);
+    let is_own_thread = of_thread.is_some();
+    let found: Vec<(Condition, String)> = [of_core, of_thread]
         .into_iter()
         .flatten()
         .map(|condition| (condition, advice(server, &core)))
         .collect();
     let rest = less_than("busy share of all processors of the server", Some(busy), TOTAL_FULL);
-    Fit::any(VerdictClass::CpuBoundCore, found)
-        .zip(rest)
-        .map_or(Finding::No, |(fit, rest)| Finding::Fits(fit.and(rest)))
+    let Some((fit, rest)) = Fit::any(VerdictClass::CpuBoundCore, found).zip(rest) else {
+        return Finding::No;
+    };
+    let fit = fit.and(rest);
+    match Holders::of_core(facts, Side::Server) {
+        // A thread that is never without work is the server's, whatever else runs.
+        Ok(holders) if is_own_thread => Finding::Fits(fit.noting(holders.text())),
+        Ok(holders) => owned(facts, fit, &holders),
+        Err(_) if is_own_thread => Finding::Fits(fit),
+        Err(reason) => Finding::NotKnown(reason),
+    }
 }
 
 /// The server's end and how busy all its processors were, or why that is not known.

@@ -2,14 +2,20 @@
 
 use linerate_model::http::{CellRun, Counters, Peak, SideFigures};
 
-use crate::http::medians::middle;
+use crate::http::medians::{self, middle};
 
 /// One end over the runs of a cell. What no run knows is absent.
 #[derive(Debug, Clone, Default)]
 pub(super) struct End {
+    pub(super) cpus: Option<u32>,
     pub(super) cpu_busy: Option<f64>,
+    pub(super) cpu_softirq: Option<f64>,
+    /// Processor time of the program; 1 is one processor.
+    pub(super) program_cpus: Option<f64>,
     pub(super) core_busy: Option<f64>,
     pub(super) core_softirq: Option<f64>,
+    /// What the program took of that processor.
+    pub(super) core_own: Option<f64>,
     pub(super) core: Option<u32>,
     pub(super) thread_busy: Option<f64>,
     pub(super) threads: Option<u32>,
@@ -35,8 +41,12 @@ impl End {
                     .total_cmp(&b.busiest_cpu_busy.unwrap_or(0.0))
             });
         Self {
+            cpus: sides.iter().find_map(|side| side.cpus),
             cpu_busy: share(|side| side.cpu_busy),
+            cpu_softirq: share(|side| side.cpu_softirq),
+            program_cpus: share(medians::cpus),
             core_busy: share(|side| side.busiest_cpu_busy),
+            core_own: share(|side| side.busiest_cpu_own),
             core_softirq: share(|side| side.busiest_cpu_softirq),
             core: busiest.and_then(|side| side.busiest_cpu),
             thread_busy: share(|side| side.busiest_thread_busy),

@@ -17,6 +17,13 @@ pub(super) enum Finding {
     No,
     /// A figure it needs is missing: why.
     NotKnown(String),
+    /// Something that is no part of the test hides whether it fits.
+    Hidden {
+        /// What, in words with figures.
+        reason: String,
+        /// What to do about it.
+        advice: String,
+    },
     /// It fits.
     Fits(Fit),
 }
@@ -25,7 +32,7 @@ impl Finding {
     pub(super) fn fit(&self) -> Option<&Fit> {
         match self {
             Self::Fits(fit) => Some(fit),
-            Self::No | Self::NotKnown(_) => None,
+            Self::No | Self::NotKnown(_) | Self::Hidden { .. } => None,
         }
     }
 }
@@ -128,6 +135,18 @@ impl Fit {
     pub(super) fn and(mut self, condition: Condition) -> Self {
         self.distance = self.distance.min(condition.distance);
         self.texts.push(condition.text);
+        self
+    }
+
+    /// The same with one more thing to do.
+    pub(super) fn advising(mut self, advice: &str) -> Self {
+        self.advice.push(advice.to_owned());
+        self
+    }
+
+    /// The same with words that decide nothing.
+    pub(super) fn noting(mut self, text: impl Into<String>) -> Self {
+        self.note(text);
         self
     }
 

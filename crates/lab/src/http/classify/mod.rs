@@ -9,6 +9,7 @@ mod cpu;
 mod ends;
 mod evidence;
 mod flow;
+mod holders;
 mod network;
 mod server;
 mod validity;
@@ -62,6 +63,8 @@ pub struct Facts<'a> {
     port: u16,
     client: End,
     server: Option<End>,
+    /// Both ends share their processors.
+    is_one_host: bool,
 }
 
 impl<'a> Facts<'a> {
@@ -78,6 +81,16 @@ impl<'a> Facts<'a> {
             medians,
             network,
             port,
+            is_one_host: network == Network::Loopback,
+        }
+    }
+
+    /// The same for ends that share their processors though a network lies between them: namespaces of one host.
+    #[must_use]
+    pub fn on_one_host(self, is_one_host: bool) -> Self {
+        Self {
+            is_one_host: self.is_one_host || is_one_host,
+            ..self
         }
     }
 
@@ -158,21 +171,25 @@ pub fn classify(facts: &Facts<'_>, position: &Position) -> CellVerdict {
 }
 
 fn verdict(facts: &Facts<'_>, findings: Vec<Finding>) -> CellVerdict {
-    let mut reasons = Vec::new();
+    let (mut reasons, mut advice) = (Vec::new(), Vec::new());
     let mut fits: Vec<Fit> = Vec::new();
     for finding in findings {
         match finding {
             Finding::Fits(fit) => fits.push(fit),
             Finding::NotKnown(reason) if fits.is_empty() && !reasons.contains(&reason) => reasons.push(reason),
-            Finding::NotKnown(_) | Finding::No => {}
+            Finding::Hidden { reason, advice: way } if fits.is_empty() => {
+                reasons.push(reason);
+                advice.push(way);
+            }
+            Finding::NotKnown(_) | Finding::Hidden { .. } | Finding::No => {}
         }
     }
     let is_met = fits.first().is_some_and(|fit| fit.class == VerdictClass::NotSaturated);
     if fits.is_empty() || !(reasons.is_empty() || is_met) {
-        fits.insert(0, unknown(facts, reasons));
+        fits.insert(0, unknown(facts, reasons, &advice));
     }
     let mut fits = fits.into_iter();
-    let primary = fits.next().unwrap_or_else(|| unknown(facts, Vec::new()));
+    let primary = fits.next().unwrap_or_else(|| unknown(facts, Vec::new(), &[]));
     let is_network_bound = primary.class == VerdictClass::NetworkBound;
     CellVerdict {
         confidence: if facts.is_mostly(Flag::Little) {
@@ -194,11 +211,13 @@ fn contributing(fit: Fit, is_network_bound: bool) -> Judgement {
     judgement
 }
 
-fn unknown(facts: &Facts<'_>, mut reasons: Vec<String>) -> Fit {
-    let advice = if facts.server.is_none() {
-        "run `linerate http serve` there, or `linerate http agent` beside the server, to know its side"
+fn unknown(facts: &Facts<'_>, mut reasons: Vec<String>, ways: &[String]) -> Fit {
+    let advice = if !ways.is_empty() {
+        ways.join("; ")
+    } else if facts.server.is_none() {
+        "run `linerate http serve` there, or `linerate http agent` beside the server, to know its side".to_owned()
     } else {
-        "try other numbers of connections, and look at the figures of both ends"
+        "try other numbers of connections, and look at the figures of both ends".to_owned()
     };
     if reasons.is_empty() {
         reasons.push("no rule fits the figures".to_owned());

@@ -5,12 +5,12 @@ use crate::http::medians::medians;
 use linerate_model::http::{Arrivals, Peak, SideFigures};
 
 const CEILING_PER_S: f64 = 101_461.0;
-const GIGABIT: Network = Network::Link {
+pub(super) const GIGABIT: Network = Network::Link {
     bps: 1e9,
     ceiling_per_s: Some(CEILING_PER_S),
 };
 
-fn judge_on(network: Network, runs: &[CellRun], position: &Position) -> CellVerdict {
+pub(super) fn judge_on(network: Network, runs: &[CellRun], position: &Position) -> CellVerdict {
     let (link, ceiling) = match network {
         Network::Link { bps, ceiling_per_s } => (Some(Link::of_speed(bps)), ceiling_per_s),
         Network::Loopback | Network::Unknown => (None, None),
@@ -25,14 +25,20 @@ fn judge(runs: &[CellRun]) -> CellVerdict {
 }
 
 /// A run with room everywhere, spoilt.
-fn spoilt(spoil: impl FnOnce(&mut CellRun)) -> CellRun {
+pub(super) fn spoilt(spoil: impl FnOnce(&mut CellRun)) -> CellRun {
     let mut run = observed(done(1, 50_000.0));
     spoil(&mut run);
     run
 }
 
-fn server(run: &mut CellRun) -> &mut SideFigures {
+pub(super) fn server(run: &mut CellRun) -> &mut SideFigures {
     run.server.as_mut().expect("an agent")
+}
+
+/// The server's own program keeps all processors this busy.
+fn fill(side: &mut SideFigures, share: f64) {
+    side.cpu_busy = Some(share);
+    side.process_cpu_ns = Some((share * 4.0 * side.window_ns as f64) as u64);
 }
 
 fn fill_link(run: &mut CellRun) {
@@ -43,7 +49,7 @@ fn fill_link(run: &mut CellRun) {
     run.client.nic.as_mut().unwrap().rx_packets = load.ok;
 }
 
-fn text(verdict: &CellVerdict) -> String {
+pub(super) fn text(verdict: &CellVerdict) -> String {
     format!("{verdict:?}")
 }
 
@@ -167,10 +173,7 @@ fn a_link_is_full_or_loses() {
 fn processors_of_the_server_are_full_all_or_one() {
     assert_all(
         VerdictClass::CpuBoundTotal,
-        &[(
-            |run| server(run).cpu_busy = Some(0.97),
-            "all processors of the server 0.97",
-        )],
+        &[(|run| fill(server(run), 0.97), "all processors of the server 0.97")],
     );
     assert_all(
         VerdictClass::CpuBoundCore,
@@ -230,7 +233,7 @@ fn a_busy_client_is_not_the_limit_where_the_server_or_the_link_is_full_as_well()
 #[test]
 fn the_first_that_fits_is_the_verdict_and_later_ones_contribute() {
     let verdict = judge(&[spoilt(|run| {
-        server(run).cpu_busy = Some(0.99);
+        fill(server(run), 0.99);
         server(run).counters.listen_drops = Some(1);
         server(run).counters.retrans_segs = Some(9000);
     })]);
@@ -303,7 +306,7 @@ fn one_host_has_no_full_link() {
         run.load.as_mut().unwrap().ok = 1_014_000;
         run.client.nic.as_mut().unwrap().is_loopback = true;
         server(run).counters.retrans_segs = Some(900_000);
-        server(run).cpu_busy = Some(0.99);
+        fill(server(run), 0.99);
     });
     let verdict = judge_on(Network::Loopback, &[run], &Position::default());
     assert_eq!(
@@ -316,7 +319,7 @@ fn one_host_has_no_full_link() {
 fn a_link_of_unknown_speed_makes_other_verdicts_unsure() {
     let run = spoilt(|run| {
         run.client.nic.as_mut().unwrap().link_bps = None;
-        server(run).cpu_busy = Some(0.99);
+        fill(server(run), 0.99);
     });
     let verdict = judge_on(Network::Unknown, &[run], &Position::default());
     assert_eq!(
@@ -396,7 +399,7 @@ fn an_open_loop_whose_rate_is_met_is_not_saturated_with_or_without_an_agent() {
 fn figures_that_break_littles_law_make_no_sure_verdict() {
     let run = spoilt(|run| {
         run.flags.push(Flag::Little);
-        server(run).cpu_busy = Some(1.0);
+        fill(server(run), 1.0);
     });
     assert_eq!(judge(&[run]).confidence, Confidence::Low);
 }

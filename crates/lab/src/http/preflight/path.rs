@@ -13,7 +13,11 @@ const CLOCK_ERROR_MAX_NS: u64 = 5_000_000;
 
 pub(super) fn checks(preflight: &Preflight<'_>) -> Vec<Check> {
     let is_same_host = is_same_host(preflight);
-    let mut checks = vec![same_host(is_same_host)];
+    let mut checks = vec![if !is_same_host && share_a_kernel(preflight) {
+        same_kernel()
+    } else {
+        same_host(is_same_host)
+    }];
     if !is_same_host {
         checks.push(route(preflight));
         checks.extend(speeds(preflight));
@@ -28,6 +32,21 @@ fn is_same_host(preflight: &Preflight<'_>) -> bool {
         .server
         .is_some_and(|server| server.is_loopback() || Some(server) == preflight.path.client);
     is_own || preflight.client.is_loopback
+}
+
+/// Namespaces of one host, with a network between them.
+fn share_a_kernel(preflight: &Preflight<'_>) -> bool {
+    let server = preflight.server.and_then(|server| server.boot_id.as_ref());
+    server.is_some() && preflight.client.boot_id.as_ref() == server
+}
+
+fn same_kernel() -> Check {
+    Check {
+        have: "one host, two network namespaces".to_owned(),
+        fix: vec!["run the server on another host: here both ends share the processors".to_owned()],
+        status: CheckStatus::Warn,
+        ..same_host(false)
+    }
 }
 
 fn same_host(is_same_host: bool) -> Check {

@@ -362,3 +362,21 @@ fn one_host_and_far_clocks_warn() {
     assert_eq!(found, [("same_host", CheckStatus::Warn), ("clock", CheckStatus::Warn)]);
     assert!(blocked.is_empty());
 }
+
+#[test]
+fn namespaces_of_one_host_share_its_processors() {
+    let with = |boot_id: &str| Environment {
+        boot_id: Some(boot_id.to_owned()),
+        ..healthy()
+    };
+    let status = |server: &Environment| {
+        let (checks, _) = checks_on(PATH, "version = 1", &with("a"), server);
+        let found = checks.into_iter().find(|check| check.id == "same_host");
+        found.map(|check| (check.status, check.have))
+    };
+    let namespaces = "one host, two network namespaces".to_owned();
+    assert_eq!(status(&with("a")), Some((CheckStatus::Warn, namespaces)));
+    let two = "two hosts".to_owned();
+    assert_eq!(status(&with("b")), Some((CheckStatus::Pass, two.clone())));
+    assert_eq!(status(&healthy()), Some((CheckStatus::Pass, two)));
+}

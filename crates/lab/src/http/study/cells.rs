@@ -28,6 +28,7 @@ struct Draft {
     network: Network,
     ceiling_per_s: Option<f64>,
     soundness: Soundness,
+    is_one_host: bool,
     opposite_share: Option<f64>,
 }
 
@@ -119,7 +120,9 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, reached: imp
             ceiling_per_s,
         },
     };
-    let soundness = soundness(&Facts::of(key, &runs, &median, network, material.port));
+    let is_one_host = is_one_host || share_a_kernel(material);
+    let facts = Facts::of(key, &runs, &median, network, material.port).on_one_host(is_one_host);
+    let soundness = soundness(&facts);
     let opposite_share = ceiling
         .zip(load.as_ref())
         .zip(median.ok_per_s)
@@ -135,8 +138,15 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, reached: imp
         network,
         ceiling_per_s,
         soundness,
+        is_one_host,
         opposite_share,
     }
+}
+
+/// Whether both ends are namespaces of one host.
+fn share_a_kernel(material: &Material<'_>) -> bool {
+    let server = material.server.as_ref().and_then(|server| server.boot_id.as_ref());
+    server.is_some() && material.client.boot_id.as_ref() == server
 }
 
 fn segments(load: &LoadResult) -> Segments {
@@ -201,7 +211,8 @@ fn judged(material: &Material<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) 
         .get(&draft.key.payload_bytes)
         .filter(|_| draft.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
-    let facts = Facts::of(draft.key, &draft.runs, &draft.median, draft.network, material.port);
+    let facts =
+        Facts::of(draft.key, &draft.runs, &draft.median, draft.network, material.port).on_one_host(draft.is_one_host);
     let verdict = classify(&facts, &position);
     Cell {
         key: draft.key,
