@@ -470,36 +470,69 @@ fn a_queue_that_is_too_short_is_the_servers_limit() {
 const FEW_DESCRIPTORS: &str = "ulimit -n 256; \
     setpriv --bounding-set=-sys_resource true 2>/dev/null && exec setpriv --bounding-set=-sys_resource \"$@\"; exec \"$@\"";
 
+/// What `check` says of the descriptors of this host.
+#[track_caller]
+fn descriptors_foretold(lab: &HttpLab, plan: &str, code: i32) -> Value {
+    let check = lab.run(&["check", &lab.url, plan, "--phases", "2", "--json"]);
+    check.expect_code(code);
+    let checks: Value = serde_json::from_str(&check.stdout).expect("JSON");
+    let mut checks = checks.as_array().into_iter().flatten();
+    let hard = checks.find(|check| check["id"] == "nofile.hard" && check["side"] == "client");
+    hard.unwrap_or_else(|| panic!("not looked at: {check:?}")).clone()
+}
+
 #[test]
-fn descriptors_that_will_not_suffice_are_foretold_and_their_cells_left_out() {
+fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
-    let plan = "[phase2]\npayloads = [\"1k\"]\nconnections = [8, 400]\nrefine_knee = false\n\
-        [phase3.idle]\nsteps = [8]\n[phase3.lowrate]\nconnections = 0\n[phase3.active]\nconnections = 0\n";
-    let plan = lab.plan("many.toml", plan);
-    let check = lab.run(&["check", &lab.url, &plan, "--phases", "2", "--json"]);
-    check.expect_code(3);
-    let checks: Value = serde_json::from_str(&check.stdout).expect("JSON");
-    let failed: Vec<&Value> = checks
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter(|check| check["status"] == "fail")
-        .collect();
-    let [hard] = failed[..] else {
-        panic!("one check fails: {check:?}")
-    };
+    let plan = lab.plan("many.toml", &one_cell("8, 1000"));
+    let hard = descriptors_foretold(&lab, &plan, 0);
     assert_eq!(
-        (&hard["id"], &hard["side"], &hard["have"]),
-        (&json!("nofile.hard"), &json!("client"), &json!("256"))
-    );
-    assert_eq!(hard["cells"], json!(["matrix-1k-c400"]), "{hard:#}");
-    assert!(
-        hard["fix"][0]
-            .as_str()
-            .is_some_and(|fix| fix.starts_with("sudo prlimit --pid $$ --nofile=")),
+        (&hard["status"], &hard["have"]),
+        (&json!("info"), &json!("256")),
         "{hard:#}"
     );
+    assert_eq!(hard["cells"], json!(["matrix-1k-c1000"]), "{hard:#}");
+    let fix = hard["fix"][0].as_str().unwrap_or_default();
+    let foretold = fix.strip_suffix(" worker processes will be used, each with a limit of its own");
+    let foretold: u64 = foretold
+        .and_then(|count| count.parse().ok())
+        .unwrap_or_else(|| panic!("{hard:#}"));
+
+    let url = format!("{}{SLOW_PATH}", lab.url);
+    let study = lab.study_of(&["matrix"], &url, &plan);
+    for (connections, processes) in [(8, 1), (1000, 1 + foretold)] {
+        let run = &study.cell("matrix", 1024, connections)["runs"][0];
+        assert_eq!(run["state"], "done", "{study:?}");
+        let found = &run["load"]["connections"];
+        let found = (&found["opened"], &found["open_at_end"], &found["dropped"]);
+        assert_eq!(
+            found,
+            (&json!(connections), &json!(connections), &json!(0)),
+            "{study:?}"
+        );
+        let client = &run["client"];
+        assert_eq!(client["processes"], json!(processes), "{client:#}");
+        // What leads the others hardly does anything itself.
+        let each_ns = client["process_cpu_ns"].as_u64().unwrap_or(0) / run["load"]["ok"].as_u64().unwrap_or(1).max(1);
+        assert!(each_ns > 500, "{each_ns} ns for a request: {client:#}");
+    }
+}
+
+#[test]
+fn descriptors_that_no_number_of_processes_makes_up_for_leave_their_cells_out() {
+    let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
+    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
+    let plan = lab.plan("more.toml", &one_cell("8, 15000"));
+    let hard = descriptors_foretold(&lab, &plan, 3);
+    assert_eq!(
+        (&hard["status"], &hard["have"]),
+        (&json!("fail"), &json!("256")),
+        "{hard:#}"
+    );
+    assert_eq!(hard["cells"], json!(["matrix-1k-c15000"]), "{hard:#}");
+    let fix = hard["fix"][0].as_str().unwrap_or_default();
+    assert!(fix.starts_with("sudo prlimit --pid $$ --nofile="), "{hard:#}");
     let shown = lab.run(&["check", &lab.url, &plan, "--phases", "2"]);
     shown
         .expect_code(3)
@@ -507,26 +540,18 @@ fn descriptors_that_will_not_suffice_are_foretold_and_their_cells_left_out() {
         .expect_stdout("fix: sudo prlimit");
 
     let url = format!("{}{SLOW_PATH}", lab.url);
-    let study = lab.study_of(&["matrix"], &url, &plan);
-    let left_out = study.cell("matrix", 1024, 400);
-    assert_eq!(left_out["runs"][0]["state"], "skipped", "{study:?}");
-    assert!(
-        left_out["runs"][0]["reason"]
-            .as_str()
-            .is_some_and(|why| why.contains("check")),
-        "{study:?}"
-    );
-    study.finished.expect_stderr("c400 r1: skipped");
-    assert_eq!(study.cell("matrix", 1024, 8)["runs"][0]["state"], "done", "{study:?}");
-
-    // Told to go on, it spreads them over processes, each of which has the limit for itself.
-    let study = lab.study_of(&["matrix", "--force"], &url, &plan);
-    let connections = &study.cell("matrix", 1024, 400)["runs"][0]["load"]["connections"];
-    assert_eq!(
-        (&connections["opened"], &connections["dropped"]),
-        (&json!(400), &json!(0)),
-        "{study:?}"
-    );
+    for (words, why) in [
+        (&["matrix"][..], "check"),
+        (&["matrix", "--force"], "processes of 256 descriptors"),
+    ] {
+        let study = lab.study_of(words, &url, &plan);
+        let left_out = &study.cell("matrix", 1024, 15_000)["runs"][0];
+        assert_eq!(left_out["state"], "skipped", "{study:?}");
+        let reason = left_out["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains(why), "{reason}: {study:?}");
+        study.finished.expect_stderr("c15000 r1: skipped");
+        assert_eq!(study.cell("matrix", 1024, 8)["runs"][0]["state"], "done", "{study:?}");
+    }
 }
 
 #[test]

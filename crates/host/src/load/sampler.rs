@@ -124,6 +124,15 @@ impl Sampler {
         &self.watched
     }
 
+    /// From now on, looks at these processes, as one.
+    pub fn look_at_processes(&mut self, pids: Vec<u32>) {
+        if pids != self.watched.pids {
+            self.process = Processes::open(&pids);
+            self.threads_before = None;
+            self.watched.pids = pids;
+        }
+    }
+
     /// From now on, looks at the device on the way to this peer.
     pub fn look_towards(&mut self, peer: IpAddr) {
         self.nic = Nic::towards(peer);

@@ -71,6 +71,15 @@ impl Team {
         Ok(team)
     }
 
+    /// Numbers of the worker processes.
+    pub(crate) fn workers(&self) -> Vec<u32> {
+        let number = |member: &Member| match member {
+            Member::Process(child, _) => Some(child.id()),
+            Member::Lane(_) => None,
+        };
+        self.members.iter().filter_map(number).collect()
+    }
+
     pub(crate) fn order(&mut self, order: Order) {
         for member in &mut self.members {
             match member {

@@ -17,6 +17,11 @@ use super::tally::Tally;
 
 /// Watches a run, and may end it.
 pub trait Observer {
+    /// The generator is there; it works in these processes beside this one.
+    fn started(&mut self, workers: &[u32]) {
+        let _ = workers;
+    }
+
     /// The connections are open, as far as they could be opened; the load begins.
     fn ramped(&mut self, opened: u64, wanted: u64) {
         let _ = (opened, wanted);
@@ -64,6 +69,7 @@ pub fn run(
     let (reports, messages) = channel();
     let team = Team::start(&spec, crew, &reports)?;
     drop(reports);
+    observer.started(&team.workers());
     let leader = Leader {
         spec: &spec,
         left: team.lanes,

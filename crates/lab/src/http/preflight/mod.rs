@@ -9,6 +9,8 @@ mod ports;
 mod queues;
 mod tables;
 
+pub use descriptors::{descriptors_for, worker_processes};
+
 use std::net::IpAddr;
 
 use linerate_model::http::{CellKey, Check, CheckStatus, Environment, Side};
@@ -46,6 +48,8 @@ pub struct Preflight<'a> {
     pub server: Option<&'a Environment>,
     /// The way between them.
     pub path: Path,
+    /// Threads of the generator; absent for one on each processor.
+    pub generator_threads: Option<u32>,
 }
 
 impl Preflight<'_> {

@@ -61,6 +61,7 @@ fn checks_on(path: Path, text: &str, client: &Environment, server: &Environment)
         client,
         server: Some(server),
         path,
+        generator_threads: None,
     };
     let checks = preflight.checks();
     let blocked = blocked(&checks, &cells).iter().map(cell_name).collect();
@@ -136,14 +137,66 @@ fn a_low_hard_limit_blocks_the_cells_that_need_more_and_names_have_and_need() {
     assert_eq!((check.have.as_str(), check.need.as_str()), ("1,024", "at least 20,096"));
     assert!(blocked.contains(&"matrix-1k-c1024".to_owned()) && !blocked.contains(&"matrix-1k-c512".to_owned()));
     assert!(blocked.contains(&"idle-0-c20000".to_owned()));
-    let (checks, _) = checks_on(PATH, "[phase3.idle]\nsteps = [300000]", &healthy(), &healthy());
-    let check = checks
-        .iter()
-        .find(|check| check.id == "nofile.hard")
-        .expect("looked at");
+}
+
+/// The plan of one idle step on a generator that may have so many descriptors.
+fn few_descriptors(connections: u32, limit: u64) -> (Check, Vec<String>) {
+    let text = format!("[phase3.idle]\nsteps = [{connections}]\n[source]\nports = \"explicit\"");
+    let mut client = healthy();
+    client.nofile_hard = Some(limit);
+    let (checks, blocked) = checks_on(PATH, &text, &client, &healthy());
+    let check = checks.into_iter().find(|check| check.id == "nofile.hard");
+    (check.expect("looked at"), blocked)
+}
+
+#[test]
+fn a_generator_gets_around_a_low_limit_by_processes_and_a_server_does_not() {
+    let (check, blocked) = few_descriptors(50_000, 20_000);
+    assert_found(
+        &check,
+        "nofile.hard",
+        CheckStatus::Info,
+        "3 worker processes will be used",
+    );
     assert_eq!(check.side, Side::Client);
-    assert_found(check, "nofile.hard", CheckStatus::Fail, "--nofile=300096:300096");
-    assert_found(check, "nofile.hard", CheckStatus::Fail, "--procs auto");
+    assert!(blocked.is_empty(), "{blocked:?}");
+    assert_eq!(check.cells, ["idle-0-c50000"]);
+    // As many processes as that cannot be led with so few descriptors.
+    let (check, blocked) = few_descriptors(50_000, 256);
+    assert_found(
+        &check,
+        "nofile.hard",
+        CheckStatus::Fail,
+        "sudo prlimit --pid $$ --nofile=200000:200000",
+    );
+    assert!(blocked.contains(&"idle-0-c50000".to_owned()), "{blocked:?}");
+    assert!(!blocked.contains(&"matrix-1k-c1024".to_owned()), "{blocked:?}");
+    let (check, blocked) = few_descriptors(1000, 90);
+    assert_eq!(
+        check.status,
+        CheckStatus::Fail,
+        "no room beside what the program itself needs"
+    );
+    assert!(blocked.contains(&"matrix-1k-c64".to_owned()), "{blocked:?}");
+}
+
+#[test]
+fn worker_processes_have_room_for_their_connections() {
+    for (connections, threads, limit, expected) in [
+        (64, 2, 1024, Some(1)),
+        (1000, 2, 256, Some(6)),
+        (2000, 2, 1024, Some(3)),
+        (928, 4, 1024, Some(1)),
+        (929, 4, 1024, Some(2)),
+        (0, 1, 100, Some(1)),
+        (10, 1, 72, None),
+        (20_000, 2, 256, None),
+        (u32::MAX, 1, u64::MAX, Some(1)),
+        (u32::MAX, u32::MAX, 0, None),
+    ] {
+        let workers = worker_processes(connections, threads, limit);
+        assert_eq!(workers, expected, "{connections} over {threads} threads within {limit}");
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_http::load::ports::parse_reserved;
 use linerate_http::load::{Crew, Processes};
 use linerate_http::target::Target;
+use linerate_lab::http::preflight::{descriptors_for, worker_processes};
 use linerate_sys::socket::{self, Family};
 use linerate_sys::{cpu, interfaces, process};
 
@@ -78,32 +79,34 @@ pub(super) fn reserved_ports() -> Vec<u16> {
     text.map(|text| parse_reserved(&text)).unwrap_or_default()
 }
 
-/// Threads of this process, or as many worker processes as the limit of descriptors demands. A server on the same host
-/// (`is_local`) is left half of its processors.
-///
-/// # Errors
-/// A limit that cannot be read, or a program that cannot find itself.
-pub(super) fn crew(
-    connections: u32,
-    is_local: bool,
-    threads: Option<u32>,
-    processes: Option<u32>,
-) -> Result<Crew, String> {
+/// Threads of the generator. A server on the same host (`is_local`) is left half of its processors.
+pub(super) fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
     let cpus = cpu::affinity().map_or_else(|_| cpu::online_cpus(), |affinity| affinity.count());
     let cpus = u32::try_from(cpus).unwrap_or(1);
-    let threads = threads.unwrap_or(if is_local { cpus / 2 } else { cpus }).max(1);
+    wanted.unwrap_or(if is_local { cpus / 2 } else { cpus }).max(1)
+}
+
+/// Threads of this process, or as many worker processes as the limit of descriptors demands.
+///
+/// # Errors
+/// A limit that cannot be read or that no number of processes gets around, or a program that cannot find itself.
+pub(super) fn crew(connections: u32, threads: u32, processes: Option<u32>) -> Result<Crew, String> {
     let lanes = threads.min(connections);
-    let others = DESCRIPTORS_OF_OTHERS + DESCRIPTORS_PER_THREAD * u64::from(lanes);
-    let limit = process::raise_fd_limit_to(u64::from(connections) + others).map_err(|error| error.to_string())?;
-    let room = limit.saturating_sub(others).max(1);
-    let needed = u32::try_from(u64::from(connections).div_ceil(room)).unwrap_or(u32::MAX);
-    let count = processes.unwrap_or(needed);
+    let needed = descriptors_for(connections, lanes);
+    let limit = process::raise_fd_limit_to(needed).map_err(|error| error.to_string())?;
+    let enough = processes.or_else(|| worker_processes(connections, lanes, limit));
+    let count = enough.ok_or_else(|| {
+        format!(
+            "{connections} connections are too many for processes of {limit} descriptors; raise the limit (ulimit -n)"
+        )
+    })?;
     if count <= 1 {
         return Ok(Crew { lanes, processes: None });
     }
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;
     Ok(Crew {
-        lanes: lanes.max(count),
+        // As many in each, so that none has more connections than its descriptors are for.
+        lanes: lanes.div_ceil(count).saturating_mul(count),
         processes: Some(Processes {
             program,
             arguments: vec!["http".to_owned(), "worker".to_owned()],
@@ -111,7 +114,3 @@ pub(super) fn crew(
         }),
     })
 }
-
-/// Standard streams, signals, listeners, files that are being read.
-const DESCRIPTORS_OF_OTHERS: u64 = 64;
-const DESCRIPTORS_PER_THREAD: u64 = 8;

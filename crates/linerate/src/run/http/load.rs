@@ -91,7 +91,8 @@ fn watched(
 ) -> Result<Watched, Trouble> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
-    let crew = generator::crew(spec.connections, are_local, threads, processes).map_err(Trouble::failed)?;
+    let threads = generator::threads(are_local, threads);
+    let crew = generator::crew(spec.connections, threads, processes).map_err(Trouble::failed)?;
     let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
     let own = host::Watched {
         pids: vec![std::process::id()],

@@ -40,6 +40,10 @@ pub(super) struct BothSides {
 }
 
 impl Observer for Observed<'_> {
+    fn started(&mut self, workers: &[u32]) {
+        self.watch.count_in(workers);
+    }
+
     fn ramped(&mut self, opened: u64, wanted: u64) {
         self.voice.ramped(opened, wanted);
     }
@@ -62,6 +66,8 @@ impl Observer for Observed<'_> {
 
     fn window_closed(&mut self) {
         self.figures.client = self.watch.end();
+        // They end with the run.
+        self.watch.count_in(&[]);
         self.figures.server = self.side.as_mut().and_then(|side| side.end(&self.mark.id));
     }
 

@@ -74,6 +74,13 @@ impl Watch {
         })
     }
 
+    /// From now on, this process and these count as one.
+    pub(crate) fn count_in(&self, workers: &[u32]) {
+        let own = std::iter::once(std::process::id());
+        let pids = own.chain(workers.iter().copied()).collect();
+        self.shared.lock().sampler.look_at_processes(pids);
+    }
+
     /// Begins a window: peaks and growth count from here. `peer` decides which adapter is looked at. Returns when that
     /// was, on the monotonic clock, and what is so at the time.
     pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {

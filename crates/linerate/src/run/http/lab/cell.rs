@@ -42,8 +42,11 @@ impl Bench<'_> {
 
     fn once(&mut self, planned: &PlannedRun, is_dirty: bool) -> Result<CellRun, Trouble> {
         let load = self.load_spec(planned)?;
-        let threads = self.spec.plan.defaults.threads;
-        let crew = generator::crew(load.connections, self.site.is_local(), threads, None).map_err(Trouble::failed)?;
+        let threads = generator::threads(self.site.is_local(), self.spec.plan.defaults.threads);
+        let crew = match generator::crew(load.connections, threads, None) {
+            Ok(crew) => crew,
+            Err(reason) => return Ok(skipped(planned, &reason)),
+        };
         let breaker = Breaker::new(self.spec.tolerates_failures || self.site.claims.is_ours, self.bytes_max);
         let started_unix_ms = clock::unix_ms();
         let mark = self.mark(planned, &load);

@@ -13,6 +13,7 @@ use linerate_report::http::{Need, PlanListing, PlannedCell, plan_json, plan_text
 use super::site::Site;
 use super::written;
 use crate::cli::http::lab::LabSpec;
+use crate::run::http::generator;
 
 /// Both hosts before the first run.
 #[derive(Debug, Clone)]
@@ -59,6 +60,7 @@ pub(super) fn checks(spec: &LabSpec, site: &Site, hosts: &Hosts, keys: &[CellKey
             clock_error_ns: site.server.as_ref().and_then(|side| side.clock_error_ns),
             ramp_overflows: None,
         },
+        generator_threads: Some(generator::threads(site.is_local(), spec.plan.defaults.threads)),
     };
     preflight.checks()
 }
