@@ -5,10 +5,12 @@
 
 mod environment;
 mod file;
+mod group;
 mod nic;
 mod process;
 mod sample;
 mod sampler;
+mod seconds;
 mod sockets;
 mod text;
 mod window;
@@ -17,6 +19,7 @@ pub use environment::{Look, environment};
 pub use process::listening_processes;
 pub use sample::{Depth, Sample};
 pub use sampler::{DeviceFacts, Sampler, Tested, Watched};
+pub use seconds::Seconds;
 pub use text::CpuTicks;
 pub use window::{Window, reading};
 
@@ -39,7 +42,7 @@ pub(crate) fn decode_anything(bytes: &[u8]) {
         text::throttled_ns(bytes),
         text::number(bytes),
         text::descriptor_limits(bytes),
-        text::cpu_stat_path(bytes),
+        (text::group_directory(bytes, "cpu"), text::group_limit(bytes)),
     );
     let _ = sockets::socket(bytes);
 }

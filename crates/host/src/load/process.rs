@@ -129,12 +129,11 @@ impl ProcessReader {
         u64::try_from(entries.count()).ok()
     }
 
-    /// Where its control group says how long it was throttled.
-    pub(crate) fn cpu_stat(&self) -> Result<KernelFile, String> {
-        let groups = fs::read(self.root.join("cgroup")).unwrap_or_default();
-        text::cpu_stat_path(&groups)
-            .map(KernelFile::open)
-            .ok_or_else(|| "no control group that can be read".to_owned())
+    /// Most resident memory it ever had.
+    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, String> {
+        let text = fs::read(self.root.join("status"))
+            .map_err(|error| format!("status: {}", linerate_sys::error::io_text(&error)))?;
+        text::kib_line_bytes(&text, "VmHWM").ok_or_else(|| "status has no VmHWM".to_owned())
     }
 }
 
@@ -196,9 +195,9 @@ impl Processes {
         closest.ok_or_else(|| "no process".to_owned())
     }
 
-    /// Where the control group of the first says how long it was throttled.
-    pub(crate) fn cpu_stat(&self) -> Result<KernelFile, String> {
-        self.0.first().ok_or_else(|| "no process".to_owned())?.cpu_stat()
+    /// Most resident memory each of them ever had, together.
+    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, String> {
+        self.sum(ProcessReader::rss_high_water_bytes)
     }
 
     fn sum(&self, mut of: impl FnMut(&ProcessReader) -> Result<u64, String>) -> Result<u64, String> {
@@ -270,6 +269,7 @@ mod tests {
             "{before:?} {after:?}"
         );
         drop(files);
+        assert!(reader.rss_high_water_bytes().expect("a status") > 0);
         let (exact, shared) = reader.exact_memory().expect("smaps_rollup");
         assert!(exact >= shared && shared > 0, "{exact:?} {shared:?}");
     }

@@ -24,6 +24,8 @@ pub struct Sample {
     pub processes: u32,
     /// Resident memory of the process.
     pub rss_bytes: Option<u64>,
+    /// Most resident memory it ever had; only in a [`Depth::Full`] look.
+    pub rss_high_water_bytes: Option<u64>,
     /// Its memory where shared pages are divided; only in a [`Depth::Full`] look.
     pub pss_bytes: Option<u64>,
     /// Its descriptors against the soft limit.
@@ -34,6 +36,12 @@ pub struct Sample {
     pub slab_unreclaimable_bytes: Option<u64>,
     /// TCP sockets in use, of both families.
     pub sockets_in_use: Option<u64>,
+    /// TCP sockets no program holds any more.
+    pub sockets_orphaned: Option<u64>,
+    /// TCP sockets that have memory, on the whole host.
+    pub sockets_allocated: Option<u64>,
+    /// Connections of the test by state; only while few sockets exist, or in a full look.
+    pub sockets_by_state: Option<BTreeMap<String, u64>>,
     /// TCP sockets in TIME_WAIT against their limit.
     pub time_wait: Option<Peak>,
     /// Connections that wait at the tested port.
@@ -44,6 +52,10 @@ pub struct Sample {
     pub ports: Option<Peak>,
     /// Entries of the connection tracking table.
     pub conntrack: Option<Peak>,
+    /// Memory of the control group in bytes.
+    pub group_memory: Option<Peak>,
+    /// Processes and threads of the control group.
+    pub group_tasks: Option<Peak>,
     /// Time the control group was throttled since it exists.
     pub throttled_ns: Option<u64>,
     /// Counters of the adapter since it exists.

@@ -7,6 +7,7 @@ use linerate_model::http::{NicFigures, Peak};
 use linerate_sys::{clock, cpu, process};
 
 use super::file::{KernelFile, Room};
+use super::group::Group;
 use super::nic::Nic;
 use super::process::Processes;
 use super::sample::{Depth, Sample};
@@ -55,7 +56,7 @@ pub struct Sampler {
     watched: Watched,
     process: Processes,
     files: Files,
-    cpu_stat: Result<KernelFile, String>,
+    group: Result<Group, String>,
     sockets: Result<Sockets, String>,
     nic: Result<Nic, String>,
     room: Room,
@@ -102,7 +103,11 @@ impl Sampler {
     pub fn open(watched: Watched) -> Self {
         let process = Processes::open(&watched.pids);
         Self {
-            cpu_stat: process.cpu_stat(),
+            group: watched
+                .pids
+                .first()
+                .map(|pid| Group::of(*pid))
+                .ok_or_else(|| "no process".to_owned()),
             process,
             files: Files::open(),
             sockets: Sockets::open(),
@@ -178,12 +183,18 @@ impl Sampler {
             }
         });
         sample.cpus = sample.take("processors", cpus);
-        let stat = self.cpu_stat.as_ref().map_err(Clone::clone);
-        let throttled = stat.and_then(|file| {
-            let found = text::throttled_ns(file.read(&mut self.room)?);
-            found.ok_or_else(|| "the control group has no quota".to_owned())
-        });
+        self.group(sample);
+    }
+
+    /// The control group of the first process.
+    fn group(&mut self, sample: &mut Sample) {
+        let (room, group) = (&mut self.room, self.group.as_ref().map_err(Clone::clone));
+        let throttled = group.clone().and_then(|group| group.throttled_ns(room));
         sample.throttled_ns = sample.take("throttling", throttled);
+        let memory = group.clone().and_then(|group| group.memory(room));
+        sample.group_memory = sample.take("memory of the control group", memory);
+        let tasks = group.and_then(|group| group.tasks(room));
+        sample.group_tasks = sample.take("tasks of the control group", tasks);
     }
 
     fn process(&mut self, sample: &mut Sample, depth: Depth) {
@@ -195,6 +206,10 @@ impl Sampler {
         self.follow_threads(sample);
         sample.rss_bytes = sample.take("memory of the program", self.process.rss_bytes(&mut self.room));
         sample.fds = sample.take("descriptors", self.process.fds());
+        if depth == Depth::Full {
+            let high_water = self.process.rss_high_water_bytes();
+            sample.rss_high_water_bytes = sample.take("most memory of the program", high_water);
+        }
         if depth == Depth::Full
             && let Some((exact, shared)) = sample.take("shared memory of the program", self.process.exact_memory())
         {
@@ -238,6 +253,8 @@ impl Sampler {
                 .unwrap_or(0);
             let limit = files.tw_buckets.read(room).ok().and_then(text::number);
             sample.sockets_in_use = found.in_use.map(|fourth| fourth.saturating_add(sixth));
+            sample.sockets_orphaned = found.orphaned;
+            sample.sockets_allocated = found.allocated;
             sample.time_wait = found.time_wait.map(|peak| Peak { peak, limit });
             let page_bytes = process::page_bytes();
             sample.socket_memory_bytes = found.memory_pages.map(|pages| pages.saturating_mul(page_bytes));
@@ -279,13 +296,17 @@ impl Sampler {
             Tested::Nothing => {}
             Tested::Server { port } => {
                 sample.accept_queue = sample.take("accept queue", sockets.accept_queue(port)).flatten();
-                if may_walk {
-                    sample.connections = sample.take("connections", sockets.established(port));
+                if may_walk && let Some(states) = sample.take("connections", sockets.of_port(port)) {
+                    sample.connections = Some(states.established());
+                    sample.sockets_by_state = Some(states.named());
                 }
             }
             Tested::Client { server, ports } if may_walk => {
-                let used = sockets.ports_towards(server);
-                sample.ports = sample.take("local ports", used).map(|peak| Peak { peak, limit: ports });
+                if let Some(states) = sample.take("local ports", sockets.towards(server)) {
+                    let peak = states.total();
+                    sample.ports = Some(Peak { peak, limit: ports });
+                    sample.sockets_by_state = Some(states.named());
+                }
             }
             Tested::Client { .. } => {}
         }
@@ -347,6 +368,16 @@ mod tests {
         let sample = at_server.sample(Depth::Full);
         assert_eq!(sample.accept_queue.map(|queue| queue.peak), Some(2), "{sample:?}");
         assert_eq!(sample.connections, Some(2), "{sample:?}");
+        assert_eq!(
+            sample.sockets_by_state,
+            Some([("established".to_owned(), 2)].into()),
+            "{sample:?}"
+        );
+        assert!(sample.rss_high_water_bytes > Some(0), "{sample:?}");
+        assert!(
+            sample.sockets_allocated >= Some(3) && sample.sockets_orphaned.is_some(),
+            "{sample:?}"
+        );
         assert!(sample.nic.as_ref().is_some_and(|nic| nic.is_loopback), "{sample:?}");
         assert!(
             sample.pss_bytes > Some(0) && sample.counters.out_segs > Some(0),
@@ -384,7 +415,15 @@ mod tests {
             (None, None, None)
         );
         assert!(sample.cpus.is_some(), "the host is still there");
-        for what in ["time of the program", "memory of the program", "descriptors", "adapter"] {
+        for what in [
+            "time of the program",
+            "memory of the program",
+            "most memory of the program",
+            "memory of the control group",
+            "tasks of the control group",
+            "descriptors",
+            "adapter",
+        ] {
             assert!(
                 sample.missing.iter().any(|(missing, _)| *missing == what),
                 "{what}: {:?}",

@@ -1,5 +1,6 @@
 //! Sockets of this network namespace (sock_diag(7), `linux/inet_diag.h`).
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_model::http::Peak;
@@ -89,6 +90,51 @@ fn question(family: u8, wanted: &Wanted) -> Vec<u8> {
     body
 }
 
+/// Connections by state (`net/tcp_states.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct States([u64; NAMES.len()]);
+
+/// Names of the states in the words of ss(8).
+const NAMES: [&str; 13] = [
+    "unknown",
+    "established",
+    "syn-sent",
+    "syn-recv",
+    "fin-wait-1",
+    "fin-wait-2",
+    "time-wait",
+    "closed",
+    "close-wait",
+    "last-ack",
+    "listen",
+    "closing",
+    "new-syn-recv",
+];
+
+impl States {
+    fn count(&mut self, state: u8) {
+        if let Some(count) = self.0.get_mut(usize::from(state)) {
+            *count += 1;
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Established ones.
+    pub(crate) fn established(&self) -> u64 {
+        self.0.get(usize::from(ESTABLISHED)).copied().unwrap_or(0)
+    }
+
+    /// Those states in which there are any.
+    pub(crate) fn named(&self) -> BTreeMap<String, u64> {
+        let found = NAMES.iter().zip(self.0).filter(|(_, count)| *count > 0);
+        found.map(|(name, count)| ((*name).to_owned(), count)).collect()
+    }
+}
+
 /// Asks the kernel for sockets.
 #[derive(Debug)]
 pub(crate) struct Sockets {
@@ -147,35 +193,43 @@ impl Sockets {
         })
     }
 
-    /// Established connections of a local port.
+    /// Connections of a local port.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn established(&mut self, port: u16) -> Result<u64, String> {
+    pub(crate) fn of_port(&mut self, port: u16) -> Result<States, String> {
         let wanted = Wanted {
-            states: 1 << ESTABLISHED,
+            states: CONNECTED,
             local_port: port,
             remote_port: 0,
         };
-        let mut count = 0;
-        self.each(&wanted, |socket| count += u64::from(socket.local.port() == port))?;
-        Ok(count)
+        let mut states = States::default();
+        self.each(&wanted, |socket| {
+            if socket.local.port() == port {
+                states.count(socket.state);
+            }
+        })?;
+        Ok(states)
     }
 
-    /// Local ports that connections to a server hold, in any state, TIME_WAIT included.
+    /// Connections to a server; each holds a local port, TIME_WAIT included.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn ports_towards(&mut self, server: SocketAddr) -> Result<u64, String> {
+    pub(crate) fn towards(&mut self, server: SocketAddr) -> Result<States, String> {
         let wanted = Wanted {
             states: CONNECTED,
             local_port: 0,
             remote_port: server.port(),
         };
         let server = SocketAddr::new(server.ip().to_canonical(), server.port());
-        let mut count = 0;
-        self.each(&wanted, |socket| count += u64::from(socket.remote == server))?;
-        Ok(count)
+        let mut states = States::default();
+        self.each(&wanted, |socket| {
+            if socket.remote == server {
+                states.count(socket.state);
+            }
+        })?;
+        Ok(states)
     }
 
     fn each(&mut self, wanted: &Wanted, mut see: impl FnMut(&TcpSocket)) -> Result<(), String> {
@@ -248,8 +302,10 @@ mod tests {
                 .map(|queue| queue.peak),
             Some(2)
         );
-        assert_eq!(sockets.established(server.port()), Ok(3), "accepted or not");
-        assert_eq!(sockets.ports_towards(server), Ok(3));
+        let states = sockets.of_port(server.port()).expect("an answer");
+        assert_eq!((states.established(), states.total()), (3, 3), "accepted or not");
+        assert_eq!(states.named(), [("established".to_owned(), 3)].into());
+        assert_eq!(sockets.towards(server).expect("an answer").total(), 3);
         drop((clients, accepted, listener));
         assert_eq!(sockets.accept_queue(server.port()), Ok(None), "no listener, no queue");
     }

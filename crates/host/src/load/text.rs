@@ -129,6 +129,8 @@ pub(crate) fn kib_line_bytes(bytes: &[u8], name: &str) -> Option<u64> {
 pub(crate) struct Sockstat {
     /// Sockets in use; IPv4 alone.
     pub(crate) in_use: Option<u64>,
+    /// Sockets no program holds any more.
+    pub(crate) orphaned: Option<u64>,
     /// Sockets that wait for the last segments of the other end; of both families.
     pub(crate) time_wait: Option<u64>,
     /// Sockets that have memory, of both families.
@@ -144,6 +146,7 @@ pub(crate) fn sockstat(bytes: &[u8]) -> Option<Sockstat> {
     let word = |name| value_after(line, name);
     Some(Sockstat {
         in_use: word("inuse"),
+        orphaned: word("orphan"),
         time_wait: word("tw"),
         allocated: word("alloc"),
         memory_pages: word("mem"),
@@ -227,22 +230,30 @@ pub(crate) fn descriptor_limits(bytes: &[u8]) -> (Option<u64>, Option<u64>) {
     (next(), next())
 }
 
-/// `/proc/*/cgroup`: the `cpu.stat` that counts for the process, below `/sys/fs/cgroup`.
+/// A limit of a control group; absent for none, which version 1 writes as a number beyond all memory.
 #[must_use]
-pub(crate) fn cpu_stat_path(bytes: &[u8]) -> Option<String> {
+pub(crate) fn group_limit(bytes: &[u8]) -> Option<u64> {
+    const NONE: u64 = 1 << 60;
+    number(bytes).filter(|limit| *limit < NONE)
+}
+
+/// `/proc/*/cgroup`: the directory of the group below `/sys/fs/cgroup` in which a controller counts for the process, and
+/// whether it is of version 2.
+#[must_use]
+pub(crate) fn group_directory(bytes: &[u8], controller: &str) -> Option<(String, bool)> {
     let groups = || {
         text(bytes)
             .lines()
             .filter_map(|line| line.split_once(':')?.1.split_once(':'))
     };
-    let first = groups().find(|(controllers, _)| controllers.split(',').any(|name| name == "cpu"));
+    let first = groups().find(|(controllers, _)| controllers.split(',').any(|name| name == controller));
     let (root, path) = match first {
         Some((controllers, path)) => (controllers, path),
         None => ("", groups().find(|(controllers, _)| controllers.is_empty())?.1),
     };
     // A path from outside the namespace of control groups leads nowhere here.
     let is_inside = path.starts_with('/') && !path.split('/').any(|part| part == "..");
-    is_inside.then(|| format!("/sys/fs/cgroup/{root}{path}/cpu.stat"))
+    is_inside.then(|| (format!("/sys/fs/cgroup/{root}{path}"), first.is_none()))
 }
 
 #[cfg(test)]
@@ -294,9 +305,10 @@ mod tests {
 
     #[test]
     fn sockets_and_memory_of_the_kernel() {
-        let text = b"sockets: used 16\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 268\nUDP: inuse 0 mem 0\n";
+        let text = b"sockets: used 16\nTCP: inuse 5 orphan 1 tw 3 alloc 7 mem 268\nUDP: inuse 0 mem 0\n";
         let expected = Sockstat {
             in_use: Some(5),
+            orphaned: Some(1),
             time_wait: Some(3),
             allocated: Some(7),
             memory_pages: Some(268),
@@ -343,14 +355,25 @@ mod tests {
             None,
             "the root has no quota"
         );
-        let second = cpu_stat_path(b"0::/system.slice/x.service\n");
+        let directory = |bytes, controller| group_directory(bytes, controller);
+        let second = Some(("/sys/fs/cgroup//system.slice/x.service".to_owned(), true));
+        assert_eq!(directory(b"0::/system.slice/x.service\n", "cpu"), second);
+        let first = b"4:memory:/a\n2:cpu,cpuacct:/b\n0::/\n";
         assert_eq!(
-            second.as_deref(),
-            Some("/sys/fs/cgroup//system.slice/x.service/cpu.stat")
+            directory(first, "cpu"),
+            Some(("/sys/fs/cgroup/cpu,cpuacct/b".to_owned(), false))
         );
-        let first = cpu_stat_path(b"4:memory:/a\n2:cpu,cpuacct:/b\n0::/\n");
-        assert_eq!(first.as_deref(), Some("/sys/fs/cgroup/cpu,cpuacct/b/cpu.stat"));
-        assert_eq!(cpu_stat_path(b"0::/../../x\n"), None);
+        assert_eq!(
+            directory(first, "memory"),
+            Some(("/sys/fs/cgroup/memory/a".to_owned(), false))
+        );
+        assert_eq!(directory(first, "pids"), Some(("/sys/fs/cgroup//".to_owned(), true)));
+        assert_eq!(directory(b"0::/../../x\n", "cpu"), None);
+        assert_eq!(
+            (group_limit(b"max\n"), group_limit(b"9223372036854771712\n")),
+            (None, None)
+        );
+        assert_eq!(group_limit(b"1073741824\n"), Some(1 << 30));
     }
 
     #[test]
@@ -381,7 +404,8 @@ mod tests {
             assert_eq!(throttled_ns(bytes), None);
             assert_eq!(processor(bytes), None);
             assert_eq!(descriptor_limits(bytes), (None, None));
-            assert_eq!(cpu_stat_path(bytes), None);
+            assert_eq!(group_directory(bytes, "cpu"), None);
+            assert_eq!(group_limit(bytes), None);
         }
     }
 }

@@ -53,6 +53,16 @@ impl Window {
         raise(&mut peaks.slab_unreclaimable_bytes, sample.slab_unreclaimable_bytes);
         raise(&mut peaks.sockets_in_use, sample.sockets_in_use);
         raise(&mut peaks.connections, sample.connections);
+        raise(&mut peaks.rss_high_water_bytes, sample.rss_high_water_bytes);
+        if peaks.rss_high_water_bytes.is_some() {
+            // The kernel keeps it per processor and lags behind.
+            raise(&mut peaks.rss_high_water_bytes, peaks.rss_bytes);
+        }
+        raise(&mut peaks.sockets_orphaned, sample.sockets_orphaned);
+        raise(&mut peaks.sockets_allocated, sample.sockets_allocated);
+        raise_states(&mut peaks.sockets_by_state, sample.sockets_by_state.as_ref());
+        raise_peak(&mut peaks.group_memory, sample.group_memory);
+        raise_peak(&mut peaks.group_tasks, sample.group_tasks);
         raise_peak(&mut peaks.fds, sample.fds);
         raise_peak(&mut peaks.time_wait, sample.time_wait);
         raise_peak(&mut peaks.accept_queue, sample.accept_queue);
@@ -141,6 +151,15 @@ fn raise(peak: &mut Option<u64>, seen: Option<u64>) {
     *peak = (*peak).max(seen);
 }
 
+fn raise_states(peaks: &mut Option<BTreeMap<String, u64>>, seen: Option<&BTreeMap<String, u64>>) {
+    let Some(seen) = seen else { return };
+    let peaks = peaks.get_or_insert_default();
+    for (state, count) in seen {
+        let peak = peaks.entry(state.clone()).or_default();
+        *peak = (*peak).max(*count);
+    }
+}
+
 fn raise_peak(peak: &mut Option<Peak>, seen: Option<Peak>) {
     if let Some(seen) = seen {
         let before = peak.map_or(0, |before| before.peak);
@@ -196,7 +215,13 @@ fn busiest_thread(first: &Sample, last: &Sample, window_ns: u64) -> Option<Share
     of(grown.max()?, window_ns)
 }
 
-fn adapter(first: &Sample, last: &Sample) -> Option<NicFigures> {
+/// Share of the busiest processor that was busy between two looks.
+pub(super) fn busiest(first: &Sample, last: &Sample) -> Option<Share> {
+    busiest_processor(&processors(first, last)).and_then(|(_, ticks)| busy(ticks))
+}
+
+/// Growth of the adapter's counters between two looks.
+pub(super) fn adapter(first: &Sample, last: &Sample) -> Option<NicFigures> {
     let (before, after) = (first.nic.as_ref()?, last.nic.as_ref()?);
     // Counters of two devices have nothing to do with each other.
     (before.device == after.device).then(|| NicFigures {
@@ -332,11 +357,25 @@ mod tests {
             }),
             ..sample(at_s, [CpuTicks::default(); 2])
         };
+        let states = |established, waiting| {
+            let states = [("established", established), ("time-wait", waiting)];
+            Some(states.map(|(name, count)| (name.to_owned(), count)).into())
+        };
         let mut window = Window::begin(with(1, 10, 1, 5, 1000, "e0"));
-        window.add(with(2, 30, 128, 6, 2000, "e0"));
+        window.add(Sample {
+            sockets_by_state: states(9, 1),
+            ..with(1, 10, 1, 5, 1000, "e0")
+        });
+        window.add(Sample {
+            sockets_by_state: states(3, 7),
+            group_memory: Some(Peak { peak: 77, limit: None }),
+            ..with(2, 30, 128, 6, 2000, "e0")
+        });
         window.add(with(3, 20, 0, 9, 4000, "e0"));
         let figures = window.figures();
         assert_eq!(figures.rss_bytes, Some(30));
+        assert_eq!(figures.sockets_by_state, states(9, 7));
+        assert_eq!(figures.group_memory.map(|memory| memory.peak), Some(77));
         assert_eq!(
             figures.accept_queue,
             Some(Peak {

@@ -63,6 +63,9 @@ pub struct CellMark {
     /// How long it will take; cells above a minute are read once a second.
     #[serde(default)]
     pub expected_ms: Option<u64>,
+    /// It only warms up: seconds are kept from here, and the cell itself begins by a second mark of the same name.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_warm_up: bool,
     /// Whose traffic it will be, where that is not whoever controls it.
     #[serde(default)]
     pub peer: Option<IpAddr>,
@@ -78,6 +81,7 @@ impl CellMark {
             payload_bytes: None,
             connections: None,
             expected_ms: None,
+            is_warm_up: false,
             peer: None,
         }
     }

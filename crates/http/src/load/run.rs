@@ -27,6 +27,9 @@ pub trait Observer {
         let _ = (opened, wanted);
     }
 
+    /// The load begins in a moment, with what is not recorded.
+    fn load_begins(&mut self) {}
+
     /// Recording begins now.
     fn window_opened(&mut self) {}
 
@@ -131,6 +134,7 @@ impl Leader<'_> {
     fn load(&mut self, observer: &mut dyn Observer) -> Result<u64, LoadError> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
         self.team.order(Order::Begin { at_ns: begin_ns });
+        observer.load_begins();
         let open_ns = begin_ns + self.spec.warmup_ns;
         let end_ns = open_ns + self.spec.duration_ns;
         self.wait_until(open_ns, observer)?;

@@ -1,5 +1,7 @@
 //! What a run cost one of its ends.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 /// A part of a whole, 0 to 1.
@@ -106,6 +108,8 @@ pub struct SideFigures {
     pub thread_imbalance: Option<f64>,
     /// Resident memory of the program, largest.
     pub rss_bytes: Option<u64>,
+    /// Most resident memory the program ever had (`VmHWM`), which may have been before the window.
+    pub rss_high_water_bytes: Option<u64>,
     /// Memory of the program at the end, where pages are divided by those who share them (`smaps_rollup`).
     pub pss_bytes: Option<u64>,
     /// Memory of sockets in the kernel (`/proc/net/sockstat`), largest.
@@ -118,6 +122,13 @@ pub struct SideFigures {
     pub connections: Option<u64>,
     /// TCP sockets in use in the namespace.
     pub sockets_in_use: Option<u64>,
+    /// TCP sockets in the namespace that no program holds any more, most.
+    pub sockets_orphaned: Option<u64>,
+    /// TCP sockets that have memory, on the whole host, most.
+    pub sockets_allocated: Option<u64>,
+    /// Sockets of the test by state, in the words of ss(8), most of each at one look; of thousands of sockets only those
+    /// at the ends of the window.
+    pub sockets_by_state: Option<BTreeMap<String, u64>>,
     /// TCP sockets in TIME_WAIT in the namespace, against `tcp_max_tw_buckets`.
     pub time_wait: Option<Peak>,
     /// Connections that wait to be accepted, against the backlog.
@@ -126,6 +137,10 @@ pub struct SideFigures {
     pub conntrack: Option<Peak>,
     /// Local ports in use towards the server, against what is to be had.
     pub ports: Option<Peak>,
+    /// Memory of the program's control group in bytes, with what it caches (`memory.current`, `memory.max`).
+    pub group_memory: Option<Peak>,
+    /// Processes and threads of the program's control group (`pids.current`, `pids.max`).
+    pub group_tasks: Option<Peak>,
     /// Share of the window the control group was throttled.
     pub throttled: Option<Share>,
     /// The adapter of the route.

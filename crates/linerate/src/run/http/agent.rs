@@ -121,6 +121,8 @@ struct HostAgent {
 struct Cells {
     /// The one that runs, and the threads at its beginning.
     running: Option<(String, Vec<ThreadConnections>)>,
+    /// The one that warms up.
+    warming: Option<String>,
     /// The one that ended last. A client that did not hear the answer asks again.
     ended: Option<(String, SideFigures)>,
 }
@@ -157,9 +159,19 @@ impl Agent for HostAgent {
     fn begin_cell(&self, mark: &CellMark, peer: IpAddr) -> Result<CellBegun, Refusal> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         let is_long = mark.expected_ms.is_some_and(|ms| ms > LONG_MS);
-        let crew = self.crew.as_ref().map_or_else(Vec::new, |crew| crew.connections());
-        let (at_ns, baseline) = self.watch.begin(Some(peer), if is_long { STEP_LONG } else { STEP });
-        cells.running = Some((mark.id.clone(), crew));
+        let step = if is_long { STEP_LONG } else { STEP };
+        let (at_ns, baseline) = if mark.is_warm_up {
+            cells.running = None;
+            cells.warming = Some(mark.id.clone());
+            self.watch.prepare(Some(peer), step)
+        } else {
+            if cells.warming.take().as_ref() != Some(&mark.id) {
+                self.watch.forget_seconds();
+            }
+            let crew = self.crew.as_ref().map_or_else(Vec::new, |crew| crew.connections());
+            cells.running = Some((mark.id.clone(), crew));
+            self.watch.begin(Some(peer), step)
+        };
         Ok(CellBegun {
             id: mark.id.clone(),
             at_ns,

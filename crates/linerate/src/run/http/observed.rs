@@ -48,13 +48,15 @@ impl Observer for Observed<'_> {
         self.voice.ramped(opened, wanted);
     }
 
+    fn load_begins(&mut self) {
+        self.watch.prepare(Some(self.server), self.step());
+        if let Some(side) = &mut self.side {
+            side.prepare(&self.mark);
+        }
+    }
+
     fn window_opened(&mut self) {
-        let is_long = self
-            .mark
-            .expected_ms
-            .is_some_and(|ms| u128::from(ms) > LONG.as_millis());
-        let step = if is_long { STEP_LONG } else { STEP };
-        self.watch.begin(Some(self.server), step);
+        self.watch.begin(Some(self.server), self.step());
         if let Some(side) = &mut self.side {
             side.begin(&self.mark);
         }
@@ -73,6 +75,18 @@ impl Observer for Observed<'_> {
 
     fn is_stopped(&mut self) -> bool {
         self.stop.is_wanted()
+    }
+}
+
+impl Observed<'_> {
+    /// Time between two looks.
+    fn step(&self) -> Duration {
+        let expected_ms = self.mark.expected_ms.unwrap_or(0);
+        if u128::from(expected_ms) > LONG.as_millis() {
+            STEP_LONG
+        } else {
+            STEP
+        }
     }
 }
 

@@ -56,9 +56,19 @@ impl ServerSide {
         })
     }
 
+    /// A load begins; what it costs does not count yet.
+    pub(super) fn prepare(&mut self, mark: &CellMark) {
+        let mark = CellMark {
+            is_warm_up: true,
+            ..mark.clone()
+        };
+        self.is_lost |= self.client.begin_cell(&mark).is_err();
+    }
+
     /// Figures count from here.
     pub(super) fn begin(&mut self, mark: &CellMark) {
-        self.is_lost |= self.client.begin_cell(mark).is_err();
+        // A channel that was lost would only keep the load waiting once more.
+        self.is_lost = self.is_lost || self.client.begin_cell(mark).is_err();
     }
 
     /// The figures since [`Self::begin`]; absent when the channel was lost.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_host::load::{Depth, Sample, Sampler, Watched, Window, reading};
+use linerate_host::load::{Depth, Sample, Sampler, Seconds, Watched, Window, reading};
 use linerate_model::http::{Reading, SideFigures};
 
 /// Time between two looks.
@@ -37,8 +37,11 @@ struct Shared {
 struct State {
     sampler: Sampler,
     step: Duration,
+    /// When it is looked at next.
+    due: Instant,
     last: Option<Sample>,
     window: Option<Window>,
+    seconds: Option<Seconds>,
     readings: VecDeque<Reading>,
     sequence: u64,
     wanted_until: Instant,
@@ -55,8 +58,10 @@ impl Watch {
             state: Mutex::new(State {
                 sampler: Sampler::open(watched),
                 step: STEP_LONG,
+                due: Instant::now(),
                 last: None,
                 window: None,
+                seconds: None,
                 readings: VecDeque::new(),
                 sequence: 0,
                 wanted_until: Instant::now(),
@@ -81,19 +86,30 @@ impl Watch {
         self.shared.lock().sampler.look_at_processes(pids);
     }
 
+    /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which adapter is
+    /// looked at. Returns what [`Self::begin`] does.
+    pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
+        let mut state = self.shared.lock();
+        let sample = state.begin(peer, step, Depth::Quick);
+        state.window = None;
+        state.seconds = Some(Seconds::begin(sample.clone()));
+        self.shared.bell.notify_all();
+        (sample.at_ns, Window::begin(sample).figures())
+    }
+
+    /// Keeps no seconds of what comes.
+    pub(crate) fn forget_seconds(&self) {
+        self.shared.lock().seconds = None;
+    }
+
     /// Begins a window: peaks and growth count from here. `peer` decides which adapter is looked at. Returns when that
     /// was, on the monotonic clock, and what is so at the time.
     pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
         let mut state = self.shared.lock();
-        if let Some(peer) = peer {
-            state.sampler.look_towards(peer);
-        }
-        let sample = state.sampler.sample(Depth::Full);
-        let (at_ns, window) = (sample.at_ns, Window::begin(sample.clone()));
+        let sample = state.begin(peer, step, Depth::Full);
+        let (at_ns, window) = (sample.at_ns, Window::begin(sample));
         let baseline = window.figures();
         state.window = Some(window);
-        state.last = Some(sample);
-        state.step = step;
         self.shared.bell.notify_all();
         (at_ns, baseline)
     }
@@ -103,9 +119,16 @@ impl Watch {
         let mut state = self.shared.lock();
         let mut window = state.window.take()?;
         let sample = state.sampler.sample(Depth::Full);
+        let mut seconds = state.seconds.take();
+        if let Some(seconds) = &mut seconds {
+            seconds.add(&sample);
+        }
         window.add(sample);
         state.step = STEP_LONG;
-        Some(window.figures())
+        Some(SideFigures {
+            seconds: seconds.map(Seconds::into_inner).unwrap_or_default(),
+            ..window.figures()
+        })
     }
 
     /// Readings from this number on, as far as they are kept. Waits up to `patience` for the first.
@@ -163,27 +186,41 @@ impl Shared {
 
     fn run(&self) {
         let mut state = self.lock();
-        let mut due = Instant::now();
         while !state.is_over {
             let now = Instant::now();
-            if state.window.is_none() && now >= state.wanted_until {
+            let is_idle = state.window.is_none() && state.seconds.is_none();
+            if is_idle && now >= state.wanted_until {
                 state = self.wait(state, INTEREST);
-                due = Instant::now();
-            } else if now < due {
-                state = self.wait(state, due - now);
-                // A test that begins is looked at at its own pace at once.
-                due = due.min(Instant::now() + state.step);
+                state.due = Instant::now();
+            } else if now < state.due {
+                let left = state.due - now;
+                state = self.wait(state, left);
             } else {
                 state.look();
                 self.bell.notify_all();
                 // Looks that came too late are not made up for.
-                due = (due + state.step).max(now);
+                state.due = (state.due + state.step).max(now);
             }
         }
     }
 }
 
 impl State {
+    /// One look; from now on at this pace, and with the adapter on the way to `peer`.
+    fn begin(&mut self, peer: Option<IpAddr>, step: Duration, depth: Depth) -> Sample {
+        if let Some(peer) = peer {
+            self.sampler.look_towards(peer);
+        }
+        let sample = self.sampler.sample(depth);
+        if let Some(seconds) = &mut self.seconds {
+            seconds.add(&sample);
+        }
+        self.last = Some(sample.clone());
+        self.step = step;
+        self.due = Instant::now() + step;
+        sample
+    }
+
     fn look(&mut self) {
         let sample = self.sampler.sample(Depth::Quick);
         if let Some(last) = &self.last {
@@ -192,6 +229,9 @@ impl State {
             if self.readings.len() > READINGS_MAX {
                 self.readings.pop_front();
             }
+        }
+        if let Some(seconds) = &mut self.seconds {
+            seconds.add(&sample);
         }
         if let Some(window) = &mut self.window {
             window.add(sample.clone());
@@ -233,6 +273,30 @@ mod tests {
             "{figures:?}"
         );
         assert!(figures.nic.is_some_and(|nic| nic.is_loopback));
+    }
+
+    #[test]
+    fn seconds_are_kept_from_before_the_window() {
+        let own = Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        };
+        let watch = Watch::start(own).expect("a thread");
+        let begun = Instant::now();
+        watch.prepare(None, STEP);
+        while begun.elapsed() < Duration::from_millis(1050) {
+            std::hint::spin_loop();
+        }
+        watch.begin(None, STEP);
+        let figures = watch.end().expect("a window");
+        assert!(figures.window_ns < 900_000_000, "{figures:?}");
+        let busiest = figures.seconds.first().and_then(|second| second.busiest_cpu_busy);
+        assert!(busiest > Some(0.0), "{figures:?}");
+        watch.begin(None, STEP);
+        assert!(
+            watch.end().is_some_and(|figures| figures.seconds.is_empty()),
+            "of one load alone"
+        );
     }
 
     #[test]

@@ -1,0 +1,155 @@
+//! Every second of a run as one host saw it.
+
+use linerate_model::http::{NicFigures, SideSecond};
+
+use super::sample::Sample;
+use super::window::{adapter, busiest};
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// A look this long before the end of a second is the last of it; half of the time between two looks.
+const EARLY_NS: u64 = 100_000_000;
+/// Seconds that are kept: two hours.
+const SECONDS_MAX: usize = 7200;
+/// What a frame takes on the wire beside what adapters count: preamble, check sum and gap.
+const UNCOUNTED_BYTES: u64 = 24;
+
+/// Seconds from a beginning, made of looks that need not be a second apart.
+#[derive(Debug, Clone)]
+pub struct Seconds {
+    origin_ns: u64,
+    /// The look at the end of the last second that is through.
+    before: Sample,
+    through: Vec<SideSecond>,
+}
+
+impl Seconds {
+    /// Begins with a look.
+    #[must_use]
+    pub fn begin(first: Sample) -> Self {
+        Self {
+            origin_ns: first.at_ns,
+            before: first,
+            through: Vec::new(),
+        }
+    }
+
+    /// Adds a later look. When looks were late, the seconds between them are all told by their mean.
+    pub fn add(&mut self, sample: &Sample) {
+        let elapsed_ns = sample.at_ns.saturating_sub(self.origin_ns).saturating_add(EARLY_NS);
+        let ended = usize::try_from(elapsed_ns / SECOND_NS)
+            .unwrap_or(SECONDS_MAX)
+            .min(SECONDS_MAX);
+        if ended > self.through.len() {
+            self.through.resize(ended, second(&self.before, sample));
+            self.before = sample.clone();
+        }
+    }
+
+    /// Those that are through.
+    #[must_use]
+    pub fn into_inner(self) -> Vec<SideSecond> {
+        self.through
+    }
+}
+
+fn second(before: &Sample, now: &Sample) -> SideSecond {
+    let window_ns = now.at_ns.saturating_sub(before.at_ns);
+    SideSecond {
+        busiest_cpu_busy: busiest(before, now),
+        // What goes to the host itself has no wire.
+        wire_bps: adapter(before, now)
+            .filter(|nic| !nic.is_loopback && window_ns > 0)
+            .map(|nic| wire_bits(&nic) * 1e9 / window_ns as f64),
+    }
+}
+
+/// Bits in the busier direction.
+fn wire_bits(nic: &NicFigures) -> f64 {
+    let bytes = |bytes: u64, packets: u64| bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES));
+    8.0 * bytes(nic.tx_bytes, nic.tx_packets).max(bytes(nic.rx_bytes, nic.rx_packets)) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::text::CpuTicks;
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// A host whose second processor was busy for so many ticks, and whose adapter sent so many packets of 1000 bytes.
+    fn look(at_ms: u64, busy: u64, packets: u64, is_loopback: bool) -> Sample {
+        let ticks = |busy| CpuTicks {
+            user: busy,
+            idle: at_ms / 10 - busy,
+            ..CpuTicks::default()
+        };
+        Sample {
+            at_ns: at_ms * MS,
+            cpus: Some([(0, ticks(0)), (1, ticks(busy))].into()),
+            nic: Some(NicFigures {
+                device: "e0".to_owned(),
+                is_loopback,
+                link_bps: None,
+                mtu_bytes: None,
+                rx_bytes: 0,
+                tx_bytes: packets * 1000,
+                rx_packets: 0,
+                tx_packets: packets,
+                drops: 0,
+                errors: 0,
+            }),
+            ..Sample::default()
+        }
+    }
+
+    fn of(looks: &[(u64, u64, u64)]) -> Vec<(Option<f64>, Option<f64>)> {
+        let mut looks = looks
+            .iter()
+            .map(|(at_ms, busy, packets)| look(*at_ms, *busy, *packets, false));
+        let mut seconds = Seconds::begin(looks.next().expect("a first one"));
+        looks.for_each(|look| seconds.add(&look));
+        let seconds = seconds.into_inner().into_iter();
+        seconds
+            .map(|second| (second.busiest_cpu_busy, second.wire_bps))
+            .collect()
+    }
+
+    #[test]
+    fn looks_within_a_second_are_one_and_it_ends_near_its_end() {
+        let found = of(&[
+            (10_000, 0, 0),
+            (10_500, 30, 900),
+            (10_950, 95, 950),
+            (11_990, 95, 950),
+            (12_400, 0, 0),
+        ]);
+        assert_eq!(
+            found,
+            [(Some(1.0), Some(8.0 * 1024.0 * 1000.0)), (Some(0.0), Some(0.0))]
+        );
+    }
+
+    #[test]
+    fn seconds_nobody_looked_at_have_the_mean_of_both_looks_around_them() {
+        let found = of(&[(10_000, 0, 0), (13_000, 150, 3000)]);
+        assert_eq!(found, [(Some(0.5), Some(8.0 * 1024.0 * 1000.0)); 3]);
+        assert_eq!(of(&[(10_000, 0, 0), (1 << 40, 0, 0)]).len(), SECONDS_MAX);
+    }
+
+    #[test]
+    fn what_is_not_known_is_absent() {
+        let mut seconds = Seconds::begin(look(0, 0, 0, true));
+        seconds.add(&look(1000, 50, 10, true));
+        seconds.add(&Sample {
+            at_ns: 2000 * MS,
+            ..Sample::default()
+        });
+        let seconds = seconds.into_inner();
+        assert_eq!(
+            (seconds[0].busiest_cpu_busy, seconds[0].wire_bps),
+            (Some(0.5), None),
+            "no wire"
+        );
+        assert_eq!(seconds[1], SideSecond::default());
+    }
+}
