@@ -9,7 +9,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, ours, patiently, skip, wait_for};
+use linerate_interop::{
+    Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, ours, patiently, skip, wait_for,
+};
 use serde_json::{Value, json};
 
 /// For tests that judge what the processors do.
@@ -102,12 +104,86 @@ fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
             "{table}"
         );
     }
+    compares_with_itself(&lab, &directory);
     let page = text(&html);
+    assert!(page.contains("busiest core"), "both hosts second by second");
     assert!(
         page.contains("<svg") && !page.contains("<script"),
         "a page without programs"
     );
     check_tags(&page);
+}
+
+fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
+    lab.client_without(&[&["compare"], words].concat()).finish()
+}
+
+/// An experiment beside itself, and beside a copy that was slower.
+fn compares_with_itself(lab: &HttpLab, directory: &str) {
+    let same = compare(lab, &[directory, directory]);
+    same.expect_clean().expect_stdout("1.000").expect_stdout("C1 ");
+    assert!(!same.stdout.contains("*0") && !same.stdout.contains("*1"), "{same:?}");
+
+    let mut slower: Value = serde_json::from_str(&text(&format!("{directory}/run.json"))).expect("JSON");
+    let cells = slower["cells"].as_array_mut().expect("cells");
+    let cell = cells
+        .iter_mut()
+        .find(|cell| cell["key"]["phase"] == "matrix" && cell["key"]["connections"] == 8);
+    let ok_per_s = &mut cell.expect("a cell")["median"]["ok_per_s"];
+    *ok_per_s = json!(ok_per_s.as_f64().expect("a figure") / 2.0);
+    let copy = lab.path("slower.json");
+    fs::write(&copy, slower.to_string()).expect("a file");
+    let found = compare(lab, &[directory, &copy, "--json"]);
+    let found: Value = serde_json::from_str(&found.expect_clean().stdout).expect("JSON");
+    let different: Vec<&Value> = found["cells"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(|cell| cell["ok_per_s"]["is_different"] == true)
+        .collect();
+    let [cell] = different[..] else {
+        panic!("one is: {found:#}")
+    };
+    assert_eq!(
+        (&cell["key"]["connections"], &cell["ok_per_s"]["ratio"]),
+        (&json!(8), &json!(0.5)),
+        "{cell:#}"
+    );
+
+    let plan = format!("{directory}/plan.toml");
+    for (path, why) in [(plan.as_str(), "plan.toml"), ("/nonexistent", "/nonexistent")] {
+        compare(lab, &[directory, path]).expect_code(2).expect_stderr(why);
+    }
+}
+
+/// Figures of both hosts that are kept for every run.
+fn check_sides(run: &Value) {
+    for side in [&run["client"], &run["server"]] {
+        let seconds = side["seconds"].as_array().map_or(0, Vec::len);
+        assert!(seconds >= 1, "every second of it: {side:#}");
+        assert!(side["seconds"][0]["busiest_cpu_busy"].as_f64() > Some(0.0), "{side:#}");
+        assert!(side["sockets_by_state"]["established"].as_u64() > Some(0), "{side:#}");
+        assert!(
+            side["rss_high_water_bytes"].as_u64() >= side["rss_bytes"].as_u64(),
+            "{side:#}"
+        );
+        assert!(side["sockets_allocated"].as_u64() > Some(0), "{side:#}");
+        assert!(
+            side["busiest_cpu_own"].as_f64().is_some_and(|own| own <= 1.0),
+            "{side:#}"
+        );
+        // Where a control group cannot be read, that is said.
+        for (figure, name) in [
+            ("group_memory", "memory of the control group"),
+            ("group_tasks", "tasks of the control group"),
+        ] {
+            let is_said = side["missing"].to_string().contains(name);
+            assert!(
+                is_said != (side[figure]["peak"].as_u64() > Some(0)),
+                "{figure}: {side:#}"
+            );
+        }
+    }
 }
 
 fn check_whole(study: &HttpStudy) {
@@ -130,6 +206,7 @@ fn check_whole(study: &HttpStudy) {
             median["server_cpus"].as_f64() > Some(0.0),
             "both ends are watched: {study:?}"
         );
+        cell["runs"].as_array().into_iter().flatten().for_each(check_sides);
     }
     assert_eq!(study.list("cells").len(), 5, "{study:?}");
     assert_eq!(study.list("rows").len(), 1, "{study:?}");

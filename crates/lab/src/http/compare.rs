@@ -4,6 +4,8 @@ use linerate_model::http::{Cell, CellKey, Row, Study, VerdictClass};
 use serde::Serialize;
 
 use super::environment::changes;
+use super::medians::counted;
+use crate::stats::median;
 
 /// What counts as equal where a row does not say.
 const TOLERANCE: f64 = 0.03;
@@ -27,6 +29,11 @@ pub struct ComparedCell {
     pub tolerance: f64,
     /// Throughput differs by more than the tolerance of both.
     pub is_different: bool,
+    /// What counts as equal for the 99th percentile: the same, or how far the runs of either experiment lie apart where
+    /// that is more; absent where a cell has one run.
+    pub p99_tolerance: Option<f64>,
+    /// The 99th percentile differs by more than that.
+    pub is_p99_different: bool,
 }
 
 /// Two experiments side by side.
@@ -58,16 +65,39 @@ fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
     };
     let tolerance = tolerance(&before.rows, key).max(tolerance(&after.rows, key));
     let throughput_ratio = ratio(|cell| cell.median.ok_per_s);
+    let p99_ratio = ratio(|cell| cell.median.p99_ns.map(|ns| ns as f64));
+    let spreads = one.and_then(p99_spread).zip(two.and_then(p99_spread));
+    let p99_tolerance = spreads.map(|(one, two)| one.max(two).max(tolerance));
+    let differs = |ratio: Option<f64>, tolerance: Option<f64>| {
+        ratio
+            .zip(tolerance)
+            .is_some_and(|(ratio, tolerance)| (ratio - 1.0).abs() > tolerance)
+    };
     ComparedCell {
         key,
         before_per_s: one.and_then(|cell| cell.median.ok_per_s),
         after_per_s: two.and_then(|cell| cell.median.ok_per_s),
         throughput_ratio,
-        p99_ratio: ratio(|cell| cell.median.p99_ns.map(|ns| ns as f64)),
+        p99_ratio,
         server_cpu_ratio: ratio(|cell| cell.median.server_cpu_ns_per_request),
         tolerance,
-        is_different: throughput_ratio.is_some_and(|ratio| (ratio - 1.0).abs() > tolerance),
+        is_different: differs(throughput_ratio, Some(tolerance)),
+        p99_tolerance,
+        is_p99_different: differs(p99_ratio, p99_tolerance),
     }
+}
+
+/// How far apart the runs of a cell lie: `(max − min) / median` of their 99th percentiles.
+fn p99_spread(cell: &Cell) -> Option<f64> {
+    let runs = counted(&cell.runs).into_iter();
+    let values: Vec<f64> = runs
+        .filter_map(|run| Some(run.load.as_ref()?.latency.p99?.ns as f64))
+        .collect();
+    let middle = median(&values).filter(|middle| *middle > 0.0 && values.len() > 1)?;
+    let (low, high) = values.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
+        (low.min(*value), high.max(*value))
+    });
+    Some((high - low) / middle)
 }
 
 fn usable(study: &Study, key: CellKey) -> Option<&Cell> {
@@ -136,6 +166,30 @@ mod tests {
             let cell = &compare(&before, &after).cells[index];
             assert_eq!((cell.is_different, cell.tolerance), (expected, 0.05), "{factor}");
         }
+    }
+
+    #[test]
+    fn a_quantile_differs_only_by_more_than_its_own_runs_do() {
+        let before = study_of(&seed_material());
+        let index = before
+            .cells
+            .iter()
+            .position(|cell| cell.runs.len() > 1)
+            .expect("repeats");
+        let mut after = before.clone();
+        after.cells[index].median.p99_ns = before.cells[index].median.p99_ns.map(|ns| ns * 2);
+        let cell = &compare(&before, &after).cells[index];
+        assert!(cell.is_p99_different && !cell.is_different, "{cell:?}");
+        let p99 = after.cells[index].runs[0]
+            .load
+            .as_mut()
+            .and_then(|load| load.latency.p99.as_mut());
+        p99.expect("a quantile").ns *= 9;
+        let cell = &compare(&before, &after).cells[index];
+        assert!(cell.p99_tolerance > Some(1.0) && !cell.is_p99_different, "{cell:?}");
+        after.cells[index].runs.truncate(1);
+        let cell = &compare(&before, &after).cells[index];
+        assert_eq!((cell.p99_tolerance, cell.is_p99_different), (None, false));
     }
 
     #[test]

@@ -88,6 +88,9 @@ _linerate() {
             linerate__subcmd__help__subcmd__http,check)
                 cmd="linerate__subcmd__help__subcmd__http__subcmd__check"
                 ;;
+            linerate__subcmd__help__subcmd__http,compare)
+                cmd="linerate__subcmd__help__subcmd__http__subcmd__compare"
+                ;;
             linerate__subcmd__help__subcmd__http,lab)
                 cmd="linerate__subcmd__help__subcmd__http__subcmd__lab"
                 ;;
@@ -111,6 +114,9 @@ _linerate() {
                 ;;
             linerate__subcmd__http,check)
                 cmd="linerate__subcmd__http__subcmd__check"
+                ;;
+            linerate__subcmd__http,compare)
+                cmd="linerate__subcmd__http__subcmd__compare"
                 ;;
             linerate__subcmd__http,help)
                 cmd="linerate__subcmd__http__subcmd__help"
@@ -138,6 +144,9 @@ _linerate() {
                 ;;
             linerate__subcmd__http__subcmd__help,check)
                 cmd="linerate__subcmd__http__subcmd__help__subcmd__check"
+                ;;
+            linerate__subcmd__http__subcmd__help,compare)
+                cmd="linerate__subcmd__http__subcmd__help__subcmd__compare"
                 ;;
             linerate__subcmd__http__subcmd__help,help)
                 cmd="linerate__subcmd__http__subcmd__help__subcmd__help"
@@ -298,7 +307,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__help__subcmd__http)
-            opts="serve load lab matrix c10k check agent worker"
+            opts="serve load lab matrix c10k check compare agent worker"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -340,6 +349,20 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__help__subcmd__http__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__help__subcmd__http__subcmd__compare)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
@@ -508,7 +531,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http)
-            opts="-h --help serve load lab matrix c10k check agent worker help"
+            opts="-h --help serve load lab matrix c10k check compare agent worker help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -639,8 +662,26 @@ _linerate() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        linerate__subcmd__http__subcmd__compare)
+            opts="-h --json --html --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --html)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         linerate__subcmd__http__subcmd__help)
-            opts="serve load lab matrix c10k check agent worker help"
+            opts="serve load lab matrix c10k check compare agent worker help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -682,6 +723,20 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__help__subcmd__check)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__http__subcmd__help__subcmd__compare)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -103,16 +103,17 @@ complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s 6 -d 'IPv6 o
 complete -c linerate -n "__fish_linerate_using_subcommand sweep" -l json -d 'Write one JSON object instead of text'
 complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s q -l quiet -d 'Say nothing while it runs'
 complete -c linerate -n "__fish_linerate_using_subcommand sweep" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -s h -l help -d 'Print help'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "serve" -d 'Serve fixed payloads over HTTP, at the least cost the kernel allows'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "load" -d 'Send requests to a server and time the answers'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "lab" -d 'The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "matrix" -d 'Payloads by connections: where throughput ends, why, and which number of connections is best'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "c10k" -d 'Ten thousand connections: idle, with few requests, and busy'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "check" -d 'Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "agent" -d 'Tell a client what a test costs this host and a server on it that is not linerate'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "worker" -d 'A part of a load, led by another process'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check agent worker help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "serve" -d 'Serve fixed payloads over HTTP, at the least cost the kernel allows'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "load" -d 'Send requests to a server and time the answers'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "lab" -d 'The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "matrix" -d 'Payloads by connections: where throughput ends, why, and which number of connections is best'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "c10k" -d 'Ten thousand connections: idle, with few requests, and busy'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "check" -d 'Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "compare" -d 'Two experiments side by side: what changed, and by more than chance'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "agent" -d 'Tell a client what a test costs this host and a server on it that is not linerate'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "worker" -d 'A part of a load, led by another process'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and not __fish_seen_subcommand_from serve load lab matrix c10k check compare agent worker help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -s b -l bind -d 'Listen here only; may be repeated [default: port 8080 of every address]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -s t -l threads -d 'Threads, each with listeners of its own [default: one per CPU the process may use]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l backlog -d 'Connections that may wait to be accepted, per thread and address; the kernel clips it to net.core.somaxconn' -r
@@ -262,6 +263,9 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l fix -d 'Print what would mend it; nothing is ever changed (commands are printed with or without it)'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l json -d 'Write one JSON object instead of text'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from compare" -l html -d 'Write the comparison as one HTML file' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from compare" -l json -d 'Write one JSON object instead of text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from compare" -s h -l help -d 'Print help'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l pid -d 'Watch this process' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l listen-port -d 'Watch whoever listens on this TCP port, its workers included, and the connections to it' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from agent" -l control -d 'Where clients ask for figures [default: the port after the one under test, on all addresses]' -r
@@ -277,6 +281,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "matrix" -d 'Payloads by connections: where throughput ends, why, and which number of connections is best'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "c10k" -d 'Ten thousand connections: idle, with few requests, and busy'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "check" -d 'Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "compare" -d 'Two experiments side by side: what changed, and by more than chance'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "agent" -d 'Tell a client what a test costs this host and a server on it that is not linerate'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "worker" -d 'A part of a load, led by another process'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from help" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
@@ -298,5 +303,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "matrix" -d 'Payloads by connections: where throughput ends, why, and which number of connections is best'
 complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "c10k" -d 'Ten thousand connections: idle, with few requests, and busy'
 complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "check" -d 'Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed'
+complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "compare" -d 'Two experiments side by side: what changed, and by more than chance'
 complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "agent" -d 'Tell a client what a test costs this host and a server on it that is not linerate'
 complete -c linerate -n "__fish_linerate_using_subcommand help; and __fish_seen_subcommand_from http" -f -a "worker" -d 'A part of a load, led by another process'

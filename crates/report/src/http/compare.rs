@@ -3,40 +3,21 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use linerate_model::http::{Cell, CellKey, Phase, Study};
+use linerate_lab::http::compare::{ComparedCell, compare};
+use linerate_model::http::{CellKey, Phase, Study};
 use serde_json::json;
 
 use crate::page::{self, escaped};
 
 use super::figures::{MISSING, grouped, known, moment, payload};
-use super::grid::finished;
 use super::style::{Style, shortened};
 use super::table::{Cell as Entry, Column, Table};
 use super::tables::environment_figures;
 use super::text::paragraph;
 use super::words;
 
-/// A figure of a cell in both studies.
-struct Ratio {
-    /// After over before; absent where one of them has none.
-    ratio: Option<f64>,
-    /// What counts as equal, as a share: the larger of both studies'.
-    tolerance: Option<f64>,
-}
-
-impl Ratio {
-    fn is_different(&self) -> bool {
-        let change = self.ratio.zip(self.tolerance);
-        change.is_some_and(|(ratio, tolerance)| (ratio - 1.0).abs() > tolerance)
-    }
-}
-
-/// One cell that both studies have.
-struct Pair {
-    key: CellKey,
-    throughput: Ratio,
-    p99: Ratio,
-}
+/// A figure of a cell, after as a multiple of before, and whether that is more than chance.
+type Ratio = (Option<f64>, bool);
 
 /// Both studies as text in lines of at most 120 columns.
 #[must_use]
@@ -69,14 +50,24 @@ pub fn comparison_html(before: &Study, after: &Study) -> String {
 /// Both studies as one JSON object.
 #[must_use]
 pub fn comparison_json(before: &Study, after: &Study) -> String {
-    let ratio = |ratio: &Ratio| json!({ "ratio": ratio.ratio, "tolerance": ratio.tolerance, "is_different": ratio.is_different() });
-    let cell = |pair: &Pair| json!({ "key": pair.key, "ok_per_s": ratio(&pair.throughput), "p99": ratio(&pair.p99) });
+    let comparison = compare(before, after);
+    let cell = |cell: &ComparedCell| {
+        let throughput = json!({
+            "before": cell.before_per_s, "after": cell.after_per_s, "ratio": cell.throughput_ratio,
+            "tolerance": cell.tolerance, "is_different": cell.is_different,
+        });
+        let p99 = json!({
+            "ratio": cell.p99_ratio, "tolerance": cell.p99_tolerance, "is_different": cell.is_p99_different,
+        });
+        json!({ "key": cell.key, "ok_per_s": throughput, "p99": p99, "server_cpu_per_request": cell.server_cpu_ratio })
+    };
     let end = |study: &Study| json!({ "target": study.target, "started_unix_ms": study.started_unix_ms });
     let object = json!({
         "schema": "linerate.http-compare/1",
         "before": end(before),
         "after": end(after),
-        "cells": pairs(before, after).iter().map(cell).collect::<Vec<_>>(),
+        "cells": comparison.cells.iter().map(cell).collect::<Vec<_>>(),
+        "notes": comparison.notes,
     });
     let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
     text.push('\n');
@@ -84,31 +75,31 @@ pub fn comparison_json(before: &Study, after: &Study) -> String {
 }
 
 fn head(before: &Study, after: &Study) -> Vec<String> {
-    let line = |name: &str, study: &Study| {
-        let end = if study.is_complete {
-            ""
-        } else {
-            ", did not come to its end"
-        };
-        format!("{name} {} of {}{end}", study.target, moment(study.started_unix_ms))
-    };
-    vec![line("before:", before), line("after: ", after)]
+    let line = |name: &str, study: &Study| format!("{name} {} of {}", study.target, moment(study.started_unix_ms));
+    let mut lines = vec![line("before:", before), line("after: ", after)];
+    lines.extend(compare(before, after).notes);
+    lines
 }
 
 fn tables(before: &Study, after: &Study) -> Vec<Table> {
-    let pairs = pairs(before, after);
-    let matrix = |id, title: &str, figure: fn(&Pair) -> &Ratio, notes| matrix(&pairs, id, title, figure, notes);
+    let has = |study: &Study, key: CellKey| study.cells.iter().any(|cell| cell.key == key);
+    let (both, alone): (Vec<ComparedCell>, Vec<ComparedCell>) = compare(before, after)
+        .cells
+        .into_iter()
+        .partition(|cell| has(before, cell.key) && has(after, cell.key));
+    let mut notes = vec!["*: differs by more than both studies' own tolerance of this payload".to_owned()];
+    if !alone.is_empty() {
+        notes.push(format!("{} cells are in one of the studies only", alone.len()));
+    }
+    let throughput = |cell: &ComparedCell| (cell.throughput_ratio, cell.is_different);
+    let p99 = |cell: &ComparedCell| (cell.p99_ratio, cell.is_p99_different);
     let mut tables = vec![
+        matrix(&both, "C1", "2xx per second, after over before", &throughput, notes),
         matrix(
-            "C1",
-            "2xx per second, after over before",
-            |pair| &pair.throughput,
-            vec!["*: differs by more than both studies' own tolerance of this payload".to_owned()],
-        ),
-        matrix(
+            &both,
             "C2",
             "99th percentile of the latency, after over before",
-            |pair| &pair.p99,
+            &p99,
             vec![
                 "*: differs by more than that tolerance and than the runs of either study do among themselves; not told \
                  where a study has one run"
@@ -116,85 +107,32 @@ fn tables(before: &Study, after: &Study) -> Vec<Table> {
             ],
         ),
     ];
-    let alone = alone(before, after);
-    if let Some(first) = tables.first_mut().filter(|_| alone > 0) {
-        first
-            .notes
-            .push(format!("{alone} cells are in one of the studies only"));
-    }
     tables.extend(hosts(before, after));
     tables
 }
 
-fn pairs(before: &Study, after: &Study) -> Vec<Pair> {
-    let old: BTreeMap<CellKey, &Cell> = before.cells.iter().map(|cell| (cell.key, cell)).collect();
-    let pair = |new: &Cell| {
-        let old = old.get(&new.key)?;
-        let tolerance = tolerance(before, &new.key).zip(tolerance(after, &new.key)).map(larger);
-        let spreads = p99_spread(old).zip(p99_spread(new)).map(larger);
-        Some(Pair {
-            key: new.key,
-            throughput: Ratio {
-                ratio: ratio(old.median.ok_per_s, new.median.ok_per_s),
-                tolerance,
-            },
-            p99: Ratio {
-                ratio: ratio(ns(old.median.p99_ns), ns(new.median.p99_ns)),
-                tolerance: tolerance.zip(spreads).map(larger),
-            },
-        })
-    };
-    let mut pairs: Vec<Pair> = after.cells.iter().filter_map(pair).collect();
-    pairs.sort_by_key(|pair| pair.key);
-    pairs
-}
-
-fn larger((a, b): (f64, f64)) -> f64 {
-    a.max(b)
-}
-
-fn ns(ns: Option<u64>) -> Option<f64> {
-    ns.map(|ns| ns as f64)
-}
-
-fn ratio(before: Option<f64>, after: Option<f64>) -> Option<f64> {
-    let before = before.filter(|value| *value > 0.0)?;
-    Some(after? / before)
-}
-
-/// What counts as equal for a payload's throughput.
-fn tolerance(study: &Study, key: &CellKey) -> Option<f64> {
-    let row = study.rows.iter().find(|row| row.payload_bytes == key.payload_bytes);
-    row.map(|row| row.tolerance)
-}
-
-/// How far apart the runs of a cell lie: `(max − min) / median` of their 99th percentiles.
-fn p99_spread(cell: &Cell) -> Option<f64> {
-    let mut values: Vec<u64> = finished(cell)
-        .filter_map(|run| Some(run.load.as_ref()?.latency.p99?.ns))
-        .collect();
-    values.sort_unstable();
-    let (low, high) = (*values.first()?, *values.last()?);
-    let middle = *values.get(values.len() / 2)?;
-    (values.len() > 1 && middle > 0).then(|| (high - low) as f64 / middle as f64)
-}
-
 /// Ratios by payload and connections, a row for each phase and payload.
-fn matrix(pairs: &[Pair], id: &'static str, title: &str, figure: fn(&Pair) -> &Ratio, notes: Vec<String>) -> Table {
-    let mut connections: Vec<u32> = pairs.iter().map(|pair| pair.key.connections).collect();
+fn matrix(
+    both: &[ComparedCell],
+    id: &'static str,
+    title: &str,
+    figure: &dyn Fn(&ComparedCell) -> Ratio,
+    notes: Vec<String>,
+) -> Table {
+    let mut connections: Vec<u32> = both.iter().map(|cell| cell.key.connections).collect();
     connections.sort_unstable();
     connections.dedup();
-    let mut rows: BTreeMap<(Phase, u64, Option<u32>), BTreeMap<u32, &Ratio>> = BTreeMap::new();
-    for pair in pairs {
-        let key = (pair.key.phase, pair.key.payload_bytes, pair.key.rate_per_s);
-        rows.entry(key).or_default().insert(pair.key.connections, figure(pair));
+    let mut rows: BTreeMap<(Phase, u64, Option<u32>), BTreeMap<u32, Ratio>> = BTreeMap::new();
+    for cell in both {
+        let key = (cell.key.phase, cell.key.payload_bytes, cell.key.rate_per_s);
+        rows.entry(key).or_default().insert(cell.key.connections, figure(cell));
     }
-    let row = |((phase, bytes, rate), ratios): ((Phase, u64, Option<u32>), BTreeMap<u32, &Ratio>)| {
+    let row = |((phase, bytes, rate), ratios): ((Phase, u64, Option<u32>), BTreeMap<u32, Ratio>)| {
         let rate = rate.map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
         let name = format!("{} {}{rate}", words::phase(phase), payload(bytes));
         let cells = connections
             .iter()
-            .map(|c| ratios.get(c).map_or_else(Entry::default, |ratio| entry(ratio)));
+            .map(|c| ratios.get(c).map_or_else(Entry::default, |ratio| entry(*ratio)));
         std::iter::once(name.into()).chain(cells).collect()
     };
     Table {
@@ -208,20 +146,8 @@ fn matrix(pairs: &[Pair], id: &'static str, title: &str, figure: fn(&Pair) -> &R
     }
 }
 
-fn entry(ratio: &Ratio) -> Entry {
-    Entry::marked(known(ratio.ratio, |ratio| format!("{ratio:.3}")), ratio.is_different())
-}
-
-/// Cells that only one of the studies has.
-fn alone(before: &Study, after: &Study) -> usize {
-    let keys = |study: &Study| {
-        study
-            .cells
-            .iter()
-            .map(|cell| cell.key)
-            .collect::<std::collections::BTreeSet<_>>()
-    };
-    keys(before).symmetric_difference(&keys(after)).count()
+fn entry((ratio, is_different): Ratio) -> Entry {
+    Entry::marked(known(ratio, |ratio| format!("{ratio:.3}")), is_different)
 }
 
 /// What differs between the hosts of both; none without differences.

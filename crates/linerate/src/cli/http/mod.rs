@@ -1,6 +1,7 @@
 //! The command line of `linerate http`.
 
 pub(crate) mod agent;
+pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
@@ -40,6 +41,8 @@ enum HttpCommand {
     C10k(Box<lab::LabArgs>),
     /// Look whether both hosts can do what an experiment needs, and say what to change; nothing is changed
     Check(Box<lab::CheckArgs>),
+    /// Two experiments side by side: what changed, and by more than chance
+    Compare(Box<compare::CompareArgs>),
     /// Tell a client what a test costs this host and a server on it that is not linerate
     ///
     /// Watches processors, memory, descriptors, sockets and the adapter, and answers on a port of its own. Nothing is
@@ -59,6 +62,7 @@ pub(crate) fn main(args: &HttpArgs) -> ExitCode {
         HttpCommand::Matrix(args) => args.resolve("2").and_then(|spec| run::lab::run(&spec)),
         HttpCommand::C10k(args) => args.resolve("3").and_then(|spec| run::lab::run(&spec)),
         HttpCommand::Check(args) => args.resolve().and_then(|spec| run::lab::run(&spec)),
+        HttpCommand::Compare(args) => run::lab::compare(args),
         HttpCommand::Agent(args) => args.resolve().and_then(|spec| run::agent::run(&spec)),
         HttpCommand::Worker => return run::worker::run(),
     };

@@ -13,6 +13,7 @@ pub(super) mod written;
 use linerate_lab::http::cells;
 
 use super::trouble::Trouble;
+use crate::cli::http::compare::CompareArgs;
 use crate::cli::http::lab::{LabSpec, Stage};
 use crate::exit_code::ExitCode;
 use experiment::Experiment;
@@ -35,6 +36,23 @@ pub(crate) fn run(spec: &LabSpec) -> Result<ExitCode, String> {
             Ok(trouble.code)
         }
     }
+}
+
+/// Compares two experiments that were made.
+///
+/// # Errors
+/// One that cannot be read.
+pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
+    let [before, after] = [&args.before, &args.after].map(|path| record::study(path));
+    let (before, after) = (
+        before.map_err(|trouble| trouble.to_string())?,
+        after.map_err(|trouble| trouble.to_string())?,
+    );
+    let Err(trouble) = written::comparison(&before, &after, args) else {
+        return Ok(ExitCode::Done);
+    };
+    super::say(&trouble.to_string());
+    Ok(trouble.code)
 }
 
 fn carry_out(spec: &LabSpec) -> Result<ExitCode, Trouble> {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_lab::http::cells::PlannedRun;
 use linerate_lab::http::plan::{Format, Plan};
-use linerate_model::http::{Baseline, CellRun, Environment, RunState};
+use linerate_lab::http::study::SCHEMA;
+use linerate_model::http::{Baseline, CellRun, Environment, RunState, Study};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +142,27 @@ impl Record {
         } else {
             Ok(None)
         }
+    }
+}
+
+/// An experiment that was made: the directory of its runs, or the JSON object it wrote.
+///
+/// # Errors
+/// What cannot be read, is none, or did not come as far as to be judged.
+pub(super) fn study(path: &Path) -> Result<Study, Trouble> {
+    let file = if path.is_dir() {
+        path.join(STUDY)
+    } else {
+        path.to_path_buf()
+    };
+    let study: Study = parse(&file)?;
+    if study.schema == SCHEMA {
+        Ok(study)
+    } else {
+        Err(Trouble::usage(format!(
+            "{} is no experiment of the form {SCHEMA}",
+            file.display()
+        )))
     }
 }
 

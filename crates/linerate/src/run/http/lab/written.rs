@@ -5,8 +5,11 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use linerate_model::http::{Check, Study};
-use linerate_report::http::{Style, html, json, markdown, preflight, preflight_json, text};
+use linerate_report::http::{
+    Style, comparison_html, comparison_json, comparison_text, html, json, markdown, preflight, preflight_json, text,
+};
 
+use crate::cli::http::compare::CompareArgs;
 use crate::cli::http::lab::Output;
 use crate::run::http::trouble::Trouble;
 
@@ -49,6 +52,18 @@ pub(super) fn study(study: &Study, output: &Output) -> Result<(), Trouble> {
         json(study)
     } else {
         text(study, style())
+    })
+}
+
+/// Two experiments side by side.
+pub(super) fn comparison(before: &Study, after: &Study, args: &CompareArgs) -> Result<(), Trouble> {
+    if let Some(path) = &args.html {
+        write(path, &comparison_html(before, after))?;
+    }
+    print(&if args.json {
+        comparison_json(before, after)
+    } else {
+        comparison_text(before, after, style())
     })
 }
 

@@ -1,0 +1,28 @@
+//! The command line of `linerate http compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+/// Two experiments that were made.
+#[derive(Debug, Args)]
+#[command(after_help = NOTES)]
+pub(crate) struct CompareArgs {
+    /// Directory of the earlier experiment, or the JSON object it wrote
+    #[arg(value_name = "BEFORE")]
+    pub(crate) before: PathBuf,
+    /// Directory of the later one, or its JSON object
+    #[arg(value_name = "AFTER")]
+    pub(crate) after: PathBuf,
+    /// Write one JSON object instead of text
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the comparison as one HTML file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+}
+
+const NOTES: &str = "\
+Figures are after over before. One is marked as different when it changed by more than the runs of
+either experiment allow to tell. Exit codes: 0 compared, whatever was found; 1 not completed; 2 one
+of them cannot be read.";
