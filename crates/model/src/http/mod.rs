@@ -19,5 +19,5 @@ pub use environment::Environment;
 pub use errors::{ErrorClass, ErrorCount, ErrorCounts};
 pub use load::{Arrivals, Connections, Flag, Latency, LoadResult, Mode, Quantile, Second};
 pub use side::{Counters, NicFigures, Peak, Reading, Share, SideFigures, SideSecond};
-pub use study::{Baseline, Idle, IdleStep, MemoryLine, Pass, Row, Study};
+pub use study::{Baseline, CeilingPoint, Idle, IdleStep, MemoryLine, Pass, Row, Study};
 pub use verdict::{CellVerdict, Confidence, Evidence, Judgement, VerdictClass};

@@ -96,6 +96,15 @@ pub struct Idle {
     pub client_user: Option<MemoryLine>,
 }
 
+/// What the network allows for a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct CeilingPoint {
+    /// Bytes of a body.
+    pub payload_bytes: u64,
+    /// Answers per second at most.
+    pub answers_per_s: f64,
+}
+
 /// Something that is met or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pass {
@@ -134,6 +143,10 @@ pub struct Study {
     pub baseline: Vec<Baseline>,
     /// All cells of HTTP: payload, matrix, low rate, active; by phase, payload, connections.
     pub cells: Vec<Cell>,
+    /// Most answers per second that the network allows from the smallest payload to the largest, through those that were
+    /// run; empty with one payload, and where the link is not known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ceiling: Vec<CeilingPoint>,
     /// What each payload's cells say together.
     pub rows: Vec<Row>,
     /// Idle connections.

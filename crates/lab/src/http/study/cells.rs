@@ -18,6 +18,8 @@ pub(super) struct Judged {
     pub(super) cells: Vec<Cell>,
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
+    /// TCP alone was slower than HTTP, and says nothing of the path.
+    pub(super) is_refuted: bool,
 }
 
 /// A cell before it is compared with its neighbours.
@@ -37,6 +39,7 @@ impl Judged {
         let (drafts, refuted) = drafts(material);
         let shapes = shapes(material, &drafts);
         let opposite = drafts.iter().filter_map(opposite_note).take(1);
+        let is_refuted = refuted.is_some();
         let notes = refuted.into_iter().chain(opposite).collect();
         let mut cells: Vec<Cell> = drafts
             .into_iter()
@@ -48,6 +51,7 @@ impl Judged {
             cells,
             rows: shapes.into_values().map(|shape| shape.row).collect(),
             notes,
+            is_refuted,
         }
     }
 
@@ -71,7 +75,7 @@ const REFUTED_FROM: f64 = 1.05;
 /// Cells of HTTP. Where one of them was faster than what TCP alone says the path carries, that is no ceiling: what one
 /// stream could do was limited by something else. Then the speed of the link is, and a note says so.
 fn drafts(material: &Material<'_>) -> (Vec<Draft>, Option<String>) {
-    let of_baseline = drafts_below(material, |link| reached_share(&material.baseline, link));
+    let of_baseline = drafts_below(material, false);
     let of_ceiling = |draft: &Draft| draft.median.of_ceiling.filter(|_| draft.soundness.is_valid);
     let most = of_baseline.iter().filter_map(of_ceiling).fold(0.0, f64::max);
     if material.baseline.is_empty() || most < REFUTED_FROM {
@@ -82,12 +86,12 @@ fn drafts(material: &Material<'_>) -> (Vec<Draft>, Option<String>) {
          processor), so the ceiling is what the link carries",
         rounded(most)
     );
-    (drafts_below(material, |_| 1.0), Some(note))
+    (drafts_below(material, true), Some(note))
 }
 
-/// The cells below a ceiling that is this share of the link. Idle connections are judged elsewhere, because they answer
+/// The cells below their ceilings. Idle connections are judged elsewhere, because they answer
 /// nothing.
-fn drafts_below(material: &Material<'_>, reached: impl Fn(&Link) -> f64) -> Vec<Draft> {
+fn drafts_below(material: &Material<'_>, is_refuted: bool) -> Vec<Draft> {
     let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
     for run in material.runs {
         if !matches!(run.key.phase, Phase::Baseline | Phase::Idle) {
@@ -96,16 +100,16 @@ fn drafts_below(material: &Material<'_>, reached: impl Fn(&Link) -> f64) -> Vec<
     }
     groups
         .into_iter()
-        .map(|(key, runs)| draft(material, key, runs, &reached))
+        .map(|(key, runs)| draft(material, key, runs, is_refuted))
         .collect()
 }
 
-fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, reached: impl Fn(&Link) -> f64) -> Draft {
+fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
     let link = Link::between(&material.client, material.server.as_ref(), material.ip);
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
     let ceiling = link
         .zip(load.as_ref())
-        .and_then(|(link, load)| Ceiling::new(link, reached(&link), segments(load)));
+        .and_then(|(link, load)| ceiling(material, link, load, is_refuted));
     let ceiling_per_s = ceiling.zip(load).map(|(ceiling, load)| {
         let (head_bytes, payload_bytes) = answer_bytes(&key, load);
         ceiling.answers_per_s(head_bytes, payload_bytes)
@@ -149,15 +153,22 @@ fn share_a_kernel(material: &Material<'_>) -> bool {
     server.is_some() && material.client.boot_id.as_ref() == server
 }
 
-fn segments(load: &LoadResult) -> Segments {
-    match load.mode {
+/// What the link allows: of what TCP alone reached on it, unless that is refuted.
+pub(super) fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
+    let segments = match load.mode {
         Mode::Closed { pipeline, .. } if pipeline > 1 => Segments::Shared,
         _ => Segments::OfTheirOwn,
-    }
+    };
+    let reached = if is_refuted {
+        1.0
+    } else {
+        reached_share(&material.baseline, &link)
+    };
+    Ceiling::new(link, reached, segments)
 }
 
 /// Bytes of the head and the body of an answer: as measured, else as planned.
-fn answer_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
+pub(super) fn answer_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
     let payload_bytes = load.payload_bytes.checked_div(load.ok).unwrap_or(key.payload_bytes);
     let head_bytes = load
         .response_head_bytes

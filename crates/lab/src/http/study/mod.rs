@@ -5,6 +5,7 @@
 
 mod baseline;
 mod cells;
+mod curve;
 mod demands;
 mod sentences;
 
@@ -67,6 +68,7 @@ pub fn study(material: Material<'_>) -> Study {
         sentences::isolation(material.plan, &judged),
         sentences::whole(&judged, idle.as_ref()),
     ];
+    let ceiling = curve::ceiling_curve(&material, &judged);
     let mut notes = material.notes;
     notes.extend(judged.notes);
     Study {
@@ -82,6 +84,7 @@ pub fn study(material: Material<'_>) -> Study {
         server: material.server,
         baseline: material.baseline,
         cells: judged.cells,
+        ceiling,
         rows: judged.rows,
         idle,
         passes,

@@ -198,11 +198,12 @@ impl Chart {
         }
     }
 
-    /// Values of all series at each place; `n/a` where a series has none.
+    /// Values of all series at each place something was measured at; `n/a` where a series has none.
     pub(super) fn rows(&self) -> Vec<Vec<String>> {
         let mut places: Vec<f64> = self
             .series
             .iter()
+            .filter(|series| series.look != Look::Limit)
             .flat_map(|series| &series.points)
             .map(|p| p.x)
             .collect();

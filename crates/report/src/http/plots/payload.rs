@@ -29,7 +29,7 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
         y: Axis::log("2xx per second", |rate| format!("{}/s", per_s(rate))),
         series: vec![
             series("measured", Look::Main, 0, &|cell| cell.median.ok_per_s),
-            series("network (X_net)", Look::Limit, 1, &|cell| cell.ceiling_per_s),
+            network(study).unwrap_or_else(|| series("network (X_net)", Look::Limit, 1, &|cell| cell.ceiling_per_s)),
             series("server's processors", Look::Limit, 2, &by_cpu),
         ],
         height: 330.0,
@@ -42,6 +42,21 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
         chart,
     )
 }
+
+/// The curve of what the network allows, where the study has it.
+fn network(study: &Study) -> Option<Series> {
+    let points = study.ceiling.iter();
+    let points = points.map(|point| Point::new(point.payload_bytes as f64, point.answers_per_s));
+    (!study.ceiling.is_empty()).then(|| Series {
+        name: "network (X_net)".to_owned(),
+        look: Look::Limit,
+        hue: 1,
+        points: points.take(POINTS_MAX).collect(),
+    })
+}
+
+/// Points of a curve that are drawn.
+const POINTS_MAX: usize = 512;
 
 /// The payload as a place on an axis.
 pub(super) fn bytes(cell: &Cell) -> f64 {

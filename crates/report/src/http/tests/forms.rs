@@ -1,6 +1,6 @@
 //! A study as HTML, JSON and Markdown.
 
-use linerate_model::http::Study;
+use linerate_model::http::{CeilingPoint, Study};
 
 use super::super::fixtures::{full, hostile, large};
 use super::super::{comparison_html, html, json, markdown, text};
@@ -85,6 +85,34 @@ fn all_eight_plots_are_drawn_with_titles_and_tables() {
     let second = &page[page.find("<figcaption>P2").expect("it is")..page.find("<figcaption>P3").expect("it is")];
     assert_eq!(second.matches(">jumps</text>").count(), 3, "the cliffs");
     assert!(page.contains("medians of 3 runs)</small>"));
+}
+
+#[test]
+fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_run() {
+    let third = |study: &Study| {
+        let page = html(study);
+        let (from, to) = (page.find("<figcaption>P3"), page.find("<figcaption>P4"));
+        page[from.expect("it is there")..to.expect("it is")].to_owned()
+    };
+    let mut study = full();
+    let straight = third(&study);
+    study.ceiling = (40..=68)
+        .map(|quarter| {
+            let payload_bytes = 2_f64.powf(f64::from(quarter) / 4.0) as u64;
+            CeilingPoint {
+                payload_bytes,
+                answers_per_s: 1.1e8 / payload_bytes as f64,
+            }
+        })
+        .collect();
+    let curved = third(&study);
+    let corners = |figure: &str| {
+        let lines = figure.split("class=\"line limit h1\" points=\"").skip(1);
+        let points = lines.filter_map(|rest| rest.split('"').next());
+        points.map(|points| points.split(' ').count()).max()
+    };
+    assert_eq!((corners(&straight), corners(&curved)), (Some(3), Some(29)), "{curved}");
+    assert_eq!(straight.matches("<tr>").count(), curved.matches("<tr>").count());
 }
 
 #[test]

@@ -1,0 +1,92 @@
+//! What the network allows between and beside the payloads that were run.
+
+use std::collections::BTreeSet;
+
+use linerate_model::http::{CeilingPoint, Cell, LoadResult};
+
+use super::Material;
+use super::cells::{Judged, answer_bytes, ceiling};
+use crate::http::ceiling::{Link, usual_head_bytes};
+use crate::http::medians::counted;
+
+/// Points of the curve between a payload and the double of it.
+const STEPS_OF_OCTAVE: f64 = 4.0;
+/// More points than from one byte to the largest payload.
+const POINTS_MAX: usize = 128;
+
+/// Most answers per second from the smallest payload to the largest; empty with one payload, and where no link is known.
+pub(super) fn ceiling_curve(material: &Material<'_>, judged: &Judged) -> Vec<CeilingPoint> {
+    let cells = &judged.cells;
+    let payloads: BTreeSet<u64> = cells.iter().map(|cell| cell.key.payload_bytes.max(1)).collect();
+    let (Some(first), Some(last)) = (payloads.first(), payloads.last()) else {
+        return Vec::new();
+    };
+    let found = Link::between(&material.client, material.server.as_ref(), material.ip).zip(measured(cells));
+    let Some((link, (cell, load))) = found.filter(|_| first < last) else {
+        return Vec::new();
+    };
+    let Some(ceiling) = ceiling(material, link, load, judged.is_refuted) else {
+        return Vec::new();
+    };
+    // A head differs from the usual one by the same lines whatever the payload, and its length has digits of its own.
+    let (head_bytes, payload_bytes) = answer_bytes(&cell.key, load);
+    let usual_bytes = usual_head_bytes(payload_bytes);
+    let head_of = |payload_bytes| {
+        head_bytes
+            .saturating_add(usual_head_bytes(payload_bytes))
+            .saturating_sub(usual_bytes)
+    };
+    let between = (0..POINTS_MAX).map(|step| (*first as f64 * 2_f64.powf(step as f64 / STEPS_OF_OCTAVE)) as u64);
+    let mut all = payloads.clone();
+    all.extend(between.filter(|payload_bytes| (*first..*last).contains(payload_bytes)));
+    all.into_iter()
+        .map(|payload_bytes| CeilingPoint {
+            payload_bytes,
+            answers_per_s: ceiling.answers_per_s(head_of(payload_bytes), payload_bytes),
+        })
+        .collect()
+}
+
+/// A cell and a run of it that measured the head of an answer.
+fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
+    cells.iter().find_map(|cell| {
+        let loads = counted(&cell.runs).into_iter().filter_map(|run| run.load.as_ref());
+        let load = loads.filter(|load| load.response_head_bytes.is_some()).last()?;
+        Some((cell, load))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fixtures::{KIB, seed_material, study_of};
+
+    #[test]
+    fn the_curve_goes_through_the_ceilings_of_the_payloads_that_were_run() {
+        let study = study_of(&seed_material());
+        let curve = &study.ceiling;
+        let of = |payload_bytes| curve.iter().find(|point| point.payload_bytes == payload_bytes);
+        for cell in study.cells.iter().filter(|cell| cell.ceiling_per_s.is_some()) {
+            let point = of(cell.key.payload_bytes).map(|point| point.answers_per_s);
+            assert_eq!(point, cell.ceiling_per_s, "{:?}", cell.key);
+        }
+        assert!((25..40).contains(&curve.len()), "{}", curve.len());
+        assert!(
+            curve
+                .windows(2)
+                .all(|pair| pair[0].payload_bytes < pair[1].payload_bytes)
+        );
+        assert!(
+            curve
+                .windows(2)
+                .all(|pair| pair[0].answers_per_s > pair[1].answers_per_s)
+        );
+        assert_eq!(curve.last().map(|point| point.payload_bytes), Some(100 * KIB));
+    }
+
+    #[test]
+    fn one_payload_makes_no_curve() {
+        let mut material = seed_material();
+        material.runs.retain(|run| run.key.payload_bytes == KIB);
+        assert!(study_of(&material).ceiling.is_empty());
+    }
+}
