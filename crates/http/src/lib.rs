@@ -1,10 +1,13 @@
 //! The two ends of the HTTP lab: a server of fixed payloads and a load generator.
 //!
 //! Both speak plaintext HTTP/1.1 over an epoll loop of their own, because what is measured is the path and not the
-//! program: a connection that is idle owns no buffer, and a request costs two system calls.
+//! program: a connection that is idle owns no buffer, and a request costs two system calls. TLS and HTTP/2 are spoken
+//! by hyper on both ends, behind the feature `tls`.
 
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "tls")]
+mod client;
 pub mod control;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -12,6 +15,9 @@ pub mod load;
 pub mod message;
 pub mod permission;
 pub mod probe;
+pub mod protocol;
 pub mod request;
 pub mod server;
 pub mod target;
+#[cfg(feature = "tls")]
+mod tls;

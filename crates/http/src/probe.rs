@@ -1,18 +1,26 @@
 //! The first contact with a server: one request, before any load.
 
+#[cfg(feature = "tls")]
+mod by_hyper;
+
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use linerate_model::http::Spoken;
+
 use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
+use crate::protocol::Protocol;
 
 /// What a server answered to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
+    /// What was spoken.
+    pub spoken: Spoken,
     /// Status code.
     pub status: u16,
-    /// Bytes of the head.
-    pub head_bytes: u64,
+    /// Bytes of the head; absent inside TLS and in HTTP/2, where they are not seen.
+    pub head_bytes: Option<u64>,
     /// Bytes of the body, without the framing of chunks.
     pub body_bytes: u64,
     /// The connection serves another request.
@@ -33,8 +41,20 @@ pub enum ProbeError {
     #[error("no answer from {0}: {text}", text = linerate_sys::error::io_text(.1))]
     Exchange(SocketAddr, #[source] io::Error),
     /// What came is no HTTP.
-    #[error("{0} does not answer in HTTP/1.1: {1}")]
-    Protocol(SocketAddr, String),
+    #[error("{0} does not answer in {1}: {2}")]
+    Protocol(SocketAddr, &'static str, String),
+    /// Its certificate is not believed.
+    #[error(
+        "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 HEX this certificate, \
+             --insecure any"
+    )]
+    Untrusted(SocketAddr, String),
+    /// TLS failed otherwise.
+    #[error("no TLS with {0}: {1}")]
+    Tls(SocketAddr, String),
+    /// What was asked for cannot be sent.
+    #[error("{0}")]
+    Request(String),
 }
 
 /// Sends `request` to `address` and reads the answer, all of it within `timeout`. A body beyond 1 GiB is not read to
@@ -42,7 +62,30 @@ pub enum ProbeError {
 ///
 /// # Errors
 /// What went wrong.
-pub fn ask(address: SocketAddr, request: &[u8], is_head: bool, timeout: Duration) -> Result<FirstAnswer, ProbeError> {
+pub fn ask(
+    address: SocketAddr,
+    protocol: &Protocol,
+    request: &[u8],
+    is_head: bool,
+    timeout: Duration,
+) -> Result<FirstAnswer, ProbeError> {
+    if protocol.is_plain_http1() {
+        return ask_plainly(address, request, is_head, timeout);
+    }
+    #[cfg(feature = "tls")]
+    return by_hyper::ask(address, protocol, request, timeout);
+    #[cfg(not(feature = "tls"))]
+    Err(ProbeError::Request(
+        "this build speaks neither TLS nor HTTP/2".to_owned(),
+    ))
+}
+
+fn ask_plainly(
+    address: SocketAddr,
+    request: &[u8],
+    is_head: bool,
+    timeout: Duration,
+) -> Result<FirstAnswer, ProbeError> {
     let deadline = Instant::now() + timeout;
     let mut stream =
         TcpStream::connect_timeout(&address, timeout).map_err(|error| ProbeError::Connect(address, error))?;
@@ -50,7 +93,7 @@ pub fn ask(address: SocketAddr, request: &[u8], is_head: bool, timeout: Duration
     stream.set_write_timeout(Some(timeout)).map_err(exchange)?;
     stream.write_all(request).map_err(exchange)?;
     read(&mut stream, is_head, deadline).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => ProbeError::Protocol(address, error.to_string()),
+        io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         _ => ProbeError::Exchange(address, error),
     })
 }
@@ -108,6 +151,7 @@ fn first_answer(head: &[u8], answer: &Answer) -> FirstAnswer {
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
     FirstAnswer {
+        spoken: Spoken::default(),
         status: answer.status,
         head_bytes: answer.head_bytes,
         body_bytes: answer.body_bytes,
@@ -140,6 +184,7 @@ mod tests {
         });
         let found = ask(
             address,
+            &Protocol::default(),
             b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             false,
             Duration::from_secs(20),
@@ -170,7 +215,8 @@ mod tests {
             Err(ProbeError::Exchange(..))
         ));
         let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-        let refused = ask(nobody, b"", false, Duration::from_secs(20)).expect_err("nobody is there");
+        let refused =
+            ask(nobody, &Protocol::default(), b"", false, Duration::from_secs(20)).expect_err("nobody is there");
         assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
     }
 }

@@ -29,6 +29,7 @@ pub mod sockopt;
 pub mod source_file;
 pub mod stream_io;
 pub mod tcp_info;
+pub mod timer;
 pub mod udp;
 
 mod errno_text;

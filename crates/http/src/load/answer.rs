@@ -42,7 +42,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) keeps_alive: bool,
     pub(crate) has_retry_after: bool,
-    pub(crate) head_bytes: u64,
+    /// Absent where the bytes of the head are not seen.
+    pub(crate) head_bytes: Option<u64>,
     /// Payload; the framing of chunks is not part of it.
     pub(crate) body_bytes: u64,
     /// Of the payload; 0 unless it was asked for.
@@ -206,9 +207,7 @@ impl AnswerReader {
     fn take(&mut self, payload: &[u8], is_hashed: bool) {
         self.body_bytes = self.body_bytes.saturating_add(payload.len() as u64);
         if is_hashed {
-            self.hash = payload.iter().fold(self.hash, |hash, byte| {
-                (hash ^ u64::from(*byte)).wrapping_mul(HASH_PRIME)
-            });
+            self.hash = hash_more(self.hash, payload);
         }
     }
 
@@ -218,7 +217,7 @@ impl AnswerReader {
             status: self.status,
             keeps_alive: self.keeps_alive,
             has_retry_after: self.has_retry_after,
-            head_bytes: u64::from(self.head_bytes),
+            head_bytes: Some(u64::from(self.head_bytes)),
             body_bytes: self.body_bytes,
             hash: self.hash,
         }
@@ -226,7 +225,14 @@ impl AnswerReader {
 }
 
 /// FNV-1a, 64 bits: enough to notice a body that is not the same as the others.
-const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
+pub(crate) fn hash_more(hash: u64, bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(HASH_PRIME))
+}
+
+/// The hash of nothing.
+pub(crate) const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
 const HASH_PRIME: u64 = 0x0100_0000_01b3;
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use super::lane::{Lane, Orders};
+use super::course::Orders;
+use super::lane::Lane;
 use super::message::{Assignment, Message, Order};
 use super::spec::LoadSpec;
 
@@ -136,19 +137,70 @@ fn start_lanes(
     lanes_total: u32,
     reports: &Sender<Message>,
 ) -> io::Result<Vec<Arc<Orders>>> {
+    let kind = Kind::of(spec)?;
     let mut all = Vec::new();
     for index in lanes {
         let orders = Arc::new(Orders::new()?);
         all.push(Arc::clone(&orders));
-        let (spec, reports) = (Arc::clone(spec), reports.clone());
+        let (spec, kind, reports) = (Arc::clone(spec), kind.clone(), reports.clone());
         thread::Builder::new().name(format!("load {index}")).spawn(move || {
-            match Lane::new(&spec, (index, lanes_total), orders, reports.clone()) {
-                Ok(lane) => lane.run(),
-                Err(error) => drop(reports.send(Message::Failed(format!("cannot start a thread's work: {error}")))),
+            if let Err(error) = kind.run(spec, (index, lanes_total), orders, reports.clone()) {
+                let _ = reports.send(Message::Failed(format!("cannot start a thread's work: {error}")));
             }
         })?;
     }
     Ok(all)
+}
+
+/// Who speaks on the connections of a lane.
+#[derive(Clone)]
+enum Kind {
+    /// The event loop of our own: HTTP/1.1 in plain text.
+    Own,
+    /// hyper.
+    #[cfg(feature = "tls")]
+    Hyper(Arc<crate::client::Client>),
+}
+
+impl Kind {
+    fn of(spec: &LoadSpec) -> io::Result<Self> {
+        if spec.protocol.is_plain_http1() {
+            return Ok(Self::Own);
+        }
+        #[cfg(feature = "tls")]
+        return match crate::client::Client::new(&spec.protocol, &spec.request) {
+            Ok(client) => Ok(Self::Hyper(Arc::new(client))),
+            Err(text) => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+        };
+        #[cfg(not(feature = "tls"))]
+        Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this build speaks neither TLS nor HTTP/2",
+        ))
+    }
+
+    fn run(
+        self,
+        spec: Arc<LoadSpec>,
+        place: (u32, u32),
+        orders: Arc<Orders>,
+        reports: Sender<Message>,
+    ) -> io::Result<()> {
+        match self {
+            Self::Own => {
+                Lane::new(&spec, place, orders, reports)?.run();
+                Ok(())
+            }
+            #[cfg(feature = "tls")]
+            Self::Hyper(client) => super::hyper_lane::run(super::hyper_lane::Job {
+                spec,
+                client,
+                place,
+                orders,
+                reports,
+            }),
+        }
+    }
 }
 
 fn start_process(

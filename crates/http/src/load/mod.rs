@@ -7,9 +7,12 @@
 pub(crate) mod answer;
 mod breaker;
 mod connection;
+mod course;
 mod crew;
 pub mod distribution;
-mod failure;
+pub(crate) mod failure;
+#[cfg(feature = "tls")]
+mod hyper_lane;
 mod lane;
 mod message;
 mod opener;

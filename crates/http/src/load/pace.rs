@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use linerate_model::http::{Arrivals, Mode};
 
-use super::pool::Pool;
+use super::recorder::Recorder;
 use super::schedule::Schedule;
 use super::spec::LoadSpec;
 
@@ -85,11 +85,20 @@ impl Pace {
     }
 
     /// Frees the connections whose pause is over.
-    pub(crate) fn end_pauses(&mut self, now_ns: u64, pool: &mut Pool) {
+    pub(crate) fn end_pauses(&mut self, now_ns: u64, mut free: impl FnMut(u32)) {
         if let Self::Thinking { pausing, .. } = self {
             while let Some((_, number)) = pausing.front().copied().filter(|(end_ns, _)| *end_ns <= now_ns) {
                 pausing.pop_front();
-                pool.release(number);
+                free(number);
+            }
+        }
+    }
+
+    /// Counts what was due before `end_ns` and will never be sent.
+    pub(crate) fn abandon(&mut self, end_ns: u64, now_ns: u64, recorder: &mut Recorder) {
+        if let Self::Open(schedule) = self {
+            while schedule.next_due_ns() < end_ns {
+                recorder.unsent(schedule.take(), now_ns);
             }
         }
     }

@@ -100,7 +100,7 @@ impl Pool {
     fn refuse(&mut self, number: u32, error: &io::Error, recorder: &mut Recorder) {
         let class = failure::of_connect(error);
         self.ramp.landed();
-        recorder.connection_failed(class, error);
+        recorder.connection_failed(class, || linerate_sys::error::io_text(error));
         if let Some(connection) = self.get_mut(number) {
             connection.close();
         }

@@ -1,7 +1,5 @@
 //! What counts: requests whose start lies in the window, and every second for itself.
 
-use std::io;
-
 use linerate_model::http::ErrorClass;
 
 use super::answer::Answer;
@@ -72,7 +70,7 @@ impl Recorder {
 
     /// An answer is complete.
     pub(crate) fn answered(&mut self, sent: Sent, done_ns: u64, answer: &Answer) {
-        self.tally.response_head_bytes.get_or_insert(answer.head_bytes);
+        self.tally.response_head_bytes = self.tally.response_head_bytes.or(answer.head_bytes);
         let class = match answer.status {
             200..300 if self.is_body_as_before(answer) => None,
             200..300 => Some(ErrorClass::Protocol),
@@ -111,7 +109,7 @@ impl Recorder {
         }
         self.tally.ok += 1;
         self.tally.payload_bytes += answer.body_bytes;
-        self.tally.http_bytes += answer.head_bytes + answer.body_bytes;
+        self.tally.http_bytes += answer.head_bytes.unwrap_or(0) + answer.body_bytes;
         self.tally.latency.record(latency_ns);
         if self.is_open_loop {
             self.tally.service.record(done_ns.saturating_sub(sent.sent_ns));
@@ -160,9 +158,8 @@ impl Recorder {
     }
 
     /// A connection could not be opened, or was lost while nothing was asked.
-    pub(crate) fn connection_failed(&mut self, class: ErrorClass, error: &io::Error) {
+    pub(crate) fn connection_failed(&mut self, class: ErrorClass, text: impl FnOnce() -> String) {
         self.second.failure(class, false);
-        let text = || linerate_sys::error::io_text(error);
         self.tally.errors.add(class, text);
     }
 

@@ -60,7 +60,7 @@ impl SecondPart {
         self.timeouts += u64::from(class == ErrorClass::Timeout);
         self.connects += u64::from(matches!(
             class,
-            ErrorClass::ConnectRefused | ErrorClass::ConnectTimeout | ErrorClass::Unreachable
+            ErrorClass::ConnectRefused | ErrorClass::ConnectTimeout | ErrorClass::Unreachable | ErrorClass::Tls
         ));
     }
 

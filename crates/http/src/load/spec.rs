@@ -6,6 +6,7 @@ use linerate_model::http::Mode;
 use serde::{Deserialize, Serialize};
 
 use super::ports::PortChoice;
+use crate::protocol::Protocol;
 
 /// One run of the generator. Durations are nanoseconds. The form is also what worker processes are given.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,6 +21,10 @@ pub struct LoadSpec {
     pub request: Vec<u8>,
     /// It is a `HEAD`, so answers have no body.
     pub is_head: bool,
+    /// How the server is spoken to.
+    pub protocol: Protocol,
+    /// Requests at a time on a connection of HTTP/2; 1 otherwise.
+    pub streams: u32,
     /// When requests are sent.
     pub mode: Mode,
     /// Connections.

@@ -1,6 +1,6 @@
 //! Everything one part of a generator counted, and how the parts become the result.
 
-use linerate_model::http::{Connections, ErrorCounts, Flag, LoadResult, Mode};
+use linerate_model::http::{Connections, ErrorCounts, Flag, LoadResult, Mode, Spoken};
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
@@ -14,6 +14,7 @@ pub struct Tally {
     pub(crate) requests: u64,
     pub(crate) ok: u64,
     pub(crate) payload_bytes: u64,
+    /// Of no use where the bytes of heads are not seen.
     pub(crate) http_bytes: u64,
     pub(crate) response_head_bytes: Option<u64>,
     pub(crate) errors: ErrorCounts,
@@ -25,6 +26,8 @@ pub struct Tally {
     pub(crate) lateness: Distribution,
     pub(crate) connect: Distribution,
     pub(crate) is_overloaded: bool,
+    /// What the first connection agreed on; absent where none did.
+    pub(crate) spoken: Option<Spoken>,
 }
 
 impl Tally {
@@ -48,12 +51,14 @@ impl Tally {
         self.lateness.merge(&other.lateness);
         self.connect.merge(&other.connect);
         self.is_overloaded |= other.is_overloaded;
+        self.spoken = self.spoken.take().or(other.spoken);
     }
 
     /// The result of a run of `window_ns`, of which every second since the warm-up began is given.
     #[must_use]
     pub fn result(&self, spec: &LoadSpec, window_ns: u64, seconds: &[SecondPart], flags: &[Flag]) -> LoadResult {
         let is_open = !matches!(spec.mode, Mode::Closed { .. });
+        let has_heads = spec.protocol.is_plain_http1();
         let optional = |times: &Distribution| (!times.is_empty()).then(|| times.summary());
         // What comes after the window is the drain, in which nothing is sent.
         let whole_seconds = usize::try_from((spec.warmup_ns + spec.duration_ns) / 1_000_000_000).unwrap_or(usize::MAX);
@@ -65,14 +70,15 @@ impl Tally {
             flags.push(Flag::GeneratorLate);
         }
         LoadResult {
+            spoken: self.spoken.clone().or_else(|| has_heads.then(Spoken::default)),
             mode: spec.mode,
             connections: self.connections,
             window_ns,
             requests: self.requests,
             ok: self.ok,
             payload_bytes: self.payload_bytes,
-            http_bytes: self.http_bytes,
-            request_bytes: self.requests.saturating_mul(spec.request.len() as u64),
+            http_bytes: has_heads.then_some(self.http_bytes),
+            request_bytes: has_heads.then(|| self.requests.saturating_mul(spec.request.len() as u64)),
             response_head_bytes: self.response_head_bytes,
             errors: self.errors.clone(),
             latency: self.latency.summary(),

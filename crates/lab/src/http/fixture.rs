@@ -39,6 +39,7 @@ pub(crate) fn load(ok_per_s: f64) -> LoadResult {
 pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> LoadResult {
     let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
     LoadResult {
+        spoken: Some(linerate_model::http::Spoken::default()),
         mode: Mode::Closed {
             pipeline: 1,
             think_ns: 0,
@@ -54,8 +55,8 @@ pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> Lo
         requests: ok,
         ok,
         payload_bytes: ok * payload_bytes,
-        http_bytes: ok * (payload_bytes + super::ceiling::usual_head_bytes(payload_bytes)),
-        request_bytes: ok * 60,
+        http_bytes: Some(ok * (payload_bytes + super::ceiling::usual_head_bytes(payload_bytes))),
+        request_bytes: Some(ok * 60),
         response_head_bytes: Some(super::ceiling::usual_head_bytes(payload_bytes)),
         errors: ErrorCounts::default(),
         latency: latency((f64::from(connections) / ok_per_s * 1e9) as u64),

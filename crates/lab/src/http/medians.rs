@@ -194,7 +194,7 @@ mod tests {
             rx_packets: 1500,
             ..idle_nic()
         });
-        run.load.as_mut().expect("done").http_bytes = 10 * 100_000_000;
+        run.load.as_mut().expect("done").http_bytes = Some(10 * 100_000_000);
         let medians = medians(&[run], Some(&Link::of_speed(1e9)), None);
         let wire_bps = medians.wire_bps.expect("known");
         assert!((wire_bps - 8e8 * 1538.0 / 1448.0).abs() < 1.0, "{wire_bps}");

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ErrorCounts;
+use super::{ErrorCounts, Spoken};
 
 /// When a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -124,6 +124,9 @@ pub enum Flag {
 /// What the load generator found in one run, all threads and processes together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
+    /// What was spoken; absent where no connection came to it.
+    #[serde(default = "plain_http1")]
+    pub spoken: Option<Spoken>,
     /// When requests were sent.
     pub mode: Mode,
     /// What became of the connections.
@@ -136,11 +139,12 @@ pub struct LoadResult {
     pub ok: u64,
     /// Bytes of the bodies of these answers.
     pub payload_bytes: u64,
-    /// Bytes of heads and bodies of these answers.
-    pub http_bytes: u64,
-    /// Bytes of all these requests, heads and bodies.
-    pub request_bytes: u64,
-    /// Bytes of the head of the first answer.
+    /// Bytes of heads and bodies of these answers; absent inside TLS and in HTTP/2, where the bytes of heads are not
+    /// seen.
+    pub http_bytes: Option<u64>,
+    /// Bytes of all these requests, heads and bodies; absent as those of the answers are.
+    pub request_bytes: Option<u64>,
+    /// Bytes of the head of the first answer; absent where they are not seen.
     pub response_head_bytes: Option<u64>,
     /// Failures of requests and connections in the window and the ramp before it.
     pub errors: ErrorCounts,
@@ -151,7 +155,7 @@ pub struct LoadResult {
     pub service: Option<Latency>,
     /// Open loop: from the due time to sending.
     pub send_lag: Option<Latency>,
-    /// From the first segment to the open connection.
+    /// From the first segment to the open connection, the handshake of TLS included.
     pub connect: Option<Latency>,
     /// Every second since the start of the warm-up.
     pub seconds: Vec<Second>,
@@ -159,6 +163,12 @@ pub struct LoadResult {
     pub warmup_seconds: u32,
     /// What limits the trust in it.
     pub flags: Vec<Flag>,
+}
+
+/// What was spoken in runs that do not say so.
+#[expect(clippy::unnecessary_wraps, reason = "the default of a field that is optional")]
+fn plain_http1() -> Option<Spoken> {
+    Some(Spoken::default())
 }
 
 impl LoadResult {
@@ -177,7 +187,7 @@ impl LoadResult {
     /// Bytes of heads and bodies per second.
     #[must_use]
     pub fn http_bytes_per_s(&self) -> Option<f64> {
-        self.per_s(self.http_bytes)
+        self.per_s(self.http_bytes?)
     }
 
     /// Failures as a share of all that ended, 0 to 1; absent where nothing ended.

@@ -10,6 +10,7 @@ mod environment;
 mod errors;
 mod load;
 mod side;
+mod spoken;
 mod study;
 mod verdict;
 
@@ -19,5 +20,6 @@ pub use environment::Environment;
 pub use errors::{ErrorClass, ErrorCount, ErrorCounts};
 pub use load::{Arrivals, Connections, Flag, Latency, LoadResult, Mode, Quantile, Second};
 pub use side::{Counters, NicFigures, Peak, Reading, Share, SideFigures, SideSecond};
+pub use spoken::{HttpVersion, Spoken, TlsSpoken};
 pub use study::{Baseline, CeilingPoint, Idle, IdleStep, MemoryLine, Pass, Row, Study};
 pub use verdict::{CellVerdict, Confidence, Evidence, Judgement, VerdictClass};

@@ -6,7 +6,7 @@ use std::io;
 use linerate_model::http::ErrorClass;
 use linerate_sys::{clock, stream_io};
 
-use super::{Lane, Stage};
+use super::Lane;
 use crate::load::answer::{Answer, Fed};
 use crate::load::failure;
 use crate::load::pace::Pace;
@@ -18,7 +18,7 @@ impl Lane<'_> {
     pub(super) fn send(&mut self, number: u32, count: usize, due_ns: u64) {
         let sent_ns = clock::monotonic_ns();
         let is_open_loop = matches!(self.pace, Pace::Open(_));
-        if let Stage::Load(window) = self.stage
+        if let Some(window) = self.course.window()
             && !is_open_loop
             && sent_ns >= window.end_ns
         {
@@ -153,9 +153,9 @@ impl Lane<'_> {
             self.closed_by_server(number);
             return false;
         }
-        match (self.stage, &mut self.pace) {
+        match (self.course.window(), &mut self.pace) {
             // A connection of a closed loop always has something to do.
-            (Stage::Load(window), Pace::Closed) if done_ns < window.end_ns => self.send(number, 1, done_ns),
+            (Some(window), Pace::Closed) if done_ns < window.end_ns => self.send(number, 1, done_ns),
             (_, Pace::Thinking { .. }) if is_idle => self.pace.pause(number, done_ns),
             _ if is_idle => self.pool.release(number),
             _ => {}
@@ -202,7 +202,8 @@ impl Lane<'_> {
         let lost = self.pool.lose(number, Loss::Unannounced, &mut self.recorder);
         if is_idle {
             self.recorder.tally.connections.dropped += 1;
-            self.recorder.connection_failed(class, error);
+            self.recorder
+                .connection_failed(class, || linerate_sys::error::io_text(error));
         }
         self.forget_touch(is_touched, &lost);
         self.fail(lost, class, &linerate_sys::error::io_text(error));
@@ -213,7 +214,8 @@ impl Lane<'_> {
         let is_touched = self.pool.get_mut(number).is_some_and(|connection| connection.was_ready);
         let lost = self.pool.lose(number, Loss::Unannounced, &mut self.recorder);
         if lost.is_empty() {
-            self.recorder.connection_failed(ErrorClass::Protocol, error);
+            self.recorder
+                .connection_failed(ErrorClass::Protocol, || linerate_sys::error::io_text(error));
         }
         self.forget_touch(is_touched, &lost);
         self.fail(lost, ErrorClass::Protocol, &error.to_string());

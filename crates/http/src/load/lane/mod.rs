@@ -4,46 +4,20 @@ mod exchange;
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use linerate_model::http::{ErrorClass, Mode};
 use linerate_sys::clock;
-use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
+use linerate_sys::poll::{Epoll, Interest, Ready};
 
 use crate::load::answer::Reading;
-use crate::load::message::{Message, Order};
+use crate::load::course::{Course, Orders, Turn};
+use crate::load::message::Message;
 use crate::load::pace::Pace;
 use crate::load::pool::{Loss, Pool};
-use crate::load::recorder::{Recorder, Window};
+use crate::load::recorder::Recorder;
 use crate::load::spec::LoadSpec;
-
-/// How a lane is told what to do while it runs.
-#[derive(Debug)]
-pub(crate) struct Orders {
-    begin_ns: AtomicU64,
-    is_stopped: AtomicBool,
-    bell: EventFd,
-}
-
-impl Orders {
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self {
-            begin_ns: AtomicU64::new(0),
-            is_stopped: AtomicBool::new(false),
-            bell: EventFd::new().map_err(|error| error.source)?,
-        })
-    }
-
-    pub(crate) fn give(&self, order: Order) {
-        match order {
-            Order::Begin { at_ns } => self.begin_ns.store(at_ns, Ordering::Release),
-            Order::Stop => self.is_stopped.store(true, Ordering::Release),
-        }
-        self.bell.signal();
-    }
-}
 
 /// One thread's share of a load.
 pub(crate) struct Lane<'a> {
@@ -58,7 +32,7 @@ pub(crate) struct Lane<'a> {
     buffer: Vec<u8>,
     /// The request, as often as a connection keeps outstanding.
     requests: Vec<u8>,
-    stage: Stage,
+    course: Course,
     next_check_ns: u64,
     /// Connections whose first request has no answer yet.
     touching: u32,
@@ -66,22 +40,6 @@ pub(crate) struct Lane<'a> {
     in_flight: u64,
     /// Until here requests were due for which no connection was free.
     starved_until_ns: u64,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
-    /// Connections are opened.
-    Ramp,
-    /// They are, and wait for the others.
-    Waiting,
-    /// Requests are sent.
-    Load(Window),
-    /// Outstanding answers are waited for.
-    Drain {
-        until_ns: u64,
-        is_stopped: bool,
-    },
-    Over,
 }
 
 impl<'a> Lane<'a> {
@@ -95,7 +53,7 @@ impl<'a> Lane<'a> {
     ) -> io::Result<Self> {
         let epoll = Epoll::new().map_err(|error| error.source)?;
         epoll
-            .add(&orders.bell, BELL, Interest::READ)
+            .add(orders.bell(), BELL, Interest::READ)
             .map_err(|error| error.source)?;
         let now_ns = clock::monotonic_ns();
         let is_open_loop = !matches!(spec.mode, Mode::Closed { .. });
@@ -105,6 +63,7 @@ impl<'a> Lane<'a> {
         Ok(Self {
             spec,
             place,
+            course: Course::new(Arc::clone(&orders)),
             orders,
             reports,
             pool,
@@ -113,7 +72,6 @@ impl<'a> Lane<'a> {
             reading: Reading::new(spec.is_head, spec.verifies),
             buffer: vec![0; BUFFER_BYTES],
             requests: spec.request.repeat(spec.pipeline()),
-            stage: Stage::Ramp,
             next_check_ns: now_ns,
             touching: 0,
             in_flight: 0,
@@ -126,7 +84,7 @@ impl<'a> Lane<'a> {
         // Without it the kernel may wake this thread 50 µs late.
         let _ = clock::set_timer_slack_ns(1);
         let mut events = Vec::new();
-        while self.stage != Stage::Over {
+        while !self.course.is_over() {
             let now_ns = clock::monotonic_ns();
             self.obey(now_ns);
             self.open_connections(now_ns);
@@ -151,41 +109,20 @@ impl<'a> Lane<'a> {
 
     /// Carries out what was ordered, and what its time has come for.
     fn obey(&mut self, now_ns: u64) {
-        let is_stopped = self.orders.is_stopped.load(Ordering::Acquire);
-        match self.stage {
-            Stage::Ramp | Stage::Waiting if is_stopped => self.stage = Stage::Over,
-            Stage::Ramp if self.pool.is_ramp_through() && self.touching == 0 => {
-                self.stage = Stage::Waiting;
+        let is_ramped = self.pool.is_ramp_through() && self.touching == 0;
+        match self.course.step(self.spec, now_ns, is_ramped, self.in_flight) {
+            Some(Turn::Ramped) => {
                 let opened = self.pool.open_count();
                 self.recorder.tally.connections.opened = opened;
                 let _ = self.reports.send(Message::Ramped { opened });
             }
-            Stage::Ramp => {}
-            Stage::Waiting => {
-                let begin_ns = self.orders.begin_ns.load(Ordering::Acquire);
-                if begin_ns > 0 && now_ns >= begin_ns {
-                    self.begin(begin_ns);
-                }
+            Some(Turn::Begin(window)) => {
+                self.recorder.set_window(window);
+                self.pace = Pace::new(self.spec, window.begin_ns, self.place);
             }
-            Stage::Load(window) if is_stopped || now_ns >= window.end_ns => self.end_load(now_ns, is_stopped),
-            Stage::Load(_) => {}
-            Stage::Drain { until_ns, .. } if now_ns >= until_ns || self.in_flight == 0 => {
-                self.stage = Stage::Over;
-            }
-            Stage::Drain { .. } | Stage::Over => {}
+            Some(Turn::End { is_stopped }) => self.end_load(now_ns, is_stopped),
+            None => {}
         }
-    }
-
-    fn begin(&mut self, begin_ns: u64) {
-        let open_ns = begin_ns.saturating_add(self.spec.warmup_ns);
-        let window = Window {
-            begin_ns,
-            open_ns,
-            end_ns: open_ns.saturating_add(self.spec.duration_ns),
-        };
-        self.recorder.set_window(window);
-        self.pace = Pace::new(self.spec, begin_ns, self.place);
-        self.stage = Stage::Load(window);
     }
 
     /// The window is over. What was due in it is still sent where a connection is free: it is this thread that is late.
@@ -193,7 +130,7 @@ impl<'a> Lane<'a> {
         if !is_stopped {
             self.send_due(now_ns);
         }
-        if matches!(self.stage, Stage::Load(_)) {
+        if self.course.window().is_some() {
             self.drain(now_ns, is_stopped);
         }
     }
@@ -202,16 +139,11 @@ impl<'a> Lane<'a> {
     fn drain(&mut self, now_ns: u64, is_stopped: bool) {
         self.recorder.tally.connections.open_at_end = self.pool.open_count();
         self.pool.stop_opening();
-        if let (Pace::Open(schedule), Stage::Load(window)) = (&mut self.pace, self.stage) {
-            while !is_stopped && schedule.next_due_ns() < window.end_ns {
-                self.recorder.unsent(schedule.take(), now_ns);
-            }
+        if let Some(window) = self.course.window().filter(|_| !is_stopped) {
+            self.pace.abandon(window.end_ns, now_ns, &mut self.recorder);
         }
         let patience_ns = if is_stopped { 0 } else { self.spec.timeout_ns };
-        self.stage = Stage::Drain {
-            until_ns: now_ns.saturating_add(patience_ns),
-            is_stopped,
-        };
+        self.course.drain(now_ns.saturating_add(patience_ns));
     }
 
     fn open_connections(&mut self, now_ns: u64) {
@@ -236,10 +168,10 @@ impl<'a> Lane<'a> {
 
     /// Sends what is due on connections that are free.
     fn send_due(&mut self, now_ns: u64) {
-        let Stage::Load(window) = self.stage else {
+        let Some(window) = self.course.window() else {
             return;
         };
-        self.pace.end_pauses(now_ns, &mut self.pool);
+        self.pace.end_pauses(now_ns, |number| self.pool.release(number));
         let is_open_loop = matches!(self.pace, Pace::Open(_));
         let count = if is_open_loop { 1 } else { self.spec.pipeline() };
         let due = |pace: &Pace| pace.due(now_ns).filter(|due_ns| *due_ns < window.end_ns);
@@ -256,23 +188,20 @@ impl<'a> Lane<'a> {
             self.starved_until_ns = now_ns;
             if age_ns > self.spec.timeout_ns {
                 self.recorder.tally.is_overloaded = true;
-                self.drain_early(now_ns, window);
+                self.drain_early(now_ns);
             }
         }
     }
 
     /// The offered rate cannot be sustained: what was due until now is all there is.
-    fn drain_early(&mut self, now_ns: u64, window: Window) {
-        self.stage = Stage::Load(Window {
-            end_ns: now_ns,
-            ..window
-        });
+    fn drain_early(&mut self, now_ns: u64) {
+        self.course.cut(now_ns);
         self.drain(now_ns, false);
     }
 
     fn handle(&mut self, event: &Ready) {
         if event.token == BELL {
-            self.orders.bell.drain();
+            self.orders.bell().drain();
             return;
         }
         let Ok(number) = u32::try_from(event.token) else {
@@ -326,32 +255,20 @@ impl<'a> Lane<'a> {
         if let Some(open_ns) = self.pool.next_open_ns() {
             until_ns = until_ns.min(open_ns);
         }
-        match self.stage {
-            Stage::Load(window) => {
-                until_ns = until_ns.min(window.end_ns);
-                if let Some(due_ns) = self
-                    .pace
-                    .next_ns()
-                    .filter(|_| self.pool.has_free() || !self.pace.needs_free())
-                {
-                    until_ns = until_ns.min(due_ns.saturating_sub(if self.spec.spins { SPUN_NS } else { 0 }));
-                }
-            }
-            Stage::Drain { until_ns: end_ns, .. } => until_ns = until_ns.min(end_ns),
-            Stage::Waiting => {
-                let begin_ns = self.orders.begin_ns.load(Ordering::Acquire);
-                if begin_ns > 0 {
-                    until_ns = until_ns.min(begin_ns);
-                }
-            }
-            Stage::Ramp | Stage::Over => {}
+        if let Some(end_ns) = self.course.ends_ns() {
+            until_ns = until_ns.min(end_ns);
+        }
+        let is_loaded = self.course.window().is_some();
+        let can_send = is_loaded && (self.pool.has_free() || !self.pace.needs_free());
+        if let Some(due_ns) = self.pace.next_ns().filter(|_| can_send) {
+            until_ns = until_ns.min(due_ns.saturating_sub(if self.spec.spins { SPUN_NS } else { 0 }));
         }
         Duration::from_nanos(until_ns.saturating_sub(now_ns))
     }
 
     /// Counts what has no answer, and reports.
     fn finish(mut self) {
-        let is_stopped = self.orders.is_stopped.load(Ordering::Acquire);
+        let is_stopped = self.course.is_stopped();
         for number in self.pool.numbers() {
             let lost = self.pool.get_mut(number).map(|connection| connection.close());
             if !is_stopped {

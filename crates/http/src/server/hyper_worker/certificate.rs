@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use aws_lc_rs::digest;
 use linerate_sys::clock;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, date_time_ymd};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::server::date::{SECONDS_PER_DAY, civil};
+use crate::tls::fingerprint;
 
 /// A certificate with what leads to its issuer, and its key.
 pub(super) struct Certificate {
@@ -51,8 +51,7 @@ impl Certificate {
     /// SHA-256 of the certificate in hexadecimal, pairs separated by colons, as browsers and openssl show it.
     pub(super) fn fingerprint(&self) -> String {
         let bytes = self.chain.first().map_or(&[][..], |certificate| certificate);
-        let digest = digest::digest(&digest::SHA256, bytes);
-        let pairs: Vec<String> = digest.as_ref().iter().map(|byte| format!("{byte:02X}")).collect();
+        let pairs: Vec<String> = fingerprint(bytes).iter().map(|byte| format!("{byte:02X}")).collect();
         pairs.join(":")
     }
 }

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tokio_rustls::TlsAcceptor;
 
 use super::certificate::Certificate;
 use crate::server::spec::TlsSpec;
+use crate::tls::provider;
 
 /// A certificate, ready to be shown.
 pub(in crate::server) struct Identity {
@@ -40,21 +40,6 @@ pub(in crate::server) fn identity(spec: &TlsSpec, addresses: &[SocketAddr]) -> R
         acceptor: TlsAcceptor::from(Arc::new(config)),
         fingerprint,
     })
-}
-
-/// What every client of the last ten years can do one of, and no more: each further one is code in the program.
-fn provider() -> CryptoProvider {
-    CryptoProvider {
-        cipher_suites: vec![
-            aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256,
-            aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384,
-            aws_lc_rs::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
-            aws_lc_rs::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-            aws_lc_rs::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-        ],
-        kx_groups: vec![aws_lc_rs::kx_group::X25519, aws_lc_rs::kx_group::SECP256R1],
-        ..aws_lc_rs::default_provider()
-    }
 }
 
 /// Names of a self-signed certificate: this host, seen from itself and from others.

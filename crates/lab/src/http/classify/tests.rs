@@ -44,7 +44,7 @@ fn fill(side: &mut SideFigures, share: f64) {
 fn fill_link(run: &mut CellRun) {
     let load = run.load.as_mut().unwrap();
     load.ok = 1_014_000;
-    load.http_bytes = load.ok * 1142;
+    load.http_bytes = Some(load.ok * 1142);
     run.client.nic.as_mut().unwrap().rx_bytes = load.ok * (1142 + 66);
     run.client.nic.as_mut().unwrap().rx_packets = load.ok;
 }

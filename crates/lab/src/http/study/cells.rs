@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, Mode, Phase, Row};
+use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, Mode, Phase, Row, Spoken};
 
 use super::Material;
 use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_head_bytes};
@@ -130,10 +130,10 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: 
     let opposite_share = ceiling
         .zip(load.as_ref())
         .zip(median.ok_per_s)
-        .map(|((ceiling, load), ok_per_s)| {
+        .and_then(|((ceiling, load), ok_per_s)| {
             let (head_bytes, payload_bytes) = answer_bytes(&key, load);
-            let request_bytes = load.request_bytes / load.requests.max(1);
-            ceiling.opposite_share(ok_per_s, request_bytes, head_bytes.saturating_add(payload_bytes))
+            let request_bytes = load.request_bytes? / load.requests.max(1);
+            Some(ceiling.opposite_share(ok_per_s, request_bytes, head_bytes.saturating_add(payload_bytes)))
         });
     Draft {
         key,
@@ -153,12 +153,16 @@ fn share_a_kernel(material: &Material<'_>) -> bool {
     server.is_some() && material.client.boot_id.as_ref() == server
 }
 
-/// What the link allows: of what TCP alone reached on it, unless that is refuted.
+/// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
+/// take from it is not known.
 pub(super) fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
     let segments = match load.mode {
         Mode::Closed { pipeline, .. } if pipeline > 1 => Segments::Shared,
         _ => Segments::OfTheirOwn,
     };
+    if !load.spoken.as_ref().is_some_and(Spoken::is_plain_http1) {
+        return None;
+    }
     let reached = if is_refuted {
         1.0
     } else {

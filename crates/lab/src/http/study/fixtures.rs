@@ -122,7 +122,8 @@ fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) ->
     const SERVER_CPUS: f64 = 8.0;
     let ok_per_s = share_of_best * row.best_mb_per_s * 1e6 / row.payload_bytes as f64;
     let load = load_of(row.payload_bytes, connections, ok_per_s);
-    let frames = (load.http_bytes / load.ok).div_ceil(1448) * load.ok;
+    let http_bytes = load.http_bytes.expect("plain text");
+    let frames = (http_bytes / load.ok).div_ceil(1448) * load.ok;
     let mut run = observed(run(load));
     let cpus = row.server_cpus * share_of_best;
     run.key = CellKey {
@@ -142,7 +143,7 @@ fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) ->
     let load = run.load.as_ref().expect("done");
     let mut nic = idle_nic();
     nic.rx_packets = frames;
-    nic.rx_bytes = load.http_bytes + 66 * frames;
+    nic.rx_bytes = http_bytes + 66 * frames;
     run.client.nic = Some(nic);
     run
 }

@@ -256,7 +256,9 @@ fn target(url: Option<String>, plan: &mut Plan, stage: Stage) -> Result<Target, 
         .ok_or("no server: name it as http://HOST:PORT, or as target in the plan")?;
     let target: Target = url.parse().map_err(|error| format!("{error}"))?;
     if target.is_tls {
-        return Err(format!("{target}: the lab speaks http only, not https"));
+        return Err(format!(
+            "{target}: the lab speaks HTTP/1.1 in plain text only; linerate http load speaks https and HTTP/2"
+        ));
     }
     if is_named {
         plan.target = Some(url);

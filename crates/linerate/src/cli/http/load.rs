@@ -7,10 +7,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use linerate_http::load::PortChoice;
 use linerate_http::permission::{Claims, Demand};
+use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::target::Target;
 use linerate_model::http::{Arrivals, Mode};
 
+use super::protocol::ProtocolArgs;
 use super::reach::{ControlAccess, ControlPath, SafetyArgs};
 use super::values::{self, Ramp, Resolved};
 
@@ -34,6 +36,8 @@ pub(crate) struct LoadArgs {
     pace: PaceArgs,
     #[command(flatten, next_help_heading = "Request")]
     request: RequestArgs,
+    #[command(flatten)]
+    protocol: ProtocolArgs,
     #[command(flatten, next_help_heading = "Connections")]
     opening: OpeningArgs,
     #[command(flatten)]
@@ -200,6 +204,7 @@ Examples:
   linerate http load http://192.0.2.7:8080/b/1k -c 64             how many requests per second?
   linerate http load http://192.0.2.7:8080/b/1k -c 64 --rate 5k   how long do they take at 5,000/s?
   linerate http load http://192.0.2.7:8080/0 -c 10000 --idle      does it hold 10,000 connections?
+  linerate http load https://192.0.2.7:8443/b/1k -k --h2 -m 8     the same in HTTP/2, whoever it is
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the server,
 130 interrupted.";
@@ -209,6 +214,9 @@ Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the 
 pub(crate) struct LoadPlan {
     pub(crate) target: Target,
     pub(crate) request: Vec<u8>,
+    pub(crate) protocol: Protocol,
+    /// Requests at a time on a connection of HTTP/2.
+    pub(crate) streams: u32,
     pub(crate) is_head: bool,
     pub(crate) demand: Demand,
     pub(crate) claims: Claims,
@@ -266,11 +274,8 @@ impl LoadArgs {
     /// What is wrong with the command line.
     pub(crate) fn resolve(&self) -> Result<LoadPlan, String> {
         let target: Target = self.url.parse().map_err(|error| format!("{error}"))?;
-        if target.is_tls {
-            return Err(format!(
-                "{target}: https is not supported by the load generator yet; use http"
-            ));
-        }
+        let protocol = self.protocol.resolve(&target)?;
+        self.check_protocol(&protocol)?;
         if self.duration.is_zero() {
             return Err("--duration must not be 0".to_owned());
         }
@@ -280,11 +285,13 @@ impl LoadArgs {
             is_head: request.method == "HEAD",
             demand: Demand {
                 connections: self.connections,
-                mode: self.mode(),
+                mode: self.mode(&protocol),
                 duration_ns: nanoseconds(self.duration + self.warmup),
             },
             claims: self.safety.claims(&target)?,
             control: self.control.resolve()?,
+            streams: self.protocol.streams(),
+            protocol,
             target,
             duration: self.duration,
             warmup: self.warmup,
@@ -306,7 +313,37 @@ impl LoadArgs {
         })
     }
 
-    fn mode(&self) -> Mode {
+    /// # Errors
+    /// What cannot be had in this protocol, and what to use instead.
+    fn check_protocol(&self, protocol: &Protocol) -> Result<(), String> {
+        if protocol.is_plain_http1() {
+            return Ok(());
+        }
+        if !protocol.is_built() {
+            return Err("this build speaks neither TLS nor HTTP/2".to_owned());
+        }
+        if self.pace.pipeline > 1 {
+            let instead = if protocol.is_http2 {
+                "--streams N has as many under way on each connection"
+            } else {
+                "--h2 --streams N has as many under way on each connection"
+            };
+            return Err(format!("--pipeline is for HTTP/1.1 in plain text; {instead}"));
+        }
+        if self.pace.spin {
+            return Err("--spin is for HTTP/1.1 in plain text".to_owned());
+        }
+        let slots = u64::from(self.connections) * u64::from(self.protocol.streams());
+        if self.connections > HYPER_CONNECTIONS_MAX || slots > HYPER_SLOTS_MAX {
+            return Err(format!(
+                "inside TLS and in HTTP/2 a connection takes tens of kilobytes: at most -c {HYPER_CONNECTIONS_MAX} and \
+                 {HYPER_SLOTS_MAX} streams together; HTTP/1.1 in plain text (http:// without --h2) holds more"
+            ));
+        }
+        Ok(())
+    }
+
+    fn mode(&self, protocol: &Protocol) -> Mode {
         let pace = &self.pace;
         match pace.rate {
             Some(rate_per_s) => Mode::Open {
@@ -320,7 +357,12 @@ impl LoadArgs {
                 heartbeat_ns: pace.heartbeat.map(nanoseconds).filter(|period_ns| *period_ns > 0),
             },
             None => Mode::Closed {
-                pipeline: pace.pipeline,
+                // A stream is a place for one request.
+                pipeline: if protocol.is_http2 {
+                    self.protocol.streams()
+                } else {
+                    pace.pipeline
+                },
                 think_ns: nanoseconds(pace.think),
             },
         }
@@ -405,3 +447,6 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
 
 const BODY_MAX_BYTES: u64 = 64 << 20;
 const PROCESSES_MAX: u32 = 256;
+/// More cost gigabytes where hyper speaks.
+const HYPER_CONNECTIONS_MAX: u32 = 10_000;
+const HYPER_SLOTS_MAX: u64 = 65_536;

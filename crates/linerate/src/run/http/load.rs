@@ -7,7 +7,7 @@ use linerate_host::load as host;
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
 use linerate_http::permission::{self, Claims, Reach};
-use linerate_http::probe::{self, FirstAnswer};
+use linerate_http::probe::{self, FirstAnswer, ProbeError};
 use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::flags;
@@ -56,8 +56,7 @@ fn carry_out(plan: &LoadPlan) -> Result<ExitCode, Trouble> {
         ..plan.claims
     };
     let bytes_max = permission::check(&plan.demand, reach(first), claims).map_err(Trouble::usage)?;
-    let answer = probe::ask(first, &plan.request, plan.is_head, plan.timeout.max(SHORTEST_PROBE))
-        .map_err(|error| Trouble::new(ExitCode::Unreachable, error))?;
+    let answer = first_contact(plan, first)?;
     let teller = Teller::new(plan.output.quiet);
     let remark = introduction(first, &answer);
     teller.say(&remark);
@@ -139,6 +138,8 @@ fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Trou
         ports: opening.ports,
         request: plan.request.clone(),
         is_head: plan.is_head,
+        protocol: plan.protocol.clone(),
+        streams: plan.streams,
         mode: plan.demand.mode,
         connections: plan.demand.connections,
         touches: plan.pace.touches,
@@ -168,13 +169,28 @@ fn reach(address: SocketAddr) -> Reach {
     Reach::of(address.ip(), &interfaces::addresses())
 }
 
+fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Trouble> {
+    let patience = plan.timeout.max(SHORTEST_PROBE);
+    let answer = probe::ask(address, &plan.protocol, &plan.request, plan.is_head, patience);
+    answer.map_err(|error| match error {
+        ProbeError::Request(_) => Trouble::usage(error),
+        error => Trouble::new(ExitCode::Unreachable, error),
+    })
+}
+
 fn introduction(address: SocketAddr, answer: &FirstAnswer) -> String {
     let server = answer.server.as_deref().map(printable);
+    let head = answer
+        .head_bytes
+        .map_or_else(String::new, |bytes| format!(", {bytes} of head"));
+    let spoken = match &answer.spoken {
+        spoken if spoken.is_plain_http1() => String::new(),
+        spoken => format!("{spoken}, "),
+    };
     format!(
-        "{address}: status {}, {} bytes of body, {} of head, server {}",
+        "{address}: {spoken}status {}, {} bytes of body{head}, server {}",
         answer.status,
         answer.body_bytes,
-        answer.head_bytes,
         server.as_deref().unwrap_or("unnamed"),
     )
 }

@@ -46,7 +46,9 @@ pub fn load_text(report: &LoadReport<'_>, style: Style) -> String {
         style,
     };
     let LoadReport { load, target, .. } = report;
-    out.line(0, &format!("{target}: {}", mode(load)));
+    let spoken = load.spoken.as_ref().filter(|spoken| !spoken.is_plain_http1());
+    let spoken = spoken.map_or_else(String::new, |spoken| format!("{spoken}, "));
+    out.line(0, &format!("{target}: {spoken}{}", mode(load)));
     for remark in report.remarks {
         out.line(2, remark);
     }
@@ -167,7 +169,11 @@ fn write_amounts(out: &mut Lines, report: &LoadReport<'_>) {
         .response_head_bytes
         .map_or_else(String::new, |head| format!("; the first head had {head} bytes"));
     let counts = format!("heads and bodies of 2xx answers, 2^20 bytes{head}");
-    out.named("http", &unit(load.http_bytes_per_s(), mebi, "MiB/s", &counts));
+    let unseen = "n/a (the bytes of heads are not seen inside TLS and in HTTP/2)";
+    match load.http_bytes {
+        Some(_) => out.named("http", &unit(load.http_bytes_per_s(), mebi, "MiB/s", &counts)),
+        None => out.named("http", unseen),
+    }
     let counts = format!("bits with frames and gaps, busier direction{}", link(report));
     out.named("wire", &unit(report.wire_bps, |bps| fine(bps / 1e6), "Mbit/s", &counts));
 }

@@ -2,6 +2,7 @@
 
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, PortChoice, SecondPart};
+use linerate_http::protocol::Protocol;
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::plan::{Close, Ports, Ramp};
 use linerate_lab::http::{estimate, flags};
@@ -121,6 +122,8 @@ impl Bench<'_> {
             },
             request: self.site.request(key.payload_bytes)?,
             is_head: false,
+            protocol: Protocol::default(),
+            streams: 1,
             mode: cells::mode(plan, key),
             connections: key.connections,
             touches: is_idle && plan.idle.touch,

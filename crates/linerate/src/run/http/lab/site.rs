@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_http::permission::{self, Claims, Demand, Reach};
 use linerate_http::probe::{self, FirstAnswer};
+use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::target::Target;
 use linerate_lab::http::ceiling::IpVersion;
@@ -140,7 +141,8 @@ fn ask(target: &Target, address: SocketAddr) -> Result<(FirstAnswer, bool), Trou
             ..target.clone()
         };
         let request = RequestSpec::get().bytes(&target).map_err(Trouble::usage)?;
-        probe::ask(address, &request, false, PATIENCE).map_err(|error| Trouble::new(ExitCode::Unreachable, error))
+        probe::ask(address, &Protocol::default(), &request, false, PATIENCE)
+            .map_err(|error| Trouble::new(ExitCode::Unreachable, error))
     };
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;

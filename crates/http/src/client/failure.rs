@@ -1,0 +1,122 @@
+//! What went wrong, as the classes of the generator have it.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use linerate_model::http::ErrorClass;
+
+use crate::load::failure::of_exchange;
+
+/// A request that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    pub(crate) class: ErrorClass,
+    pub(crate) text: String,
+}
+
+/// A connection that cannot be asked anything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The server's certificate is not believed.
+    Untrusted(String),
+    /// TLS failed otherwise.
+    Tls(String),
+    /// HTTP could not begin.
+    Http(Failure),
+}
+
+impl Refusal {
+    pub(crate) fn class(&self) -> ErrorClass {
+        match self {
+            Self::Untrusted(_) | Self::Tls(_) => ErrorClass::Tls,
+            Self::Http(failure) => failure.class,
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Untrusted(text) | Self::Tls(text) => f.write_str(text),
+            Self::Http(failure) => f.write_str(&failure.text),
+        }
+    }
+}
+
+impl Failure {
+    /// The connection was closed in order.
+    pub(crate) fn closed() -> Self {
+        Self {
+            class: ErrorClass::Eof,
+            text: "closed before the answer was complete".to_owned(),
+        }
+    }
+
+    pub(crate) fn protocol(text: &str) -> Self {
+        Self {
+            class: ErrorClass::Protocol,
+            text: text.to_owned(),
+        }
+    }
+
+    /// `has_begun`: some of the answer had arrived.
+    pub(crate) fn of_hyper(error: &hyper::Error, has_begun: bool) -> Self {
+        let mut deepest: &(dyn Error + 'static) = error;
+        let mut class = None;
+        while let Some(source) = deepest.source() {
+            class = class.or_else(|| class_of(source, has_begun));
+            deepest = source;
+        }
+        let class = class.unwrap_or_else(|| match error {
+            error if error.is_incomplete_message() || error.is_closed() || error.is_canceled() => ErrorClass::Eof,
+            error if error.is_timeout() => ErrorClass::Timeout,
+            _ => ErrorClass::Protocol,
+        });
+        match class {
+            ErrorClass::Eof => Self::closed(),
+            _ => Self {
+                class,
+                text: deepest.to_string(),
+            },
+        }
+    }
+}
+
+/// The class of an error by its kind; absent where the kind does not tell.
+fn class_of(error: &(dyn Error + 'static), has_begun: bool) -> Option<ErrorClass> {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return of_io(error, has_begun);
+    }
+    let error = error.downcast_ref::<h2::Error>()?;
+    if let Some(error) = error.get_io() {
+        return of_io(error, has_begun);
+    }
+    let is_orderly = error.reason() == Some(h2::Reason::NO_ERROR);
+    match error {
+        error if error.is_go_away() && is_orderly => Some(ErrorClass::Eof),
+        error if error.is_remote() => Some(of_reset(has_begun)),
+        _ => Some(ErrorClass::Protocol),
+    }
+}
+
+fn of_io(error: &io::Error, has_begun: bool) -> Option<ErrorClass> {
+    if error.get_ref().is_some_and(|inner| inner.is::<rustls::Error>()) {
+        return Some(ErrorClass::Tls);
+    }
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => Some(ErrorClass::Eof),
+        // h2 says so of streams whose connection is gone.
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Some(of_reset(has_begun)),
+        _ if error.raw_os_error().is_some() => Some(of_exchange(error, has_begun, false)),
+        _ => None,
+    }
+}
+
+fn of_reset(has_begun: bool) -> ErrorClass {
+    if has_begun {
+        ErrorClass::ResetMidAnswer
+    } else {
+        ErrorClass::ResetBeforeAnswer
+    }
+}

@@ -1,0 +1,99 @@
+//! HTTP as hyper speaks it for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
+
+mod answer;
+mod failure;
+mod request;
+mod session;
+mod tls;
+mod trust;
+
+use linerate_model::http::{HttpVersion, Spoken};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+
+pub(crate) use answer::{Head, read_body};
+pub(crate) use failure::{Failure, Refusal};
+pub(crate) use session::{Driver, Session, Unanswered};
+
+use crate::protocol::Protocol;
+use request::Template;
+use tls::Tls;
+
+/// What is needed to ask a server: how it is spoken to, and what it is asked.
+pub(crate) struct Client {
+    tls: Option<Tls>,
+    is_http2: bool,
+    template: Template,
+}
+
+/// A connection that can be asked.
+pub(crate) struct Greeted {
+    /// Takes requests.
+    pub(crate) session: Session,
+    /// Does the work: it has to be polled, and ends with the connection.
+    pub(crate) driver: Driver,
+    /// What was agreed on.
+    pub(crate) spoken: Spoken,
+}
+
+/// Whatever carries the bytes. One type, so that hyper is compiled once.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+impl Client {
+    /// Prepares to send `request`, given as HTTP/1.1 has it.
+    ///
+    /// # Errors
+    /// In words: certificates that cannot be read, a name that is none, a request HTTP/2 cannot express.
+    pub(crate) fn new(protocol: &Protocol, request: &[u8]) -> Result<Self, String> {
+        let tls = protocol.tls.as_ref().map(|peer| Tls::new(peer, protocol.is_http2));
+        Ok(Self {
+            tls: tls.transpose()?,
+            is_http2: protocol.is_http2,
+            template: Template::new(request, protocol)?,
+        })
+    }
+
+    pub(crate) fn is_http2(&self) -> bool {
+        self.is_http2
+    }
+
+    pub(crate) fn version(&self) -> HttpVersion {
+        if self.is_http2 {
+            HttpVersion::Http2
+        } else {
+            HttpVersion::Http1
+        }
+    }
+
+    /// The next request.
+    pub(crate) fn request(&self) -> hyper::Request<request::Upload> {
+        self.template.request()
+    }
+
+    /// Agrees with the server at the other end of a new connection on how to go on. It has no deadline of its own.
+    ///
+    /// # Errors
+    /// Why nothing can be asked.
+    pub(crate) async fn greet(&self, stream: TcpStream) -> Result<Greeted, Refusal> {
+        let mut spoken = Spoken {
+            http: self.version(),
+            tls: None,
+        };
+        let stream: Box<dyn Stream> = match &self.tls {
+            None => Box::new(stream),
+            Some(tls) => {
+                let stream = tls.secure(stream).await?;
+                spoken.tls = Some(tls::spoken(&stream));
+                Box::new(stream)
+            }
+        };
+        let (session, driver) = Session::begin(stream, self.is_http2).await.map_err(Refusal::Http)?;
+        Ok(Greeted {
+            session,
+            driver,
+            spoken,
+        })
+    }
+}

@@ -1,0 +1,88 @@
+//! A connection that has been agreed on, in either version of HTTP.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use hyper::body::Incoming;
+use hyper::client::conn::{http1, http2};
+use hyper::rt::Executor;
+use hyper::{Request, Response};
+use hyper_util::rt::TokioIo;
+
+use super::request::Upload;
+use super::{Failure, Stream};
+
+/// Takes requests for one connection. In HTTP/2 every copy has requests of its own under way.
+pub(crate) enum Session {
+    Http1(http1::SendRequest<Upload>),
+    Http2(http2::SendRequest<Upload>),
+}
+
+/// What moves the bytes of a connection; it ends with it.
+pub(crate) type Driver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>>>>;
+
+/// A request without an answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// It never left: the connection was through.
+    NotSent,
+    /// It failed.
+    Failed(Failure),
+}
+
+impl Session {
+    /// Begins to speak.
+    ///
+    /// # Errors
+    /// What could not be written.
+    pub(super) async fn begin(stream: Box<dyn Stream>, is_http2: bool) -> Result<(Self, Driver), Failure> {
+        let failed = |error: hyper::Error| Failure::of_hyper(&error, false);
+        let io = TokioIo::new(stream);
+        if is_http2 {
+            let builder = http2::Builder::new(SameThread);
+            let (sender, connection) = builder.handshake(io).await.map_err(failed)?;
+            Ok((Self::Http2(sender), Box::pin(connection)))
+        } else {
+            let (sender, connection) = http1::handshake(io).await.map_err(failed)?;
+            Ok((Self::Http1(sender), Box::pin(connection)))
+        }
+    }
+
+    /// As many of them as are wanted; HTTP/1.1 has one.
+    pub(crate) fn split(self, count: u32) -> Vec<Self> {
+        match self {
+            Self::Http1(_) => vec![self],
+            Self::Http2(sender) => (0..count.max(1)).map(|_| Self::Http2(sender.clone())).collect(),
+        }
+    }
+
+    /// Waits until another request can be sent; `false` when none can be any more.
+    pub(crate) async fn is_ready(&mut self) -> bool {
+        match self {
+            Self::Http1(sender) => sender.ready().await.is_ok(),
+            Self::Http2(sender) => sender.ready().await.is_ok(),
+        }
+    }
+
+    /// Sends a request and waits for the head of its answer.
+    pub(crate) async fn ask(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, Unanswered> {
+        let answered = match self {
+            Self::Http1(sender) => sender.try_send_request(request).await,
+            Self::Http2(sender) => sender.try_send_request(request).await,
+        };
+        answered.map_err(|mut error| match error.take_message() {
+            Some(_) => Unanswered::NotSent,
+            None => Unanswered::Failed(Failure::of_hyper(error.error(), false)),
+        })
+    }
+}
+
+/// Runs what HTTP/2 does beside its requests in the thread that asked for it.
+#[derive(Debug, Clone, Copy)]
+struct SameThread;
+
+impl<F: Future<Output = ()> + 'static> Executor<F> for SameThread {
+    fn execute(&self, future: F) {
+        tokio::task::spawn_local(future);
+    }
+}

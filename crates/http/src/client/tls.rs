@@ -1,0 +1,96 @@
+//! TLS as a client.
+
+use std::io;
+use std::sync::Arc;
+
+use linerate_model::http::TlsSpoken;
+use rustls::{AlertDescription, ClientConfig, ClientConnection, ProtocolVersion};
+use rustls_pki_types::ServerName;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+
+use super::{Refusal, trust};
+use crate::protocol::TlsPeer;
+use crate::tls::provider;
+
+/// How a server is expected to identify itself.
+pub(super) struct Tls {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+    is_http2: bool,
+}
+
+impl Tls {
+    /// # Errors
+    /// In words: a name that is none, certificates that cannot be read.
+    pub(super) fn new(peer: &TlsPeer, is_http2: bool) -> Result<Self, String> {
+        let name = ServerName::try_from(peer.name.clone());
+        let provider = Arc::new(provider());
+        let verifier = trust::verifier(&peer.trust, &provider)?;
+        let mut config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .map_err(|error| format!("cannot speak TLS: {error}"))?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        let alpn: &[u8] = if is_http2 { b"h2" } else { b"http/1.1" };
+        config.alpn_protocols = vec![alpn.to_vec()];
+        Ok(Self {
+            connector: TlsConnector::from(Arc::new(config)),
+            name: name.map_err(|_| format!("{:?} is no name a certificate could be for", peer.name))?,
+            is_http2,
+        })
+    }
+
+    /// The handshake.
+    ///
+    /// # Errors
+    /// Why it failed; a server that does not agree to HTTP/2.
+    pub(super) async fn secure(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, Refusal> {
+        let connected = self.connector.connect(self.name.clone(), stream).await;
+        let stream = connected.map_err(|error| refusal(&error))?;
+        if self.is_http2 && session(&stream).alpn_protocol() != Some(b"h2") {
+            return Err(Refusal::Tls(NO_HTTP2.to_owned()));
+        }
+        Ok(stream)
+    }
+}
+
+/// What was negotiated.
+pub(super) fn spoken(stream: &TlsStream<TcpStream>) -> TlsSpoken {
+    let session = session(stream);
+    let suite = session.negotiated_cipher_suite();
+    TlsSpoken {
+        version: match session.protocol_version() {
+            Some(ProtocolVersion::TLSv1_2) => "1.2".to_owned(),
+            Some(ProtocolVersion::TLSv1_3) => "1.3".to_owned(),
+            other => format!("{other:?}"),
+        },
+        cipher: suite.map_or_else(String::new, |suite| format!("{:?}", suite.suite())),
+    }
+}
+
+fn session(stream: &TlsStream<TcpStream>) -> &ClientConnection {
+    stream.get_ref().1
+}
+
+fn refusal(error: &io::Error) -> Refusal {
+    let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    match cause {
+        Some(rustls::Error::InvalidCertificate(_)) => {
+            Refusal::Untrusted(cause.map_or_else(String::new, ToString::to_string))
+        }
+        Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
+            Refusal::Tls(NO_HTTP2.to_owned())
+        }
+        Some(rustls::Error::InvalidMessage(_)) => Refusal::Tls("the server does not speak TLS on this port".to_owned()),
+        Some(cause) => Refusal::Tls(cause.to_string()),
+        None if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Refusal::Tls("the server closed the connection in the handshake".to_owned())
+        }
+        None => Refusal::Tls(format!("in the handshake: {}", linerate_sys::error::io_text(error))),
+    }
+}
+
+const NO_HTTP2: &str = "the server does not agree to HTTP/2 (ALPN)";

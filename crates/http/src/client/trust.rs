@@ -1,0 +1,126 @@
+//! Which certificates are believed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use crate::protocol::Trust;
+use crate::tls::fingerprint;
+
+/// Judges certificates as the user wants them judged. That the server has the key of what it shows is always checked.
+#[derive(Debug)]
+struct Verifier {
+    believed: Believed,
+    algorithms: WebPkiSupportedAlgorithms,
+}
+
+#[derive(Debug)]
+enum Believed {
+    Anything,
+    Pinned([u8; 32]),
+    /// Certificates that lead to one of these authorities, and these certificates themselves: one that is its own
+    /// authority may not vouch for itself by the rules of authorities.
+    SignedBy(RootCertStore, Vec<CertificateDer<'static>>),
+}
+
+/// # Errors
+/// In words: certificates that cannot be read, or none.
+pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<dyn ServerCertVerifier>, String> {
+    Ok(Arc::new(Verifier {
+        believed: match trust {
+            Trust::Anything => Believed::Anything,
+            Trust::Pinned(fingerprint) => Believed::Pinned(*fingerprint),
+            Trust::System => Believed::SignedBy(system_store()?, Vec::new()),
+            Trust::File(path) => of_file(path)?,
+        },
+        algorithms: provider.signature_verification_algorithms,
+    }))
+}
+
+fn system_store() -> Result<RootCertStore, String> {
+    let mut store = RootCertStore::empty();
+    let found = rustls_native_certs::load_native_certs();
+    // A store has certificates in it that nobody can read any more.
+    let (added, _) = store.add_parsable_certificates(found.certs);
+    if added > 0 {
+        return Ok(store);
+    }
+    let why = found
+        .errors
+        .first()
+        .map_or_else(String::new, |error| format!(" ({error})"));
+    Err(format!(
+        "this host has no store of trusted certificates{why}; --cacert FILE names some, --pin-sha256 HEX names the \
+         server's, --insecure believes any"
+    ))
+}
+
+fn of_file(path: &Path) -> Result<Believed, String> {
+    let named = |error: &dyn std::fmt::Display| format!("--cacert {}: {error}", path.display());
+    let own: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| named(&error))?;
+    if own.is_empty() {
+        return Err(named(&"no certificate in PEM form"));
+    }
+    let mut store = RootCertStore::empty();
+    for certificate in &own {
+        store.add(certificate.clone()).map_err(|error| named(&error))?;
+    }
+    Ok(Believed::SignedBy(store, own))
+}
+
+impl ServerCertVerifier for Verifier {
+    fn verify_server_cert(
+        &self,
+        certificate: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        match &self.believed {
+            Believed::Anything => {}
+            Believed::Pinned(expected) if fingerprint(certificate) == *expected => {}
+            Believed::Pinned(_) => return Err(CertificateError::ApplicationVerificationFailure.into()),
+            Believed::SignedBy(store, own) => {
+                let parsed = ParsedCertificate::try_from(certificate)?;
+                if !own.iter().any(|known| known == certificate) {
+                    let algorithms = self.algorithms.all;
+                    verify_server_cert_signed_by_trust_anchor(&parsed, store, intermediates, now, algorithms)?;
+                }
+                verify_server_name(&parsed, name)?;
+            }
+        }
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls12_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        verify_tls13_signature(message, certificate, signed, &self.algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.algorithms.supported_schemes()
+    }
+}

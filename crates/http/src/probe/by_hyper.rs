@@ -1,0 +1,93 @@
+//! The first contact where hyper speaks.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::time::Duration;
+
+use hyper::header::{HeaderName, LOCATION, SERVER};
+use linerate_model::http::{ErrorClass, HttpVersion};
+use tokio::net::TcpStream;
+use tokio::task::LocalSet;
+use tokio::time::timeout;
+
+use super::{BYTES_MAX, FirstAnswer, ProbeError};
+use crate::client::{Client, Failure, Greeted, Head, Refusal, Unanswered, read_body};
+use crate::protocol::Protocol;
+
+pub(super) fn ask(
+    address: SocketAddr,
+    protocol: &Protocol,
+    request: &[u8],
+    patience: Duration,
+) -> Result<FirstAnswer, ProbeError> {
+    let client = Client::new(protocol, request).map_err(ProbeError::Request)?;
+    let exchange = |error| ProbeError::Exchange(address, error);
+    let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let all = async { timeout(patience, contact(address, &client)).await };
+    let answered = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
+    answered.unwrap_or_else(|_| Err(exchange(io::ErrorKind::TimedOut.into())))
+}
+
+async fn contact(address: SocketAddr, client: &Client) -> Result<FirstAnswer, ProbeError> {
+    let stream = TcpStream::connect(address).await;
+    let stream = stream.map_err(|error| ProbeError::Connect(address, error))?;
+    let greeted = client.greet(stream).await.map_err(|refusal| match refusal {
+        Refusal::Untrusted(text) => ProbeError::Untrusted(address, text),
+        Refusal::Tls(text) => ProbeError::Tls(address, text),
+        Refusal::Http(failure) => trouble(address, client, &failure),
+    })?;
+    let Greeted {
+        mut session,
+        mut driver,
+        spoken,
+    } = greeted;
+    let mut answered = pin!(async {
+        let response = session
+            .ask(client.request())
+            .await
+            .map_err(|unanswered| match unanswered {
+                Unanswered::NotSent => trouble(address, client, &Failure::closed()),
+                Unanswered::Failed(failure) => trouble(address, client, &failure),
+            })?;
+        let head = Head::of(&response);
+        let field = |name: &HeaderName| {
+            let value = response.headers().get(name);
+            value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let (server, location) = (field(&SERVER), field(&LOCATION));
+        let answer = read_body(head, response.into_body(), false, BYTES_MAX).await;
+        let answer = answer.map_err(|failure| trouble(address, client, &failure))?;
+        Ok(FirstAnswer {
+            spoken,
+            status: answer.status,
+            head_bytes: None,
+            body_bytes: answer.body_bytes,
+            keeps_alive: answer.keeps_alive,
+            server,
+            location,
+        })
+    });
+    let mut is_driven = true;
+    poll_fn(|cx| {
+        if is_driven && driver.as_mut().poll(cx).is_ready() {
+            // What it ended with, the exchange is told as well.
+            is_driven = false;
+        }
+        answered.as_mut().poll(cx)
+    })
+    .await
+}
+
+fn trouble(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {
+    let spoken = match client.version() {
+        HttpVersion::Http1 => "HTTP/1.1",
+        HttpVersion::Http2 => "HTTP/2",
+    };
+    match failure.class {
+        ErrorClass::Tls => ProbeError::Tls(address, failure.text.clone()),
+        ErrorClass::Protocol => ProbeError::Protocol(address, spoken, failure.text.clone()),
+        _ => ProbeError::Exchange(address, io::Error::other(failure.text.clone())),
+    }
+}

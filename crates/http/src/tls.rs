@@ -1,0 +1,26 @@
+//! What both ends can do in TLS.
+
+use aws_lc_rs::digest;
+use rustls::crypto::{CryptoProvider, aws_lc_rs as library};
+
+/// What every peer of the last ten years can do one of, and no more: each further one is code in the program.
+pub(crate) fn provider() -> CryptoProvider {
+    CryptoProvider {
+        cipher_suites: vec![
+            library::cipher_suite::TLS13_AES_128_GCM_SHA256,
+            library::cipher_suite::TLS13_AES_256_GCM_SHA384,
+            library::cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+            library::cipher_suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+            library::cipher_suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+        ],
+        kx_groups: vec![library::kx_group::X25519, library::kx_group::SECP256R1],
+        ..library::default_provider()
+    }
+}
+
+/// SHA-256 of a certificate, which names it.
+pub(crate) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
+    bytes
+}

@@ -1,0 +1,58 @@
+//! What a client and a server agreed to speak.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// The protocol of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spoken {
+    /// Version of HTTP.
+    pub http: HttpVersion,
+    /// What encrypts it; absent in plain text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsSpoken>,
+}
+
+/// A version of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum HttpVersion {
+    /// HTTP/1.1 (RFC 9112).
+    #[default]
+    #[serde(rename = "1.1")]
+    Http1,
+    /// HTTP/2 (RFC 9113).
+    #[serde(rename = "2")]
+    Http2,
+}
+
+/// TLS as it was negotiated.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct TlsSpoken {
+    /// Its version, such as `1.3`.
+    pub version: String,
+    /// The cipher suite by the name it has in its standard.
+    pub cipher: String,
+}
+
+impl Spoken {
+    /// Whether it is HTTP/1.1 in plain text, whose bytes on the wire are those of heads and bodies.
+    #[must_use]
+    pub fn is_plain_http1(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl fmt::Display for Spoken {
+    /// `HTTP/2 over TLS 1.3 (TLS13_AES_128_GCM_SHA256)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.http {
+            HttpVersion::Http1 => "HTTP/1.1",
+            HttpVersion::Http2 => "HTTP/2",
+        })?;
+        match &self.tls {
+            Some(tls) => write!(f, " over TLS {} ({})", tls.version, tls.cipher),
+            None => f.write_str(" in plain text"),
+        }
+    }
+}
