@@ -65,6 +65,24 @@ impl HttpLoad {
         number.unwrap_or_else(|| panic!("no number {path} in {self:?}"))
     }
 
+    /// What was spoken: version of HTTP and of TLS, the latter empty in plain text.
+    #[must_use]
+    pub fn spoken(&self) -> (String, String) {
+        let text = |path: &str| {
+            let value = self.result.pointer(path).and_then(Value::as_str);
+            value.unwrap_or_default().to_owned()
+        };
+        (text("/spoken/http"), text("/spoken/tls/version"))
+    }
+
+    /// Whether the result has something at a path, and not `null`.
+    #[must_use]
+    pub fn has(&self, path: &str) -> bool {
+        self.result
+            .pointer(&format!("/{path}"))
+            .is_some_and(|value| !value.is_null())
+    }
+
     /// A quantile in milliseconds, named as in `latency/p99`.
     ///
     /// # Panics

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod cases;
+mod certificate;
 mod deadline;
 mod http_lab;
 mod http_load;
@@ -28,6 +29,7 @@ mod transcript;
 mod wire;
 
 pub use cases::{patiently, run_cases, skip};
+pub use certificate::Certificate;
 pub use deadline::{PATIENCE, wait_for};
 pub use http_lab::{HttpLab, HttpStudy};
 pub use http_load::HttpLoad;

@@ -29,10 +29,19 @@ impl Nginx {
     /// When it does not start.
     #[must_use]
     pub fn start(server: &str) -> Self {
+        Self::start_speaking("", server)
+    }
+
+    /// The same with words for its `listen` line, such as `ssl http2`.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn start_speaking(words: &str, server: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
         write_files(folder.path());
-        let configuration = configuration(folder.path(), address, server);
+        let configuration = configuration(folder.path(), address, words, server);
         let file = folder.path().join("nginx.conf");
         fs::write(&file, configuration).expect("a file");
         let mut command = Command::new("nginx");
@@ -93,7 +102,7 @@ fn write_files(folder: &Path) {
 }
 
 /// Without a master, so that ending the process ends all of it, and with nothing outside the folder.
-fn configuration(folder: &Path, address: SocketAddr, server: &str) -> String {
+fn configuration(folder: &Path, address: SocketAddr, words: &str, server: &str) -> String {
     let folder = folder.display().to_string();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {folder}/{kind}; "))
@@ -105,6 +114,6 @@ fn configuration(folder: &Path, address: SocketAddr, server: &str) -> String {
          http {{\n{temporary}\n\
          log_format plain '$status'; access_log {folder}/access.log plain;\n\
          default_type application/octet-stream;\n\
-         server {{ listen {address} backlog=4096; root {folder}/www;\n{server}\n}}\n}}\n"
+         server {{ listen {address} backlog=4096 {words}; root {folder}/www;\n{server}\n}}\n}}\n"
     )
 }

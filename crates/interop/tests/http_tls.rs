@@ -1,9 +1,8 @@
 //! The HTTP server where hyper speaks for it: TLS, and HTTP/2 with and without.
 
-use std::path::Path;
 use std::process::Command;
 
-use linerate_interop::{Finished, HttpServer, Process, Signal, Status, ours, run_cases};
+use linerate_interop::{Certificate, Finished, HttpServer, Process, Signal, Status, ours, run_cases};
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
     let mut command = Command::new(program);
@@ -128,19 +127,10 @@ fn the_certificate_is_the_one_whose_fingerprint_was_printed() {
         .expect_stdout("DNS:localhost");
 }
 
-/// A certificate for 127.0.0.1 that is its own authority.
-fn make_certificate(folder: &Path) {
-    let script = "cd \"$0\" && openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=test \
-                  -addext subjectAltName=IP:127.0.0.1 -keyout key.pem -out cert.pem";
-    let made = run("sh", &["-c", script, &folder.display().to_string()]);
-    made.expect_code(0);
-}
-
 #[test]
 fn a_certificate_of_ones_own_is_shown_and_believed() {
-    let folder = tempfile::tempdir().expect("a folder");
-    make_certificate(folder.path());
-    let path = |name: &str| folder.path().join(name).display().to_string();
+    let certificate = Certificate::make();
+    let path = |name: &str| certificate.path(name);
     let server = HttpServer::start(&["--cert", &path("cert.pem"), "--key", &path("key.pem")]);
     let finished = curl(&["--cacert", &path("cert.pem"), &https(&server, "/10k")]);
     finished.expect_clean();

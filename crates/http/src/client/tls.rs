@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use linerate_model::http::TlsSpoken;
-use rustls::{AlertDescription, ClientConfig, ClientConnection, ProtocolVersion};
+use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, ProtocolVersion};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -78,9 +78,10 @@ fn session(stream: &TlsStream<TcpStream>) -> &ClientConnection {
 fn refusal(error: &io::Error) -> Refusal {
     let cause = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     match cause {
-        Some(rustls::Error::InvalidCertificate(_)) => {
-            Refusal::Untrusted(cause.map_or_else(String::new, ToString::to_string))
+        Some(rustls::Error::InvalidCertificate(CertificateError::Other(why))) => {
+            Refusal::Untrusted(format!("invalid peer certificate: {why}"))
         }
+        Some(cause @ rustls::Error::InvalidCertificate(_)) => Refusal::Untrusted(cause.to_string()),
         Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)) => {
             Refusal::Tls(NO_HTTP2.to_owned())
         }

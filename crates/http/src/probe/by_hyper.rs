@@ -40,7 +40,7 @@ async fn contact(address: SocketAddr, client: &Client) -> Result<FirstAnswer, Pr
     })?;
     let Greeted {
         mut session,
-        mut driver,
+        driver,
         spoken,
     } = greeted;
     let mut answered = pin!(async {
@@ -69,11 +69,14 @@ async fn contact(address: SocketAddr, client: &Client) -> Result<FirstAnswer, Pr
             location,
         })
     });
-    let mut is_driven = true;
+    let mut driver = Some(driver);
     poll_fn(|cx| {
-        if is_driven && driver.as_mut().poll(cx).is_ready() {
-            // What it ended with, the exchange is told as well.
-            is_driven = false;
+        if driver
+            .as_mut()
+            .is_some_and(|driver| driver.as_mut().poll(cx).is_ready())
+        {
+            // What it ended with, the exchange is told as well, when it is dropped at the latest.
+            driver = None;
         }
         answered.as_mut().poll(cx)
     })

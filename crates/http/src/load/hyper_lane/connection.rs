@@ -121,6 +121,8 @@ async fn drive(
         Poll::Pending => left.as_mut().poll(cx).map(|()| None),
     })
     .await;
+    // Requests it has not taken yet learn from this that it never will.
+    drop(driver);
     shared.desk.borrow_mut().gone(number);
     match ended {
         Some(ended) => {
