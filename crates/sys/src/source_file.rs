@@ -67,12 +67,13 @@ fn kind(file: &File) -> io::Result<i64> {
     // SAFETY: the kernel writes one `statfs` to where the pointer leads.
     syscall(unsafe { libc::fstatfs(file.as_raw_fd(), facts.as_mut_ptr()) })?;
     // SAFETY: zeroes are a valid value, and the call has succeeded.
+    let facts = unsafe { facts.assume_init() };
     #[allow(
-        clippy::useless_conversion,
+        clippy::cast_possible_wrap,
         clippy::unnecessary_cast,
         reason = "the field's type depends on the C library"
     )]
-    Ok(unsafe { facts.assume_init() }.f_type as i64)
+    Ok(facts.f_type as i64)
 }
 
 fn create_memfd(name: &str) -> io::Result<File> {

@@ -109,7 +109,7 @@ impl Pool {
         if class.is_client_limit() {
             // What this host lacks, it lacks for each of them: the count says how many connections are missing.
             for _ in 0..self.ramp.give_up() {
-                recorder.connection_failed(class, error);
+                recorder.connection_failed(class, || linerate_sys::error::io_text(error));
             }
         } else if self.refused_in_a_row >= self.refused_in_a_row_max {
             self.ramp.give_up();

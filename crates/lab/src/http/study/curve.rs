@@ -50,8 +50,8 @@ pub(super) fn ceiling_curve(material: &Material<'_>, judged: &Judged) -> Vec<Cei
 /// A cell and a run of it that measured the head of an answer.
 fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
     cells.iter().find_map(|cell| {
-        let loads = counted(&cell.runs).into_iter().filter_map(|run| run.load.as_ref());
-        let load = loads.filter(|load| load.response_head_bytes.is_some()).last()?;
+        let mut loads = counted(&cell.runs).into_iter().filter_map(|run| run.load.as_ref());
+        let load = loads.rfind(|load| load.response_head_bytes.is_some())?;
         Some((cell, load))
     })
 }
