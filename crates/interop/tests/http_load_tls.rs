@@ -143,7 +143,7 @@ fn nginx_counts_the_same_although_it_closes_connections_now_and_then() {
 #[test]
 fn a_certificate_is_believed_for_a_reason() {
     let certificate = Certificate::make();
-    let server = nginx(&certificate, "ssl");
+    let server = nginx(&certificate, "ssl http2");
     let (cacert, pin) = (certificate.path("cert.pem"), certificate.fingerprint());
     let url = https(&server.url("/1k"));
     let rows: [&[&str]; 4] = [

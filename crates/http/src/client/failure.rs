@@ -83,6 +83,13 @@ impl Failure {
     }
 }
 
+/// Whether the server closed the connection in order before it came to this request (GOAWAY with a lower stream, RFC
+/// 9113, section 6.8): it may be sent again, and the server never counted it.
+pub(super) fn was_passed_over(error: &hyper::Error) -> bool {
+    let cause = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    cause.is_some_and(|cause| cause.is_go_away() && cause.is_remote() && cause.reason() == Some(h2::Reason::NO_ERROR))
+}
+
 /// The class of an error by its kind; absent where the kind does not tell.
 fn class_of(error: &(dyn Error + 'static), has_begun: bool) -> Option<ErrorClass> {
     if let Some(error) = error.downcast_ref::<io::Error>() {

@@ -10,7 +10,7 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 
 use super::request::Upload;
-use super::{Failure, Stream};
+use super::{Failure, Stream, failure};
 
 /// Takes requests for one connection. In HTTP/2 every copy has requests of its own under way.
 pub(crate) enum Session {
@@ -24,7 +24,7 @@ pub(crate) type Driver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>>>>
 /// A request without an answer.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// It never left: the connection was through.
+    /// It never left, or the server said that it had not looked at it: the connection was through.
     NotSent,
     /// It failed.
     Failed(Failure),
@@ -70,9 +70,12 @@ impl Session {
             Self::Http1(sender) => sender.try_send_request(request).await,
             Self::Http2(sender) => sender.try_send_request(request).await,
         };
-        answered.map_err(|mut error| match error.take_message() {
-            Some(_) => Unanswered::NotSent,
-            None => Unanswered::Failed(Failure::of_hyper(error.error(), false)),
+        answered.map_err(|mut error| {
+            if error.take_message().is_some() || failure::was_passed_over(error.error()) {
+                Unanswered::NotSent
+            } else {
+                Unanswered::Failed(Failure::of_hyper(error.error(), false))
+            }
         })
     }
 }

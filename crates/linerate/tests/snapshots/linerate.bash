@@ -885,7 +885,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__load)
-            opts="-c -d -r -X -H -4 -6 -y -q -h --connections --duration --warmup --rate --arrival --pipeline --think --idle --heartbeat --touch --spin --seed --timeout --method --header --body --host --allow-unsafe-methods --verify --threads --procs --ramp --inflight-connects --connect-timeout --reconnects --src --src-range --src-dev --ports --close --tcp-keepalive --resolve --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --help"
+            opts="-c -d -r -X -H -m -k -4 -6 -y -q -h --connections --duration --warmup --rate --arrival --pipeline --think --idle --heartbeat --touch --spin --seed --timeout --method --header --body --host --allow-unsafe-methods --verify --h2 --streams --insecure --cacert --pin-sha256 --threads --procs --ramp --inflight-connects --connect-timeout --reconnects --src --src-range --src-dev --ports --close --tcp-keepalive --resolve --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -964,6 +964,22 @@ _linerate() {
                     return 0
                     ;;
                 --host)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --streams)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pin-sha256)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -158,6 +158,9 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s H -l header -d 'A header field in addition, or instead of one that is sent by itself' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l body -d 'File to send as the body of each request' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l host -d 'Name for the Host field, instead of the URL\'s' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s m -l streams -d 'Requests at a time on each connection of HTTP/2' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l threads -d 'Threads [default: CPUs this process may use]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l procs -d 'Worker processes, each with a limit of descriptors of its own: a number, or auto for as many as are needed' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l ramp -d 'Connections opened per second, or max' -r
@@ -184,6 +187,8 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l spin -d 'Spend the last 50 µs before a due time awake'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l allow-unsafe-methods -d 'Allow methods other than GET and HEAD'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l verify -d 'Every body must be the same as the first'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l h2 -d 'HTTP/2: agreed on by ALPN over TLS, without asking before in plain text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s k -l insecure -d 'Believe any certificate'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s 4 -d 'IPv4 only'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s 6 -d 'IPv6 only'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s y -l yes -d 'Do not ask before the load begins'

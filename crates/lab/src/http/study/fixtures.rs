@@ -140,7 +140,6 @@ fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) ->
         process_cpu_ns: Some((cpus * resting().window_ns as f64) as u64),
         ..resting()
     });
-    let load = run.load.as_ref().expect("done");
     let mut nic = idle_nic();
     nic.rx_packets = frames;
     nic.rx_bytes = http_bytes + 66 * frames;
