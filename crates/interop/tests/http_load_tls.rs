@@ -27,9 +27,12 @@ fn nginx(certificate: &Certificate, words: &str) -> Nginx {
     Nginx::start_speaking(words, &format!("ssl_certificate {cert}; ssl_certificate_key {key};"))
 }
 
+/// Words of the server, words of the generator, a path, and the versions of HTTP and TLS that are spoken.
+type Talk<'a> = (&'a [&'a str], &'a [&'a str], &'a str, (&'a str, &'a str));
+
 #[test]
 fn the_server_counts_what_the_generator_counts() {
-    let rows: [(&[&str], &[&str], &str, (&str, &str)); 8] = [
+    let rows: [Talk<'_>; 8] = [
         (&["--tls"], &["-k"], "/1k", ("1.1", "1.3")),
         (&["--tls"], &["-k", "--h2", "-m", "8"], "/10k", ("2", "1.3")),
         (&["--h2"], &["--h2", "--streams", "3"], "/1k", ("2", "")),

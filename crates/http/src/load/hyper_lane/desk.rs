@@ -118,7 +118,12 @@ impl Desk {
         self.recorder.connection_failed(class, || text.to_owned());
         self.refused_in_a_row += 1;
         // The next ones would fail for the same reason, and a server that is silent costs a timeout for each.
-        if class.is_client_limit() || self.refused_in_a_row >= self.refused_in_a_row_max {
+        if class.is_client_limit() {
+            // What this host lacks, it lacks for each of them: the count says how many connections are missing.
+            for _ in 0..self.ramp.give_up() {
+                self.recorder.connection_failed(class, || text.to_owned());
+            }
+        } else if self.refused_in_a_row >= self.refused_in_a_row_max {
             self.ramp.give_up();
         }
     }
