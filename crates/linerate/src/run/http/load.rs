@@ -19,7 +19,7 @@ use linerate_sys::interfaces;
 
 use super::generator;
 use super::lab::{is_local, is_wanted, written};
-use super::observed::{BothSides, Observed, Voice};
+use super::observed::{BothSides, Observed, Voice, step_of};
 use super::server_side::ServerSide;
 use super::signals::Stop;
 use super::trouble::Trouble;
@@ -120,6 +120,7 @@ fn watched(
             ..CellMark::named("load")
         },
         server,
+        step: step_of(&spec),
         figures: BothSides::default(),
     };
     let outcome = load::run(spec, &crew, Some(breaker), &mut seen);

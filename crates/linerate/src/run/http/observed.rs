@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_http::control::CellMark;
-use linerate_http::load::{Observer, SecondPart};
-use linerate_model::http::SideFigures;
+use linerate_http::load::{LoadSpec, Observer, SecondPart};
+use linerate_model::http::{Mode, SideFigures};
 
 use super::server_side::ServerSide;
 use super::signals::Stop;
@@ -29,6 +29,8 @@ pub(super) struct Observed<'a> {
     /// What the server's host is told of it.
     pub(super) mark: CellMark,
     pub(super) server: IpAddr,
+    /// Time between two looks at this host, see [`step_of`].
+    pub(super) step: Duration,
     pub(super) figures: BothSides,
 }
 
@@ -49,14 +51,14 @@ impl Observer for Observed<'_> {
     }
 
     fn load_begins(&mut self) {
-        self.watch.prepare(Some(self.server), self.step());
+        self.watch.prepare(Some(self.server), self.step);
         if let Some(side) = &mut self.side {
             side.prepare(&self.mark);
         }
     }
 
     fn window_opened(&mut self) {
-        self.watch.begin(Some(self.server), self.step());
+        self.watch.begin(Some(self.server), self.step);
         if let Some(side) = &mut self.side {
             side.begin(&self.mark);
         }
@@ -78,15 +80,12 @@ impl Observer for Observed<'_> {
     }
 }
 
-impl Observed<'_> {
-    /// Time between two looks.
-    fn step(&self) -> Duration {
-        let expected_ms = self.mark.expected_ms.unwrap_or(0);
-        if u128::from(expected_ms) > LONG.as_millis() {
-            STEP_LONG
-        } else {
-            STEP
-        }
+/// Time between two looks at this host under such a load. While connections only idle, looking is most of what they cost.
+pub(super) fn step_of(load: &LoadSpec) -> Duration {
+    if matches!(load.mode, Mode::Idle { .. }) || Duration::from_nanos(load.duration_ns) > LONG {
+        STEP_LONG
+    } else {
+        STEP
     }
 }
 

@@ -14,7 +14,7 @@ use super::site::Site;
 use crate::cli::http::lab::LabSpec;
 use crate::cli::http::load::nanoseconds;
 use crate::run::http::generator;
-use crate::run::http::observed::{BothSides, Observed, Voice};
+use crate::run::http::observed::{BothSides, Observed, Voice, step_of};
 use crate::run::http::signals::Stop;
 use crate::run::http::trouble::Trouble;
 use crate::run::http::watch::Watch;
@@ -62,6 +62,7 @@ impl Bench<'_> {
             side: self.site.server.as_mut(),
             stop: self.stop,
             voice: &mut voice,
+            step: step_of(&load),
             figures: BothSides::default(),
         };
         let outcome = load::run(load, &crew, Some(breaker), &mut seen);
