@@ -103,7 +103,7 @@ impl Crew for ServerCrew {
 #[cfg(test)]
 mod tests {
     use std::io::{Read, Write};
-    use std::net::{SocketAddr, TcpStream};
+    use std::net::{SocketAddr, TcpListener, TcpStream};
     use std::time::Duration;
 
     use super::*;
@@ -112,6 +112,7 @@ mod tests {
     fn a_crew_that_was_restarted_serves_on_the_same_port_and_forgets_nothing() {
         let mut spec = ServerSpec::on_loopback();
         spec.threads = Some(2);
+        spec.listen = Listen::At(vec![SocketAddr::from(([127, 0, 0, 1], quiet_port()))]);
         let server = Server::start(&spec).expect("a server");
         let address = server.addresses()[0];
         let crew = ServerCrew::new(&spec, server, None);
@@ -127,6 +128,12 @@ mod tests {
         ask(address);
         assert_eq!(crew.stop().total().requests, 2);
         assert!(crew.connections().is_empty());
+    }
+
+    /// A port that the kernel gives to nobody while it is free for a moment.
+    fn quiet_port() -> u16 {
+        let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+        (20_000..30_000).rev().find(is_free).expect("a free port")
     }
 
     fn ask(address: SocketAddr) {
