@@ -4,10 +4,13 @@
 mod by_hyper;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use linerate_model::http::Spoken;
+use linerate_sys::poll::{Interest, wait_fd};
+use linerate_sys::socket::{self, Connect};
+use linerate_sys::{OsError, sockopt};
 
 use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
 use crate::protocol::Protocol;
@@ -57,38 +60,39 @@ pub enum ProbeError {
     Request(String),
 }
 
-/// Sends `request` to `address` and reads the answer, all of it within `timeout`. A body beyond 1 GiB is not read to
-/// its end and is an error.
+/// Who is asked, from where, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Contact<'a> {
+    /// The server.
+    pub address: SocketAddr,
+    /// Address of this host to ask from; `None` for the one that the kernel chooses.
+    pub source: Option<IpAddr>,
+    /// What is spoken.
+    pub protocol: &'a Protocol,
+    /// Time for all of it.
+    pub timeout: Duration,
+}
+
+/// Sends `request` and reads the answer. A body beyond 1 GiB is not read to its end and is an error.
 ///
 /// # Errors
 /// What went wrong.
-pub fn ask(
-    address: SocketAddr,
-    protocol: &Protocol,
-    request: &[u8],
-    is_head: bool,
-    timeout: Duration,
-) -> Result<FirstAnswer, ProbeError> {
-    if protocol.is_plain_http1() {
-        return ask_plainly(address, request, is_head, timeout);
+pub fn ask(contact: Contact<'_>, request: &[u8], is_head: bool) -> Result<FirstAnswer, ProbeError> {
+    if contact.protocol.is_plain_http1() {
+        return ask_plainly(contact, request, is_head);
     }
     #[cfg(feature = "tls")]
-    return by_hyper::ask(address, protocol, request, timeout);
+    return by_hyper::ask(contact, request);
     #[cfg(not(feature = "tls"))]
     Err(ProbeError::Request(
         "this build speaks neither TLS nor HTTP/2".to_owned(),
     ))
 }
 
-fn ask_plainly(
-    address: SocketAddr,
-    request: &[u8],
-    is_head: bool,
-    timeout: Duration,
-) -> Result<FirstAnswer, ProbeError> {
+fn ask_plainly(contact: Contact<'_>, request: &[u8], is_head: bool) -> Result<FirstAnswer, ProbeError> {
+    let Contact { address, timeout, .. } = contact;
     let deadline = Instant::now() + timeout;
-    let mut stream =
-        TcpStream::connect_timeout(&address, timeout).map_err(|error| ProbeError::Connect(address, error))?;
+    let mut stream = connect(contact)?;
     let exchange = |error| ProbeError::Exchange(address, error);
     stream.set_write_timeout(Some(timeout)).map_err(exchange)?;
     stream.write_all(request).map_err(exchange)?;
@@ -96,6 +100,30 @@ fn ask_plainly(
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         _ => ProbeError::Exchange(address, error),
     })
+}
+
+fn connect(contact: Contact<'_>) -> Result<TcpStream, ProbeError> {
+    let connected = match contact.source {
+        None => TcpStream::connect_timeout(&contact.address, contact.timeout),
+        Some(source) => connect_from(source, contact),
+    };
+    connected.map_err(|error| ProbeError::Connect(contact.address, error))
+}
+
+fn connect_from(source: IpAddr, contact: Contact<'_>) -> io::Result<TcpStream> {
+    let of_system = |error: OsError| error.source;
+    let fd = socket::open(&contact.address, socket::Protocol::Tcp).map_err(of_system)?;
+    sockopt::set_bind_address_no_port(&fd, true).map_err(of_system)?;
+    socket::bind(&fd, &SocketAddr::new(source, 0)).map_err(of_system)?;
+    if socket::connect(&fd, &contact.address).map_err(of_system)? != Connect::Done {
+        if !wait_fd(&fd, Interest::WRITE, Some(contact.timeout))? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        socket::take_error(&fd).map_err(of_system)?;
+    }
+    let stream = TcpStream::from(fd);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<FirstAnswer> {
@@ -172,6 +200,15 @@ mod tests {
 
     use super::*;
 
+    fn contact(address: SocketAddr, protocol: &Protocol) -> Contact<'_> {
+        Contact {
+            address,
+            source: None,
+            protocol,
+            timeout: Duration::from_secs(20),
+        }
+    }
+
     /// A server that reads one request and writes `answer`.
     fn ask_one_that_says(answer: &'static [u8]) -> Result<FirstAnswer, ProbeError> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -183,11 +220,9 @@ mod tests {
             let _ = stream.write_all(answer);
         });
         let found = ask(
-            address,
-            &Protocol::default(),
+            contact(address, &Protocol::default()),
             b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             false,
-            Duration::from_secs(20),
         );
         server.join().expect("the server ends");
         found
@@ -205,6 +240,25 @@ mod tests {
     }
 
     #[test]
+    fn it_asks_from_the_address_it_is_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let server = thread::spawn(move || {
+            let (mut stream, client) = listener.accept().expect("a client");
+            let _ = stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n");
+            client.ip()
+        });
+        let (source, protocol) = (IpAddr::from([127, 0, 0, 9]), Protocol::default());
+        let contact = Contact {
+            source: Some(source),
+            ..contact(address, &protocol)
+        };
+        let answer = ask(contact, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
+        assert_eq!(answer.expect("an answer").status, 204);
+        assert_eq!(server.join().expect("the server ends"), source);
+    }
+
+    #[test]
     fn what_is_no_answer_is_told_apart() {
         assert!(matches!(
             ask_one_that_says(b"SSH-2.0-x\r\n"),
@@ -215,8 +269,8 @@ mod tests {
             Err(ProbeError::Exchange(..))
         ));
         let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-        let refused =
-            ask(nobody, &Protocol::default(), b"", false, Duration::from_secs(20)).expect_err("nobody is there");
+        let protocol = Protocol::default();
+        let refused = ask(contact(nobody, &protocol), b"", false).expect_err("nobody is there");
         assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
     }
 }

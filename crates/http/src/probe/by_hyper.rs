@@ -2,9 +2,8 @@
 
 use std::future::{Future, poll_fn};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{self, SocketAddr};
 use std::pin::pin;
-use std::time::Duration;
 
 use hyper::header::{HeaderName, LOCATION, SERVER};
 use linerate_model::http::{ErrorClass, HttpVersion};
@@ -12,26 +11,21 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::{BYTES_MAX, FirstAnswer, ProbeError};
+use super::{BYTES_MAX, Contact, FirstAnswer, ProbeError, connect};
 use crate::client::{Client, Failure, Greeted, Head, Refusal, Unanswered, read_body};
-use crate::protocol::Protocol;
 
-pub(super) fn ask(
-    address: SocketAddr,
-    protocol: &Protocol,
-    request: &[u8],
-    patience: Duration,
-) -> Result<FirstAnswer, ProbeError> {
-    let client = Client::new(protocol, request).map_err(ProbeError::Request)?;
-    let exchange = |error| ProbeError::Exchange(address, error);
+pub(super) fn ask(contact: Contact<'_>, request: &[u8]) -> Result<FirstAnswer, ProbeError> {
+    let client = Client::new(contact.protocol, request).map_err(ProbeError::Request)?;
+    let exchange = |error| ProbeError::Exchange(contact.address, error);
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let all = async { timeout(patience, contact(address, &client)).await };
+    let stream = connect(contact)?;
+    let all = async { timeout(contact.timeout, talk(contact.address, stream, &client)).await };
     let answered = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
     answered.unwrap_or_else(|_| Err(exchange(io::ErrorKind::TimedOut.into())))
 }
 
-async fn contact(address: SocketAddr, client: &Client) -> Result<FirstAnswer, ProbeError> {
-    let stream = TcpStream::connect(address).await;
+async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> Result<FirstAnswer, ProbeError> {
+    let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
     let stream = stream.map_err(|error| ProbeError::Connect(address, error))?;
     let greeted = client.greet(stream).await.map_err(|refusal| match refusal {
         Refusal::Untrusted(text) => ProbeError::Untrusted(address, text),

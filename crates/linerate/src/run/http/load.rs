@@ -7,7 +7,7 @@ use linerate_host::load as host;
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
 use linerate_http::permission::{self, Claims, Reach};
-use linerate_http::probe::{self, FirstAnswer, ProbeError};
+use linerate_http::probe::{self, Contact, FirstAnswer, ProbeError};
 use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::flags;
@@ -171,8 +171,14 @@ fn reach(address: SocketAddr) -> Reach {
 }
 
 fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Trouble> {
-    let patience = plan.timeout.max(SHORTEST_PROBE);
-    let answer = probe::ask(address, &plan.protocol, &plan.request, plan.is_head, patience);
+    let sources = generator::sources(&plan.opening).map_err(Trouble::usage)?;
+    let contact = Contact {
+        address,
+        source: sources.into_iter().find(|source| source.is_ipv4() == address.is_ipv4()),
+        protocol: &plan.protocol,
+        timeout: plan.timeout.max(SHORTEST_PROBE),
+    };
+    let answer = probe::ask(contact, &plan.request, plan.is_head);
     answer.map_err(|error| match error {
         ProbeError::Request(_) => Trouble::usage(error),
         error => Trouble::new(ExitCode::Unreachable, error),

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_http::permission::{self, Claims, Demand, Reach};
-use linerate_http::probe::{self, FirstAnswer};
+use linerate_http::probe::{self, Contact, FirstAnswer};
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::target::Target;
@@ -46,7 +46,7 @@ impl Site {
         let mut control = spec.control.clone();
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
-        let (answer, has_sizes) = ask(&target, first)?;
+        let (answer, has_sizes) = ask(&target, first, &spec.plan.source.addresses)?;
         let claims = Claims {
             // Who knows the token of the channel beside this very port is the user's own.
             is_ours: server.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
@@ -134,15 +134,21 @@ fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
 }
 
 /// One request. A server that has linerate's payloads is asked for those; another one for the path of the URL.
-fn ask(target: &Target, address: SocketAddr) -> Result<(FirstAnswer, bool), Trouble> {
+fn ask(target: &Target, address: SocketAddr, sources: &[IpAddr]) -> Result<(FirstAnswer, bool), Trouble> {
+    let mut sources = sources.iter().copied();
+    let contact = Contact {
+        address,
+        source: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
+        protocol: &Protocol::default(),
+        timeout: PATIENCE,
+    };
     let once = |path: &str| {
         let target = Target {
             path: path.to_owned(),
             ..target.clone()
         };
         let request = RequestSpec::get().bytes(&target).map_err(Trouble::usage)?;
-        probe::ask(address, &Protocol::default(), &request, false, PATIENCE)
-            .map_err(|error| Trouble::new(ExitCode::Unreachable, error))
+        probe::ask(contact, &request, false).map_err(|error| Trouble::new(ExitCode::Unreachable, error))
     };
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;
