@@ -55,8 +55,10 @@ bench-floor:
 	for nap in 0 30 60; do for copies in 1 8; do \
 		echo "$$copies blocks per call, naps of $$nap us: $$($(TARGET_DIR)/floor $$copies $$nap)"; done; done
 
+# Nothing unwinds (panic = "abort"), so tables for it would be bytes for nothing.
 dist: dist-deps
-	$(CARGO) build --release --locked --target $(MUSL) -p linerate
+	CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="-C force-unwind-tables=no" \
+		$(CARGO) build --release --locked --target $(MUSL) -p linerate
 	mkdir -p dist
 	cp $(TARGET_DIR)/$(MUSL)/release/linerate dist/linerate
 	ldd dist/linerate 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
