@@ -105,6 +105,11 @@ impl AnswerReader {
         }
     }
 
+    /// Length of the body that is arriving, where that is known.
+    pub(crate) fn body_len(&self) -> Option<u64> {
+        Some(self.body_left()?.saturating_add(self.body_bytes))
+    }
+
     /// Whether some of an answer has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         !matches!(self.state, State::Head)

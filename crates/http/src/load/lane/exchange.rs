@@ -6,7 +6,7 @@ use std::io;
 use linerate_model::http::ErrorClass;
 use linerate_sys::{clock, stream_io};
 
-use super::Lane;
+use super::{BUFFER_BYTES, Lane};
 use crate::load::answer::{Answer, Fed};
 use crate::load::failure;
 use crate::load::pace::Pace;
@@ -65,37 +65,64 @@ impl Lane<'_> {
         }
     }
 
-    /// Takes what a connection has delivered.
+    /// Takes what a connection has delivered. Of large bodies only what comes with the head is copied: the kernel drops the
+    /// rest, which costs a fraction of that.
     pub(super) fn read(&mut self, number: u32) {
+        if self.in_long_body(number).is_some() {
+            return self.discard(number);
+        }
         let Some(connection) = self.pool.get_mut(number) else {
             return;
         };
         let Some(socket) = connection.socket() else {
             return;
         };
-        let left = connection.reader.body_left().unwrap_or(0);
-        if left >= DISCARDED_FROM_BYTES && !self.spec.verifies {
-            let len = usize::try_from(left).unwrap_or(usize::MAX).min(DISCARDED_MAX_BYTES);
-            match stream_io::recv_discard(socket, len) {
-                Ok(0) => self.ended(number),
-                Ok(len) => {
-                    if let Some(answer) = connection.reader.skip(len as u64) {
-                        self.answered(number, &answer);
-                    }
-                }
-                Err(error) => self.broken(number, &error),
-            }
-            return;
-        }
         let kept_len = connection.kept.as_ref().map_or(0, |kept| kept.len());
         let (front, room) = self.buffer.split_at_mut(kept_len);
-        match stream_io::recv(socket, room) {
+        let room_len = self.room_bytes.min(room.len());
+        match stream_io::recv(socket, room.get_mut(..room_len).unwrap_or_default()) {
             Ok(0) => self.ended(number),
             Ok(len) => {
                 if let Some(kept) = connection.kept.take() {
                     front.copy_from_slice(&kept);
                 }
                 self.feed(number, kept_len + len);
+                let body_bytes = self.in_long_body(number);
+                if body_bytes.is_some() || len == room_len {
+                    // The next answers will be like this one.
+                    let is_large = body_bytes.is_some_and(|body_bytes| body_bytes >= LARGE_BYTES);
+                    self.room_bytes = if is_large { HEAD_ROOM_BYTES } else { BUFFER_BYTES };
+                }
+                if body_bytes.is_some() {
+                    self.discard(number);
+                }
+            }
+            Err(error) => self.broken(number, &error),
+        }
+    }
+
+    /// The length of the body that is arriving, where enough of it is still to come that nobody has to look at.
+    fn in_long_body(&mut self, number: u32) -> Option<u64> {
+        let reader = &self.pool.get_mut(number)?.reader;
+        let is_worth_it = reader.body_left()? >= DISCARDED_FROM_BYTES && !self.spec.verifies;
+        is_worth_it.then(|| reader.body_len()).flatten()
+    }
+
+    /// Has the kernel drop what has arrived of a body.
+    fn discard(&mut self, number: u32) {
+        let Some(connection) = self.pool.get_mut(number) else {
+            return;
+        };
+        let (Some(socket), Some(left)) = (connection.socket(), connection.reader.body_left()) else {
+            return;
+        };
+        let len = usize::try_from(left).unwrap_or(usize::MAX).min(DISCARDED_MAX_BYTES);
+        match stream_io::recv_discard(socket, len) {
+            Ok(0) => self.ended(number),
+            Ok(len) => {
+                if let Some(answer) = connection.reader.skip(len as u64) {
+                    self.answered(number, &answer);
+                }
             }
             Err(error) => self.broken(number, &error),
         }
@@ -242,6 +269,10 @@ fn tail<'a>(row: &'a [u8], one: &'a [u8], len: usize) -> &'a [u8] {
     row.get(row.len().saturating_sub(len)..).unwrap_or_default()
 }
 
-/// Bodies of which this much is to come are dropped in the kernel instead of copied.
-const DISCARDED_FROM_BYTES: u64 = 64 * 1024;
+/// A body of which this much is to come is dropped in the kernel instead of copied.
+const DISCARDED_FROM_BYTES: u64 = 4096;
 const DISCARDED_MAX_BYTES: usize = 16 << 20;
+/// From here on a second call costs less than copying the body.
+const LARGE_BYTES: u64 = 64 * 1024;
+/// Room for the head of an answer whose body is large.
+const HEAD_ROOM_BYTES: usize = 2048;

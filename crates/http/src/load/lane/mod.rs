@@ -30,6 +30,8 @@ pub(crate) struct Lane<'a> {
     recorder: Recorder,
     reading: Reading,
     buffer: Vec<u8>,
+    /// How much of the buffer is used for what begins with a head.
+    room_bytes: usize,
     /// The request, as often as a connection keeps outstanding.
     requests: Vec<u8>,
     course: Course,
@@ -71,6 +73,7 @@ impl<'a> Lane<'a> {
             recorder,
             reading: Reading::new(spec.is_head, spec.verifies),
             buffer: vec![0; BUFFER_BYTES],
+            room_bytes: BUFFER_BYTES,
             requests: spec.request.repeat(spec.pipeline()),
             next_check_ns: now_ns,
             touching: 0,
