@@ -48,19 +48,23 @@ impl BodyPaths {
         }
     }
 
-    /// What was asked for; `Auto` takes up to a fifth of a second to find out.
-    pub(crate) fn choose(wanted: BodyPath, content: &Content) -> Self {
+    /// What was asked for; `Auto` takes up to a fifth of a second to find out. `congestion` is the algorithm of the
+    /// connections; `None` for the host's.
+    pub(crate) fn choose(wanted: BodyPath, congestion: Option<&str>, content: &Content) -> Self {
         let large = |large, from| Self {
             large,
             large_from_bytes: Some(from),
-            is_paced: is_paced(),
+            is_paced: is_paced(congestion),
         };
         match wanted {
             BodyPath::Copy => Self::copying(),
             BodyPath::Sendfile => large(Path::Sendfile, SMALL_BYTES_MAX),
             BodyPath::Zerocopy => large(Path::Zerocopy, SMALL_BYTES_MAX),
             // Without a measurement copying is what always works.
-            BodyPath::Auto => measured(content.block(Filling::Pattern)).unwrap_or(Self::copying()),
+            BodyPath::Auto => match measured(content.block(Filling::Pattern)) {
+                Some(from) => large(Path::Sendfile, from),
+                None => Self::copying(),
+            },
         }
     }
 
@@ -102,33 +106,30 @@ impl std::fmt::Display for BodyPaths {
 
 /// Whether new connections are paced by a timer of the kernel (`bbr`, in all its versions). An answer of several segments
 /// then waits for that timer between them, and its interrupts cost more than the sending. A head that leaves by itself
-/// shows the algorithm how fast the path is, and nothing waits; it costs a segment.
-fn is_paced() -> bool {
+/// shows the algorithm how fast the path is, and nothing waits; it costs a segment. `congestion` is the algorithm the
+/// connections get, if not the host's.
+fn is_paced(congestion: Option<&str>) -> bool {
     let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let algorithm = socket::open(&any, Protocol::Tcp).and_then(sockopt::congestion);
-    algorithm.is_ok_and(|name| name.starts_with("bbr"))
+    let of_host = || socket::open(&any, Protocol::Tcp).and_then(sockopt::congestion).ok();
+    let algorithm = congestion.map(str::to_owned).or_else(of_host);
+    algorithm.is_some_and(|name| name.starts_with("bbr"))
 }
 
 /// Sends bodies over loopback in both ways and compares the time inside the calls. Large are those from the smallest
 /// size on from which the file is not slower at any size, within a tolerance.
-fn measured(block: &Block) -> Option<BodyPaths> {
+fn measured(block: &Block) -> Option<u64> {
     let (senders, receivers) = connected_pairs().ok()?;
     let crowd = Crowd {
         senders,
         sent_bytes: 0,
         received_bytes: &AtomicU64::new(0),
     };
-    let from_bytes = thread::scope(|scope| {
+    thread::scope(|scope| {
         // Another thread reads, so that the memory that is copied to is in another processor's cache, as with real
         // clients.
         scope.spawn(|| count_all(receivers, crowd.received_bytes));
         // Whatever it finds, its end closes the senders, which ends the reader.
         large_from(crowd, block)
-    })?;
-    Some(BodyPaths {
-        large: Path::Sendfile,
-        large_from_bytes: Some(from_bytes),
-        is_paced: is_paced(),
     })
 }
 
@@ -260,10 +261,13 @@ mod tests {
     #[test]
     fn small_bodies_are_copied_whatever_was_asked_for() {
         let content = Content::default();
-        let paths = BodyPaths::choose(BodyPath::Sendfile, &content);
+        let paths = BodyPaths::choose(BodyPath::Sendfile, None, &content);
         assert_eq!((paths.of(4095), paths.of(4096)), (Path::Copy, Path::Sendfile));
-        assert_eq!(BodyPaths::choose(BodyPath::Copy, &content).of(u64::MAX), Path::Copy);
-        assert!(BodyPaths::choose(BodyPath::Zerocopy, &content).lends());
+        assert_eq!(
+            BodyPaths::choose(BodyPath::Copy, None, &content).of(u64::MAX),
+            Path::Copy
+        );
+        assert!(BodyPaths::choose(BodyPath::Zerocopy, None, &content).lends());
         assert_eq!(paths.to_string(), "copy, sendfile from 4 KiB on");
     }
 
@@ -281,8 +285,17 @@ mod tests {
     }
 
     #[test]
+    fn the_algorithm_of_the_connections_decides_and_not_the_hosts() {
+        let content = Content::default();
+        for (congestion, path) in [("bbr", Path::SendfileApart), ("cubic", Path::Sendfile)] {
+            let paths = BodyPaths::choose(BodyPath::Sendfile, Some(congestion), &content);
+            assert_eq!(paths.of(1 << 20), path, "{congestion}");
+        }
+    }
+
+    #[test]
     fn the_measurement_comes_to_an_end() {
-        let paths = measured(Content::default().block(Filling::Pattern)).unwrap_or(BodyPaths::copying());
+        let paths = BodyPaths::choose(BodyPath::Auto, None, &Content::default());
         assert_eq!(paths.of(100), Path::Copy);
     }
 }

@@ -122,7 +122,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l max-body -d 'Longest body of a request; above it the answer is 413' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l body-path -d 'How bodies get to the socket' -r -f -a "auto\t'Small ones copied, large ones as a measurement at the start says'
 copy\t'The kernel copies them'
-sendfile\t'From a file in memory'
+sendfile\t'From a file that is never read from a disk'
 zerocopy\t'Lent to the kernel'"
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l allow -d 'Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l cert -d 'Certificate in PEM form, followed by those that lead to its issuer' -r -F
