@@ -11,10 +11,8 @@ use super::text;
 #[derive(Debug)]
 pub(crate) struct Group {
     cpu: Result<KernelFile, String>,
-    /// Nothing in the group of all processes, which has no limits.
-    memory: Result<Option<Gauge>, String>,
-    /// The same.
-    tasks: Result<Option<Gauge>, String>,
+    memory: Result<Gauge, String>,
+    tasks: Result<Gauge, String>,
 }
 
 /// A value and its limit.
@@ -34,14 +32,15 @@ impl Group {
         let gauge = |controller, [now, most]: [&str; 2], [old_now, old_most]: [&str; 2]| {
             let (path, is_second) = directory(controller)?;
             if path.ends_with('/') {
-                return Ok(None);
+                // Which has neither limits nor, mostly, figures.
+                return Err("the program is in that of all processes".to_owned());
             }
             let (now, most) = if is_second { (now, most) } else { (old_now, old_most) };
             let open = |name| KernelFile::open(format!("{path}/{name}"));
-            Ok(Some(Gauge {
+            Ok(Gauge {
                 now: open(now),
                 most: open(most),
-            }))
+            })
         };
         let memory = ["memory.current", "memory.max"];
         let tasks = ["pids.current", "pids.max"];
@@ -59,20 +58,15 @@ impl Group {
         found.ok_or_else(|| "the control group has no quota".to_owned())
     }
 
-    /// Memory in bytes; `None` in the group of all processes.
-    pub(crate) fn memory(&self, room: &mut Room) -> Result<Option<Peak>, String> {
-        read(&self.memory, room)
+    /// Memory in bytes.
+    pub(crate) fn memory(&self, room: &mut Room) -> Result<Peak, String> {
+        self.memory.as_ref().map_err(Clone::clone)?.read(room)
     }
 
-    /// Processes and threads; `None` in the group of all processes.
-    pub(crate) fn tasks(&self, room: &mut Room) -> Result<Option<Peak>, String> {
-        read(&self.tasks, room)
+    /// Processes and threads.
+    pub(crate) fn tasks(&self, room: &mut Room) -> Result<Peak, String> {
+        self.tasks.as_ref().map_err(Clone::clone)?.read(room)
     }
-}
-
-fn read(gauge: &Result<Option<Gauge>, String>, room: &mut Room) -> Result<Option<Peak>, String> {
-    let gauge = gauge.as_ref().map_err(Clone::clone)?.as_ref();
-    gauge.map(|gauge| gauge.read(room)).transpose()
 }
 
 impl Gauge {

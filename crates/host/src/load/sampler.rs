@@ -192,9 +192,9 @@ impl Sampler {
         let throttled = group.clone().and_then(|group| group.throttled_ns(room));
         sample.throttled_ns = sample.take("throttling", throttled);
         let memory = group.clone().and_then(|group| group.memory(room));
-        sample.group_memory = sample.take("memory of the control group", memory).flatten();
+        sample.group_memory = sample.take("memory of the control group", memory);
         let tasks = group.and_then(|group| group.tasks(room));
-        sample.group_tasks = sample.take("tasks of the control group", tasks).flatten();
+        sample.group_tasks = sample.take("tasks of the control group", tasks);
     }
 
     fn process(&mut self, sample: &mut Sample, depth: Depth) {
