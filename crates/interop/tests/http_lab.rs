@@ -453,7 +453,8 @@ fn network_is_the_limit(rate: &str, plan: &str, payloads: &[u64]) {
             .map(|payload_bytes| study.cell("matrix", *payload_bytes, 64));
         let is_right = |cell: &Value| match HttpStudy::verdict(cell) {
             "network-bound" => cell["median"]["of_ceiling"].as_f64() >= Some(0.97),
-            // A machine that is too slow for the rate.
+            // A machine that is too slow for the rate; its shaper may drop what it does not come to.
+            "network-loss" => cell["verdict"].to_string().contains("cpu-bound-total"),
             verdict => verdict.starts_with("cpu-bound") || verdict == "client-limit",
         };
         cells.into_iter().all(is_right)
