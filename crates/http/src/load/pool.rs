@@ -10,7 +10,7 @@ use linerate_sys::{errno, socket};
 use super::connection::Connection;
 use super::failure;
 use super::opener::Opener;
-use super::ramp::Ramp;
+use super::ramp::{Loss, Ramp};
 use super::recorder::{Recorder, Sent};
 use super::spec::LoadSpec;
 
@@ -26,18 +26,6 @@ pub(crate) struct Pool {
     reconnects_max: u8,
     connect_timeout_ns: u64,
     is_connecting: u32,
-    /// Connections that failed since the last one that arrived.
-    refused_in_a_row: u32,
-    refused_in_a_row_max: u32,
-}
-
-/// Why a connection is given up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loss {
-    /// The server said that it would close.
-    Announced,
-    /// It was lost, or is of no use any more.
-    Unannounced,
 }
 
 impl Pool {
@@ -52,8 +40,6 @@ impl Pool {
             reconnects_max: spec.reconnects_max,
             connect_timeout_ns: spec.connect_timeout_ns,
             is_connecting: 0,
-            refused_in_a_row: 0,
-            refused_in_a_row_max: spec.connects_in_flight.max(1),
         }
     }
 
@@ -99,20 +85,11 @@ impl Pool {
     /// A connection could not be opened.
     fn refuse(&mut self, number: u32, error: &io::Error, recorder: &mut Recorder) {
         let class = failure::of_connect(error);
-        self.ramp.landed();
-        recorder.connection_failed(class, || linerate_sys::error::io_text(error));
+        for _ in 0..self.ramp.refused(class.is_client_limit()) {
+            recorder.connection_failed(class, || linerate_sys::error::io_text(error));
+        }
         if let Some(connection) = self.get_mut(number) {
             connection.close();
-        }
-        self.refused_in_a_row += 1;
-        // The next ones would fail for the same reason, and a server that is silent costs a timeout for each.
-        if class.is_client_limit() {
-            // What this host lacks, it lacks for each of them: the count says how many connections are missing.
-            for _ in 0..self.ramp.give_up() {
-                recorder.connection_failed(class, || linerate_sys::error::io_text(error));
-            }
-        } else if self.refused_in_a_row >= self.refused_in_a_row_max {
-            self.ramp.give_up();
         }
     }
 
@@ -127,8 +104,7 @@ impl Pool {
             self.refuse(number, &error.source, recorder);
             return None;
         }
-        self.ramp.landed();
-        self.refused_in_a_row = 0;
+        self.ramp.arrived();
         let since_ns = connection.establish()?;
         recorder.connected(now_ns.saturating_sub(since_ns));
         Some(number)
@@ -171,20 +147,16 @@ impl Pool {
 
     /// Closes a connection and has it opened again where that is allowed; returns the requests that lose their answer.
     pub(crate) fn lose(&mut self, number: u32, loss: Loss, recorder: &mut Recorder) -> VecDeque<Sent> {
-        let reconnects_max = self.reconnects_max;
         let Some(connection) = self.connections.get_mut(number as usize) else {
             return VecDeque::new();
         };
         let lost = connection.close();
-        match loss {
-            Loss::Announced => self.ramp.at_once(number),
-            Loss::Unannounced if connection.losses < reconnects_max => {
-                connection.losses += 1;
-                self.ramp.again(number);
-            }
-            Loss::Unannounced => return lost,
+        if self
+            .ramp
+            .lost(number, loss, &mut connection.losses, self.reconnects_max)
+        {
+            recorder.tally.connections.reconnects += 1;
         }
-        recorder.tally.connections.reconnects += 1;
         lost
     }
 

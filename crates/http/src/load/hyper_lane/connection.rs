@@ -21,7 +21,7 @@ use super::desk::Next;
 use crate::client::{Failure, Greeted, Head, Session, Unanswered, read_body};
 use crate::load::answer::Answer;
 use crate::load::failure;
-use crate::load::pool::Loss;
+use crate::load::ramp::Loss;
 
 /// What the slots of a connection found out about it.
 #[derive(Debug, Default)]

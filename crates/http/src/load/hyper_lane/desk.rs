@@ -15,8 +15,7 @@ use crate::client::Failure;
 use crate::load::answer::Answer;
 use crate::load::course::{Course, Orders, Turn};
 use crate::load::pace::Pace;
-use crate::load::pool::Loss;
-use crate::load::ramp::Ramp;
+use crate::load::ramp::{Loss, Ramp};
 use crate::load::recorder::{Recorder, Sent};
 use crate::load::spec::LoadSpec;
 
@@ -39,9 +38,6 @@ pub(super) struct Desk {
     /// Until here requests were due for which no slot was free.
     starved_until_ns: u64,
     reconnects_max: u8,
-    /// Connections that failed since the last one that arrived.
-    refused_in_a_row: u32,
-    refused_in_a_row_max: u32,
 }
 
 #[derive(Debug, Default)]
@@ -92,8 +88,6 @@ impl Desk {
             in_flight: 0,
             starved_until_ns: 0,
             reconnects_max: spec.reconnects_max,
-            refused_in_a_row: 0,
-            refused_in_a_row_max: spec.connects_in_flight.max(1),
         }
     }
 
@@ -114,24 +108,14 @@ impl Desk {
 
     /// A connection could not be opened.
     pub(super) fn refuse(&mut self, class: ErrorClass, text: &str) {
-        self.ramp.landed();
-        self.recorder.connection_failed(class, || text.to_owned());
-        self.refused_in_a_row += 1;
-        // The next ones would fail for the same reason, and a server that is silent costs a timeout for each.
-        if class.is_client_limit() {
-            // What this host lacks, it lacks for each of them: the count says how many connections are missing.
-            for _ in 0..self.ramp.give_up() {
-                self.recorder.connection_failed(class, || text.to_owned());
-            }
-        } else if self.refused_in_a_row >= self.refused_in_a_row_max {
-            self.ramp.give_up();
+        for _ in 0..self.ramp.refused(class.is_client_limit()) {
+            self.recorder.connection_failed(class, || text.to_owned());
         }
     }
 
     /// A connection is open; returns whether it is for the first time.
     pub(super) fn arrived(&mut self, number: u32, elapsed_ns: u64) -> bool {
-        self.ramp.landed();
-        self.refused_in_a_row = 0;
+        self.ramp.arrived();
         self.recorder.connected(elapsed_ns);
         let Some(connection) = self.connections.get_mut(number as usize) else {
             return false;
@@ -166,15 +150,12 @@ impl Desk {
         let Some(connection) = self.connections.get_mut(number as usize) else {
             return;
         };
-        match loss {
-            Loss::Announced => self.ramp.at_once(number),
-            Loss::Unannounced if connection.losses < self.reconnects_max => {
-                connection.losses += 1;
-                self.ramp.again(number);
-            }
-            Loss::Unannounced => return,
+        if self
+            .ramp
+            .lost(number, loss, &mut connection.losses, self.reconnects_max)
+        {
+            self.recorder.tally.connections.reconnects += 1;
         }
-        self.recorder.tally.connections.reconnects += 1;
     }
 
     /// A slot is free. One that has just had an answer pauses first where that is wanted.

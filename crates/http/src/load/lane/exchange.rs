@@ -10,7 +10,7 @@ use super::{BUFFER_BYTES, Lane};
 use crate::load::answer::{Answer, Fed};
 use crate::load::failure;
 use crate::load::pace::Pace;
-use crate::load::pool::Loss;
+use crate::load::ramp::Loss;
 use crate::load::recorder::Sent;
 
 impl Lane<'_> {

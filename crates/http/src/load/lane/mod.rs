@@ -15,7 +15,8 @@ use crate::load::answer::Reading;
 use crate::load::course::{Course, Orders, Turn};
 use crate::load::message::Message;
 use crate::load::pace::Pace;
-use crate::load::pool::{Loss, Pool};
+use crate::load::pool::Pool;
+use crate::load::ramp::Loss;
 use crate::load::recorder::Recorder;
 use crate::load::spec::LoadSpec;
 
