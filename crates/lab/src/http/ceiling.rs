@@ -168,8 +168,14 @@ impl Ceiling {
     /// Most answers per second. The bytes of the head are those measured, not assumed.
     #[must_use]
     pub fn answers_per_s(&self, head_bytes: u64, payload_bytes: u64) -> f64 {
+        self.reached * self.link.bps / self.bits_per_answer(head_bytes, payload_bytes)
+    }
+
+    /// Bits on the wire of an answer, with all headers and the frames around them.
+    #[must_use]
+    pub fn bits_per_answer(&self, head_bytes: u64, payload_bytes: u64) -> f64 {
         let answer = head_bytes.saturating_add(payload_bytes).max(1);
-        self.reached * self.link.bps / 8.0 / self.wire_bytes(answer, self.segments)
+        8.0 * self.wire_bytes(answer, self.segments)
     }
 
     /// Share of the link in the direction of the requests at this many answers per second: the requests themselves, and

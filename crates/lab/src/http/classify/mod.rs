@@ -32,8 +32,8 @@ pub enum Network {
     Link {
         /// Speed in bit/s.
         bps: f64,
-        /// Answers per second it allows for this payload; absent before the first answer was measured.
-        ceiling_per_s: Option<f64>,
+        /// Bits of an answer on it, with everything around them; absent before the first answer was measured.
+        bits_per_answer: Option<f64>,
     },
 }
 

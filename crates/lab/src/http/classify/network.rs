@@ -14,7 +14,7 @@ pub(super) const ROOM: f64 = 0.95;
 const RETRANSMITS_MAX: f64 = 0.001;
 
 pub(super) fn bound(facts: &Facts<'_>) -> Finding {
-    let Network::Link { bps, ceiling_per_s } = facts.network else {
+    let Network::Link { bps, bits_per_answer } = facts.network else {
         return Finding::No;
     };
     let speed = rate_name(bps);
@@ -29,14 +29,14 @@ pub(super) fn bound(facts: &Facts<'_>) -> Finding {
     let found = full
         .into_iter()
         .flatten()
-        .map(|condition| (condition, advice(bps, ceiling_per_s)));
+        .map(|condition| (condition, advice(bits_per_answer)));
     Fit::any(VerdictClass::NetworkBound, found.collect()).map_or(Finding::No, Finding::Fits)
 }
 
-fn advice(bps: f64, ceiling_per_s: Option<f64>) -> String {
+fn advice(bits_per_answer: Option<f64>) -> String {
     let mut text = "the best outcome: only a faster link or a smaller or compressed payload gives more".to_owned();
-    if let Some(ceiling) = ceiling_per_s.filter(|ceiling| *ceiling > 0.0) {
-        let each = rate_name(1000.0 * bps / ceiling);
+    if let Some(bits) = bits_per_answer {
+        let each = rate_name(1000.0 * bits);
         text += &format!(", at least {each} for each 1,000 answers per second");
     }
     text
@@ -73,7 +73,12 @@ pub(super) fn has_room(facts: &Facts<'_>, fit: Fit, threshold: f64) -> Option<Fi
     }
 }
 
-/// Share of the link in use; where no adapter was read, answers as a share of what the link allows.
+/// Share of the link in use: bits of its speed, or answers of what it allows where that is more. A path that is slower
+/// than the link it begins with is full before the link is.
 pub(super) fn used_share(facts: &Facts<'_>) -> Option<f64> {
-    facts.medians.nic_util.or(facts.medians.of_ceiling)
+    let medians = facts.medians;
+    [medians.nic_util, medians.of_ceiling]
+        .into_iter()
+        .flatten()
+        .reduce(f64::max)
 }

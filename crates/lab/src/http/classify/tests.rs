@@ -7,12 +7,12 @@ use linerate_model::http::{Arrivals, Peak, SideFigures};
 const CEILING_PER_S: f64 = 101_461.0;
 pub(super) const GIGABIT: Network = Network::Link {
     bps: 1e9,
-    ceiling_per_s: Some(CEILING_PER_S),
+    bits_per_answer: Some(1e9 / CEILING_PER_S),
 };
 
 pub(super) fn judge_on(network: Network, runs: &[CellRun], position: &Position) -> CellVerdict {
     let (link, ceiling) = match network {
-        Network::Link { bps, ceiling_per_s } => (Some(Link::of_speed(bps)), ceiling_per_s),
+        Network::Link { bps, .. } => (Some(Link::of_speed(bps)), Some(CEILING_PER_S)),
         Network::Loopback | Network::Unknown => (None, None),
     };
     let medians = medians(runs, link.as_ref(), ceiling);
@@ -146,6 +146,23 @@ fn limits_of_the_server_are_named_with_their_remedy() {
     );
     let few = judge(&[spoilt(|run| fail(run, ErrorClass::Eof, 400))]);
     assert_ne!(few.primary.class, VerdictClass::ServerLimit);
+}
+
+/// A shaper, a slower hop: TCP alone says what the path carries.
+#[test]
+fn a_path_slower_than_the_link_is_full_before_the_link() {
+    let path = Network::Link {
+        bps: 1e10,
+        bits_per_answer: Some(1e9 / CEILING_PER_S),
+    };
+    let run = spoilt(|run| {
+        fill_link(run);
+        fill(server(run), 0.95);
+    });
+    let verdict = judge_on(path, &[run], &Position::default());
+    assert_eq!(verdict.primary.class, VerdictClass::NetworkBound);
+    assert!(text(&verdict).contains("at least 9.86 Mbit/s for each"), "{verdict:#?}");
+    assert!(verdict.contributing.is_empty(), "{verdict:#?}");
 }
 
 #[test]

@@ -110,10 +110,12 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: 
     let ceiling = link
         .zip(load.as_ref())
         .and_then(|(link, load)| ceiling(material, link, load, is_refuted));
-    let ceiling_per_s = ceiling.zip(load).map(|(ceiling, load)| {
+    let allowed = ceiling.zip(load).map(|(ceiling, load)| {
         let (head_bytes, payload_bytes) = answer_bytes(&key, load);
-        ceiling.answers_per_s(head_bytes, payload_bytes)
+        let per_s = ceiling.answers_per_s(head_bytes, payload_bytes);
+        (per_s, ceiling.bits_per_answer(head_bytes, payload_bytes))
     });
+    let (ceiling_per_s, bits_per_answer) = allowed.unzip();
     let median = medians(&runs, link.as_ref(), ceiling_per_s);
     let is_one_host = material.client.is_loopback || material.server.as_ref().is_some_and(|server| server.is_loopback);
     let network = match link {
@@ -121,7 +123,7 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: 
         None => Network::Unknown,
         Some(link) => Network::Link {
             bps: link.bps,
-            ceiling_per_s,
+            bits_per_answer,
         },
     };
     let is_one_host = is_one_host || share_a_kernel(material);
