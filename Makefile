@@ -106,7 +106,7 @@ reports: test-deps
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test iperf2_reports -- --ignored --nocapture
 
-# A gigabit between two hosts in namespaces; needs root.
+# The default plan at a gigabit between two hosts in namespaces; needs root.
 http-lab: test-deps
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \

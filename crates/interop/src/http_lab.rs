@@ -91,8 +91,17 @@ impl HttpLab {
     /// When there is no room for it.
     #[must_use]
     pub fn plan(&self, name: &str, text: &str) -> String {
+        self.plan_of_usual_length(name, &format!("{SHORT}{text}"))
+    }
+
+    /// Writes a plan file of this text, whose cells take as long as those of a user.
+    ///
+    /// # Panics
+    /// When there is no room for it.
+    #[must_use]
+    pub fn plan_of_usual_length(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
-        fs::write(&path, format!("{SHORT}{text}")).expect("a file");
+        fs::write(&path, text).expect("a file");
         path
     }
 
@@ -159,11 +168,22 @@ impl HttpLab {
     #[track_caller]
     #[must_use]
     pub fn study_of(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
+        self.study_within(LAB_PATIENCE, words, url, plan)
+    }
+
+    /// The same with another deadline.
+    ///
+    /// # Panics
+    /// As [`Self::study`].
+    #[track_caller]
+    #[must_use]
+    pub fn study_within(&self, patience: Duration, words: &[&str], url: &str, plan: &str) -> HttpStudy {
         // A test that is made patiently again needs a directory that is not there yet.
         let directory = (0_u32..).map(|number| self.path(&format!("runs{number}")));
         let directory = directory.into_iter().find(|path| fs::metadata(path).is_err());
         let directory = directory.unwrap_or_default();
-        HttpStudy::of(self.run(&[words, &[url, plan, "--out", &directory, "--json"]].concat()))
+        let words = [words, &[url, plan, "--out", &directory, "--json"]].concat();
+        HttpStudy::of(self.client(&words).finish_within(patience))
     }
 }
 
