@@ -70,9 +70,13 @@ fn descriptors(facts: &Facts<'_>) -> String {
 
 /// What makes a late generator send in time.
 fn sooner(facts: &Facts<'_>) -> String {
-    let is_full = facts.client.core_busy.is_some_and(|busy| busy >= CORE_FULL);
+    if facts.client.core_busy.is_some_and(|busy| busy < CORE_FULL) {
+        return "the client's processors had time, so its host woke it late: the performance governor and shallow idle \
+                states help, and no virtual machine does"
+            .to_owned();
+    }
     match Holders::of_core(facts, Side::Client) {
-        Ok(holders) if is_full && holders.are_others() => {
+        Ok(holders) if holders.are_others() => {
             let (reason, advice) = disturbed(Side::Client, &holders);
             format!("{advice} ({reason})")
         }

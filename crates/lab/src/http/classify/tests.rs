@@ -109,7 +109,7 @@ fn limits_of_the_client_are_named_with_their_remedy() {
                 |run| run.client.fds = full(1020, 1024),
                 "sudo prlimit --pid $$ --nofile=200000:200000",
             ),
-            (|run| run.flags.push(Flag::GeneratorLate), "sent late: 1"),
+            (|run| run.flags.push(Flag::GeneratorLate), "woke it late"),
             (
                 |run| run.client.busiest_cpu_busy = Some(0.98),
                 "busiest processor of the client 0.98",
