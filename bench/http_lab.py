@@ -255,7 +255,7 @@ def main():
     result, honest = [], True
     print(headline(options), flush=True)
     print("| test | figure | ours | peer | ratio (lowest to highest) | notes |\n|---|---|---|---|---|---|", flush=True)
-    with tempfile.TemporaryDirectory() as folder, Place(options.place) as place:
+    with tempfile.TemporaryDirectory() as folder, Place(options.place, options.congestion) as place:
         for name, make in Bench(options, place, folder).rows():
             if options.only and options.only not in name:
                 continue
@@ -279,6 +279,7 @@ def arguments():
     parser.add_argument("--json", help="write all measurements to this file")
     parser.add_argument("--cpus", default="0,1", help="CPU of the generator and CPU of the server")
     parser.add_argument("--place", choices=["loopback", "veth"], default="loopback", help="veth needs root")
+    parser.add_argument("--congestion", help="congestion control of both ends, in namespaces; by default the host's")
     return parser.parse_args()
 
 
@@ -309,15 +310,21 @@ def environment(options):
         "seconds": options.seconds,
         "pinned": options.cpus,
         "place": options.place,
+        "congestion": options.congestion or host_congestion(),
         "connections": CONNECTIONS,
     }
+
+
+def host_congestion():
+    with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="ascii") as file:
+        return file.read().strip()
 
 
 def headline(options):
     facts = environment(options)
     peers = ", ".join(facts.pop("peers").values())
     return (
-        "{ours} against {peers}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, {connections} connections, "
+        "{ours} against {peers}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, {congestion}, {connections} connections, "
         "{rounds} rounds of {seconds} s, generator and server pinned: {pinned}\n"
     ).format(peers=peers, **facts)
 

@@ -14,25 +14,39 @@ class Failed(Exception):
 
 
 class Place:
-    """Where client and server run: on this host, or on two hosts made of namespaces that go when this goes."""
+    """Where client and server run: on this host, or on two hosts made of namespaces that go when this goes.
+
+    With a congestion control of its own, loopback is that of a namespace: the route says it, so that programs get it which
+    have no option for it, and the host keeps its setting.
+    """
 
     NAMESPACES = [f"linerate-bench-{os.getpid()}-{side}" for side in ("client", "server")]
     ADDRESSES = ["192.0.2.1", "192.0.2.2"]
 
-    def __init__(self, kind):
+    def __init__(self, kind, congestion=None):
         self.veth = kind == "veth"
+        self.congestion = congestion
         self.server_host = self.ADDRESSES[1] if self.veth else "127.0.0.1"
         self.anchors = []
+        if self.veth:
+            self.names = self.NAMESPACES
+        else:
+            self.names = self.NAMESPACES[:1] * 2 if congestion else []
 
     def __enter__(self):
+        for name in set(self.names):
+            ip("netns", "add", name)
         if self.veth:
             client, server = self.NAMESPACES
-            for name in self.NAMESPACES:
-                ip("netns", "add", name)
             ip(*f"link add lr0 netns {client} type veth peer name lr0 netns {server}".split())
             for name, address in zip(self.NAMESPACES, self.ADDRESSES):
                 ip("-n", name, "addr", "add", f"{address}/24", "dev", "lr0")
                 ip("-n", name, "link", "set", "lr0", "up")
+        elif self.congestion:
+            ip("-n", self.names[0], "link", "set", "lo", "up")
+        for name in set(self.names) if self.congestion else ():
+            self.set_congestion(name)
+        if self.names:
             # They keep the namespaces open for reading their counters.
             self.anchors = [subprocess.Popen([*self.prefix(side), "sleep", "infinity"]) for side in (0, 1)]
         return self
@@ -41,12 +55,15 @@ class Place:
         for anchor in self.anchors:
             anchor.kill()
             anchor.wait()
-        if self.veth:
-            for name in self.NAMESPACES:
-                subprocess.run(["ip", "netns", "delete", name], check=False)
+        for name in set(self.names):
+            subprocess.run(["ip", "netns", "delete", name], check=False)
+
+    def set_congestion(self, name):
+        route = "192.0.2.0/24 dev lr0" if self.veth else "local 127.0.0.1 dev lo table local"
+        ip("-n", name, *f"route replace {route} congctl {self.congestion}".split())
 
     def prefix(self, side):
-        return ["ip", "netns", "exec", self.NAMESPACES[side]] if self.veth else []
+        return ["ip", "netns", "exec", self.names[side]] if self.names else []
 
     def received_octets(self):
         """Of both hosts: data goes both ways."""

@@ -36,6 +36,15 @@ pub(crate) struct Reply {
     pub(crate) keep_alive: bool,
 }
 
+/// How an answer leaves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Leaving {
+    /// No other is in sight: those that come together leave together.
+    pub(crate) is_alone: bool,
+    /// The connection is one of [`super::body_path::is_paced`].
+    pub(crate) is_paced: bool,
+}
+
 impl Reply {
     /// The answer to what could not be read.
     pub(crate) const fn refusal(status: u16) -> Self {
@@ -77,13 +86,13 @@ impl Answers {
         }
     }
 
-    /// Adds an answer. `is_alone` when no other is in sight: those that come together leave together.
-    pub(crate) fn push(&mut self, reply: Reply, is_alone: bool, counters: &Counters, outbox: &mut Outbox) {
+    /// Adds an answer.
+    pub(crate) fn push(&mut self, reply: Reply, leaving: Leaving, counters: &Counters, outbox: &mut Outbox) {
         counters.responses.add(1);
         if reply.asked.status >= 400 {
             counters.error_responses.add(1);
         }
-        if is_alone && self.push_printed(&reply, counters, outbox) {
+        if leaving.is_alone && self.push_printed(&reply, leaving, counters, outbox) {
             return;
         }
         let Asked {
@@ -101,18 +110,23 @@ impl Answers {
         let filling = reply.asked.filling;
         match chunk_bytes {
             Some(chunk_bytes) => outbox.push_chunks(Chunks::new(filling, body_bytes, chunk_bytes.get())),
-            None => outbox.push_body(&self.content, filling, body_bytes, self.paths.of(body_bytes)),
+            None => outbox.push_body(
+                &self.content,
+                filling,
+                body_bytes,
+                self.paths.of(body_bytes, leaving.is_paced),
+            ),
         }
     }
 
     /// Adds an answer of the most usual kind from the printer; `false` when it is of another.
-    fn push_printed(&mut self, reply: &Reply, counters: &Counters, outbox: &mut Outbox) -> bool {
+    fn push_printed(&mut self, reply: &Reply, leaving: Leaving, counters: &Counters, outbox: &mut Outbox) -> bool {
         let asked = reply.asked;
         let is_usual = reply.is_http11 && reply.keep_alive && !asked.head_only && asked.status == 200;
         let (Some(body_bytes), None, true) = (asked.body_bytes, asked.chunk_bytes, is_usual) else {
             return false;
         };
-        if self.paths.of(body_bytes) != Path::Sendfile {
+        if self.paths.of(body_bytes, leaving.is_paced) != Path::Sendfile {
             return false;
         }
         let Some(mut printer) = self.printer.take() else {

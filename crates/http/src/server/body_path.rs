@@ -34,8 +34,6 @@ pub struct BodyPaths {
     large: Path,
     /// Smallest body that is large; `None` when none is.
     large_from_bytes: Option<u64>,
-    /// The kernel paces what connections send, because their congestion control wants that.
-    is_paced: bool,
 }
 
 impl BodyPaths {
@@ -44,35 +42,32 @@ impl BodyPaths {
         Self {
             large: Path::Copy,
             large_from_bytes: None,
-            is_paced: false,
         }
     }
 
-    /// What was asked for; `Auto` takes up to a fifth of a second to find out. `congestion` is the algorithm of the
-    /// connections; `None` for the host's.
-    pub(crate) fn choose(wanted: BodyPath, congestion: Option<&str>, content: &Content) -> Self {
+    /// What was asked for; `Auto` takes up to a fifth of a second to find out.
+    pub(crate) fn choose(wanted: BodyPath, content: &Content) -> Self {
         let large = |large, from| Self {
             large,
             large_from_bytes: Some(from),
-            is_paced: is_paced(congestion),
         };
         match wanted {
             BodyPath::Copy => Self::copying(),
             BodyPath::Sendfile => large(Path::Sendfile, SMALL_BYTES_MAX),
             BodyPath::Zerocopy => large(Path::Zerocopy, SMALL_BYTES_MAX),
-            // Without a measurement copying is what always works.
             BodyPath::Auto => match measured(content.block(Filling::Pattern)) {
-                Some(from) => large(Path::Sendfile, from),
-                None => Self::copying(),
+                Ok(Some(from)) => large(Path::Sendfile, from),
+                Ok(None) | Err(Unmeasured::NoFile) => Self::copying(),
+                Err(Unmeasured::NoLoopback) => large(Path::Sendfile, UNMEASURED_BYTES),
             },
         }
     }
 
-    /// The way of a body of this size.
-    pub(crate) fn of(self, body_bytes: u64) -> Path {
+    /// The way of a body of this size on a connection that is paced or not; see [`is_paced`].
+    pub(crate) fn of(self, body_bytes: u64, is_paced: bool) -> Path {
         match self.large_from_bytes {
             Some(from) if body_bytes >= from => match self.large {
-                Path::Sendfile if self.is_paced && body_bytes >= SEGMENT_BYTES => Path::SendfileApart,
+                Path::Sendfile if is_paced && body_bytes >= SEGMENT_BYTES => Path::SendfileApart,
                 large => large,
             },
             _ => Path::Copy,
@@ -104,21 +99,31 @@ impl std::fmt::Display for BodyPaths {
     }
 }
 
-/// Whether new connections are paced by a timer of the kernel (`bbr`, in all its versions). An answer of several segments
-/// then waits for that timer between them, and its interrupts cost more than the sending. A head that leaves by itself
-/// shows the algorithm how fast the path is, and nothing waits; it costs a segment. `congestion` is the algorithm the
-/// connections get, if not the host's.
-fn is_paced(congestion: Option<&str>) -> bool {
-    let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-    let of_host = || socket::open(&any, Protocol::Tcp).and_then(sockopt::congestion).ok();
-    let algorithm = congestion.map(str::to_owned).or_else(of_host);
-    algorithm.is_some_and(|name| name.starts_with("bbr"))
+/// Whether what a connection sends in large segments, as over loopback, is paced by a timer of the kernel: `bbr` wants
+/// that, in all its versions. An answer of several segments then waits for the timer between them, and its interrupts cost
+/// more than the sending. A head that leaves by itself shows the algorithm how fast the path is, and nothing waits. It
+/// costs a segment, which is more than it saves where segments are small: there the timer rings while they arrive.
+pub(crate) fn is_paced(connection: &OwnedFd) -> bool {
+    sockopt::get_mss(connection).is_ok_and(|mss_bytes| mss_bytes >= LARGE_MSS_BYTES)
+        && sockopt::congestion(connection).is_ok_and(|algorithm| algorithm.starts_with("bbr"))
+}
+
+/// Why nothing was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Unmeasured {
+    /// Nothing can be sent from a file.
+    NoFile,
+    /// Nothing comes back over loopback: the interface is down, as in a new network namespace, or something filters it.
+    NoLoopback,
 }
 
 /// Sends bodies over loopback in both ways and compares the time inside the calls. Large are those from the smallest
 /// size on from which the file is not slower at any size, within a tolerance.
-fn measured(block: &Block) -> Option<u64> {
-    let (senders, receivers) = connected_pairs().ok()?;
+fn measured(block: &Block) -> std::result::Result<Option<u64>, Unmeasured> {
+    if block.file().is_none() {
+        return Err(Unmeasured::NoFile);
+    }
+    let (senders, receivers) = connected_pairs().map_err(|_| Unmeasured::NoLoopback)?;
     let crowd = Crowd {
         senders,
         sent_bytes: 0,
@@ -133,16 +138,16 @@ fn measured(block: &Block) -> Option<u64> {
     })
 }
 
-fn large_from(mut crowd: Crowd<'_>, block: &Block) -> Option<u64> {
+fn large_from(mut crowd: Crowd<'_>, block: &Block) -> std::result::Result<Option<u64>, Unmeasured> {
     let mut from_bytes = None;
     for size in CLASSES.into_iter().rev() {
-        let [copy, sendfile] = typical_of_both(&mut crowd, block, size)?;
+        let [copy, sendfile] = typical_of_both(&mut crowd, block, size).ok_or(Unmeasured::NoLoopback)?;
         if sendfile > copy + copy / TOLERATED_PART {
             break;
         }
         from_bytes = Some(size as u64);
     }
-    from_bytes
+    Ok(from_bytes)
 }
 
 /// Picoseconds per byte each way; the ways take turns, so that a disturbance hits both.
@@ -239,8 +244,12 @@ fn connected_pairs() -> Result<(Vec<OwnedFd>, Vec<OwnedFd>)> {
     Ok((senders, receivers))
 }
 
+/// Larger than any network's but that of loopback, which carries 64 KiB.
+const LARGE_MSS_BYTES: u32 = 16 * 1024;
 /// Bodies below this are copied whatever was asked for: setting up anything else costs more.
 const SMALL_BYTES_MAX: u64 = 4096;
+/// Without a measurement, bodies are large from here on: copying them costs more on every machine that was looked at.
+const UNMEASURED_BYTES: u64 = 32 * 1024;
 /// What one segment takes on its way through the kernel (`GSO_LEGACY_MAX_SIZE`), less room for a head.
 const SEGMENT_BYTES: u64 = 63 * 1024;
 /// Sizes that are measured.
@@ -256,46 +265,53 @@ const PATIENCE_NS: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::net::{TcpListener, TcpStream};
+
     use super::*;
 
     #[test]
     fn small_bodies_are_copied_whatever_was_asked_for() {
         let content = Content::default();
-        let paths = BodyPaths::choose(BodyPath::Sendfile, None, &content);
-        assert_eq!((paths.of(4095), paths.of(4096)), (Path::Copy, Path::Sendfile));
+        let paths = BodyPaths::choose(BodyPath::Sendfile, &content);
         assert_eq!(
-            BodyPaths::choose(BodyPath::Copy, None, &content).of(u64::MAX),
-            Path::Copy
+            (paths.of(4095, false), paths.of(4096, false)),
+            (Path::Copy, Path::Sendfile)
         );
-        assert!(BodyPaths::choose(BodyPath::Zerocopy, None, &content).lends());
+        let copying = BodyPaths::choose(BodyPath::Copy, &content);
+        assert_eq!(copying.of(u64::MAX, true), Path::Copy);
+        assert!(BodyPaths::choose(BodyPath::Zerocopy, &content).lends());
         assert_eq!(paths.to_string(), "copy, sendfile from 4 KiB on");
     }
 
     #[test]
     fn only_an_answer_of_several_segments_is_paced() {
-        let paths = |is_paced| BodyPaths {
+        let paths = BodyPaths {
             large: Path::Sendfile,
             large_from_bytes: Some(4096),
-            is_paced,
         };
-        assert_eq!(paths(false).of(1 << 20), Path::Sendfile);
-        assert_eq!(paths(true).of(1 << 20), Path::SendfileApart);
-        assert_eq!(paths(true).of(32 << 10), Path::Sendfile);
-        assert_eq!(paths(true).of(4095), Path::Copy);
+        assert_eq!(paths.of(1 << 20, false), Path::Sendfile);
+        assert_eq!(paths.of(1 << 20, true), Path::SendfileApart);
+        assert_eq!(paths.of(32 << 10, true), Path::Sendfile);
+        assert_eq!(paths.of(4095, true), Path::Copy);
     }
 
     #[test]
-    fn the_algorithm_of_the_connections_decides_and_not_the_hosts() {
-        let content = Content::default();
-        for (congestion, path) in [("bbr", Path::SendfileApart), ("cubic", Path::Sendfile)] {
-            let paths = BodyPaths::choose(BodyPath::Sendfile, Some(congestion), &content);
-            assert_eq!(paths.of(1 << 20), path, "{congestion}");
+    fn what_a_connection_has_got_decides_and_not_the_hosts_setting() {
+        for (algorithm, is_so) in [("bbr", true), ("reno", false)] {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+            if sockopt::set_congestion(&listener, algorithm).is_err() {
+                eprintln!("skipped: this kernel lets nobody here use {algorithm}");
+                continue;
+            }
+            let _client = TcpStream::connect(listener.local_addr().expect("an address")).expect("it listens");
+            let (accepted, _) = listener.accept().expect("a client");
+            assert_eq!(is_paced(&OwnedFd::from(accepted)), is_so, "{algorithm}");
         }
     }
 
     #[test]
     fn the_measurement_comes_to_an_end() {
-        let paths = BodyPaths::choose(BodyPath::Auto, None, &Content::default());
-        assert_eq!(paths.of(100), Path::Copy);
+        let paths = BodyPaths::choose(BodyPath::Auto, &Content::default());
+        assert_eq!(paths.of(100, false), Path::Copy);
     }
 }

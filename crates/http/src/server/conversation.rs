@@ -1,6 +1,6 @@
 //! One connection as the protocol sees it: requests in, answers out, in order. No socket, no clock.
 
-use super::answers::{Answers, Reply};
+use super::answers::{Answers, Leaving, Reply};
 use super::asked::{Asked, Pause};
 use super::figures::Counters;
 use super::outbox::Outbox;
@@ -32,7 +32,7 @@ pub(crate) enum Ending {
     CutShort,
 }
 
-/// What answers a conversation: the same for all connections of a thread.
+/// What answers a conversation.
 #[derive(Debug)]
 pub(crate) struct Desk<'a> {
     /// Writes the answers.
@@ -41,6 +41,8 @@ pub(crate) struct Desk<'a> {
     pub(crate) counters: &'a Counters,
     /// Limits and permissions.
     pub(crate) rules: Rules,
+    /// The connection is one of [`super::body_path::is_paced`].
+    pub(crate) is_paced: bool,
 }
 
 /// Limits and permissions of a server.
@@ -241,8 +243,11 @@ impl Conversation {
         if !reply.keep_alive {
             self.ending = Ending::Agreed;
         }
-        let is_alone = self.is_last_in_sight && outbox.is_empty();
-        desk.answers.push(reply, is_alone, desk.counters, outbox);
+        let leaving = Leaving {
+            is_alone: self.is_last_in_sight && outbox.is_empty(),
+            is_paced: desk.is_paced,
+        };
+        desk.answers.push(reply, leaving, desk.counters, outbox);
     }
 
     fn refuse(&mut self, status: u16, desk: &mut Desk<'_>, outbox: &mut Outbox) {

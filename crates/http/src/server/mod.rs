@@ -82,7 +82,7 @@ impl Server {
         let listeners = listeners::open(spec, count)?;
         let (speaker, fingerprint) = speaker(&spec.protocol, &listeners.addresses)?;
         let body_paths = match speaker {
-            Speaker::Own => BodyPaths::choose(spec.body_path, spec.socket.congestion.as_deref(), &content),
+            Speaker::Own => BodyPaths::choose(spec.body_path, &content),
             #[cfg(feature = "tls")]
             Speaker::Hyper(_) => BodyPaths::copying(),
         };

@@ -90,6 +90,7 @@ impl Talk {
                 answers: &mut self.answers,
                 counters: &self.counters,
                 rules: self.rules,
+                is_paced: false,
             };
             let advance = self.conversation.advance(&self.kept, &mut desk, &mut outbox);
             self.kept.drain(..advance.used);
@@ -107,6 +108,7 @@ impl Talk {
             answers: &mut self.answers,
             counters: &self.counters,
             rules: self.rules,
+            is_paced: false,
         };
         let mut outbox = Outbox::default();
         self.conversation.resume(&mut desk, &mut outbox);

@@ -10,7 +10,8 @@ use super::deadlines::Event;
 use super::table::{Connection, Token, WaitsFor};
 use super::wire::SocketWire;
 use super::{FIRST_LISTENER, Worker};
-use crate::server::answers::Reply;
+use crate::server::answers::{Leaving, Reply};
+use crate::server::body_path::is_paced;
 
 impl Worker {
     /// Takes who waits at the listener of this token.
@@ -62,6 +63,7 @@ impl Worker {
             let _ = lending::enable(&fd);
         }
         let connection = Connection {
+            is_paced: is_paced(&fd),
             fd,
             since: self.clock.ticks(),
             waits_for: WaitsFor::Input,
@@ -91,7 +93,8 @@ impl Worker {
             return;
         };
         let reply = Reply::refusal(SERVICE_UNAVAILABLE);
-        self.answers.push(reply, false, &self.counters, &mut self.outbox);
+        self.answers
+            .push(reply, Leaving::default(), &self.counters, &mut self.outbox);
         // What does not fit into a new socket is not worth waiting for.
         let mut wire = SocketWire(&connection.fd);
         if let Ok(flushed) = self.outbox.flush(&mut wire, &self.answers.sources()) {

@@ -84,6 +84,7 @@ mod tests {
             since,
             waits_for: WaitsFor::Input,
             is_guest: true,
+            is_paced: false,
             spill,
         }
     }

@@ -122,6 +122,7 @@ impl Worker {
             answers: &mut self.answers,
             counters: &self.counters,
             rules: self.shared.rules,
+            is_paced: connection.is_paced,
         };
         let input = self.buffer.get(..filled).unwrap_or_default();
         let mut wire = SocketWire(&connection.fd);
@@ -154,13 +155,18 @@ impl Worker {
 
     /// Gives an answer that was delayed.
     pub(super) fn resume(&mut self, token: Token) {
-        let Some(spill) = self.table.get(token).and_then(|connection| connection.spill.as_mut()) else {
+        let Some(connection) = self.table.get(token) else {
+            return;
+        };
+        let is_paced = connection.is_paced;
+        let Some(spill) = connection.spill.as_mut() else {
             return;
         };
         let mut desk = Desk {
             answers: &mut self.answers,
             counters: &self.counters,
             rules: self.shared.rules,
+            is_paced,
         };
         spill.conversation.resume(&mut desk, &mut spill.output);
         self.send(token);

@@ -32,6 +32,8 @@ pub(super) struct Connection {
     pub(super) waits_for: WaitsFor,
     /// It counts among those that were accepted, not among those that were refused.
     pub(super) is_guest: bool,
+    /// It is one of [`crate::server::body_path::is_paced`].
+    pub(super) is_paced: bool,
     /// What an idle connection does not have.
     pub(super) spill: Option<Box<Spill>>,
 }
@@ -160,6 +162,7 @@ mod tests {
             since: 0,
             waits_for: WaitsFor::Input,
             is_guest: true,
+            is_paced: false,
             spill: None,
         }
     }
