@@ -42,6 +42,7 @@ mod tests {
     fn a_plan_is_sound_in_its_language_and_nonsense_is_survived() {
         assert_eq!(plan_from_anything(b""), 2);
         assert_eq!(plan_from_anything(Plan::default().to_toml().as_bytes()), 1);
+        assert_eq!(plan_from_anything(b"[protocol]\nversion = '2'\ncacert = 'a\"\\'"), 1);
         assert_eq!(plan_from_anything(b"phase3: {idle: {steps: [7], heartbeat: 2s}}"), 1);
         for bytes in [&b"\xff\xfe"[..], b"{---", b"[[[[", b"a: &a [*a]", b"seed = 1_0_"] {
             assert_eq!(plan_from_anything(bytes), 0, "{bytes:?}");

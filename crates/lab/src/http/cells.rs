@@ -171,7 +171,8 @@ pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
             arrivals: plan.low_rate.arrivals,
         },
         _ => Mode::Closed {
-            pipeline: 1,
+            // A stream is a place for one request.
+            pipeline: plan.protocol.streams,
             think_ns: 0,
         },
     }
@@ -349,6 +350,13 @@ mod tests {
         let all = runs(&Plan::default(), Phases::ALL);
         let finished: BTreeSet<PlannedRun> = all.iter().take(20).copied().collect();
         assert_eq!(remaining(all.clone(), &finished), all[20..]);
+    }
+
+    #[test]
+    fn a_closed_loop_keeps_every_stream_busy() {
+        let plan = plan("[protocol]\nversion = \"2\"\nstreams = 8");
+        let matrix = closed(Phase::Matrix, 1024, 64);
+        assert!(matches!(mode(&plan, &matrix), Mode::Closed { pipeline: 8, .. }));
     }
 
     #[test]

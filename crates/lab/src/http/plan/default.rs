@@ -6,7 +6,7 @@ use linerate_model::http::Arrivals;
 
 use super::{
     ActivePhase, Close, Defaults, Direction, IdlePhase, LowRatePhase, MatrixPhase, Objective, PayloadPhase, Plan,
-    Ports, Ramp, Source, TcpPhase,
+    Ports, Protocol, Ramp, Source, TcpPhase,
 };
 
 const KIB: u64 = 1024;
@@ -18,6 +18,7 @@ impl Default for Plan {
             control: None,
             dev: None,
             seed: 1,
+            protocol: Protocol::default(),
             defaults: Defaults::default(),
             tcp: TcpPhase {
                 directions: vec![Direction::Forward, Direction::Reverse],

@@ -3,6 +3,7 @@
 mod default;
 mod from_toml;
 mod from_yaml;
+mod protocol;
 mod read;
 mod tree;
 mod write;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use linerate_model::http::Arrivals;
 
+pub use protocol::{Protocol, Trust, file_name, fingerprint};
 pub use tree::PlanError;
 
 /// Most bytes of a plan file.
@@ -30,6 +32,8 @@ pub struct Plan {
     pub dev: Option<String>,
     /// Decides the order of the cells and Poisson arrivals.
     pub seed: u64,
+    /// How the server is spoken to.
+    pub protocol: Protocol,
     /// What holds for all phases that do not say otherwise.
     pub defaults: Defaults,
     /// TCP alone.

@@ -4,12 +4,13 @@ use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use linerate_model::http::Arrivals;
+use linerate_model::http::{Arrivals, HttpVersion};
 
+use super::protocol::{file_name, fingerprint};
 use super::tree::{Field, Keys, Node, PlanError, Value};
 use super::{
     ActivePhase, Close, Defaults, Direction, IdlePhase, LowRatePhase, MatrixPhase, Objective, PayloadPhase, Plan,
-    Ports, RUNS_MAX, Ramp, Source, TcpPhase,
+    Ports, Protocol, RUNS_MAX, Ramp, Source, TcpPhase, Trust,
 };
 use crate::http::units::{self, duration_name, shown};
 
@@ -20,6 +21,8 @@ const DEVICE_BYTES_MAX: usize = 15;
 const CONNECTIONS: RangeInclusive<u32> = 1..=1_000_000;
 const CONNECTIONS_OR_NONE: RangeInclusive<u32> = 0..=1_000_000;
 const STREAMS: RangeInclusive<u32> = 1..=128;
+/// Of HTTP/2, requests at a time on a connection.
+const HTTP_STREAMS: RangeInclusive<u32> = 1..=1024;
 const REPEATS: RangeInclusive<u32> = 1..=100;
 const RAMP_PER_S: RangeInclusive<u32> = 1..=1_000_000;
 const THREADS: RangeInclusive<u32> = 0..=1024;
@@ -41,6 +44,7 @@ pub(super) fn plan(tree: Node) -> Result<Plan, PlanError> {
     keys.set("control", &mut plan.control, |field| url(&field).map(Some))?;
     keys.set("dev", &mut plan.dev, |field| device(&field).map(Some))?;
     keys.set("seed", &mut plan.seed, |field| integer(&field, &SEED))?;
+    keys.table("protocol", |keys| protocol(keys, &mut plan.protocol))?;
     keys.table("defaults", |keys| defaults(keys, &mut plan.defaults))?;
     keys.table("phase0", |keys| tcp(keys, &mut plan.tcp))?;
     keys.table("phase1", |keys| payloads(keys, &mut plan.payloads))?;
@@ -55,6 +59,27 @@ pub(super) fn plan(tree: Node) -> Result<Plan, PlanError> {
     keys.finish()?;
     fits_together(&plan)?;
     Ok(plan)
+}
+
+fn protocol(keys: &mut Keys, protocol: &mut Protocol) -> Result<(), PlanError> {
+    keys.set("version", &mut protocol.version, |field| http_version(&field))?;
+    keys.set("streams", &mut protocol.streams, |field| integer(&field, &HTTP_STREAMS))?;
+    let (mut believes_all, mut file, mut pin) = (false, None, None);
+    keys.set("insecure", &mut believes_all, |field| yes_or_no(&field))?;
+    keys.set("cacert", &mut file, |field| certificates(&field).map(Some))?;
+    keys.set("pin_sha256", &mut pin, |field| pinned(&field).map(Some))?;
+    protocol.trust = match (believes_all, file, pin) {
+        (false, None, None) => Trust::System,
+        (true, None, None) => Trust::Anything,
+        (false, Some(file), None) => Trust::File(file),
+        (false, None, Some(pin)) => Trust::Pinned(pin),
+        _ => {
+            return Err(PlanError::whole(
+                "protocol.insecure, protocol.cacert and protocol.pin_sha256 exclude each other",
+            ));
+        }
+    };
+    Ok(())
 }
 
 fn defaults(keys: &mut Keys, defaults: &mut Defaults) -> Result<(), PlanError> {
@@ -171,6 +196,12 @@ fn fits_together(plan: &Plan) -> Result<(), PlanError> {
             "phase3.idle.heartbeat ({heartbeat}) is longer than phase3.idle.hold ({hold}): none would be sent; hold longer or set it to \"off\""
         ));
     }
+    if plan.protocol.has_streams_it_cannot_have() {
+        return wrong(format!(
+            "protocol.streams ({}) are HTTP/2's: set protocol.version to \"2\"",
+            plan.protocol.streams
+        ));
+    }
     let cells = plan.matrix.payloads_bytes.len() * plan.matrix.connections.len() + plan.payloads.payloads_bytes.len();
     let runs = cells as u64 * u64::from(plan.defaults.repeats);
     if runs > RUNS_MAX {
@@ -180,6 +211,22 @@ fn fits_together(plan: &Plan) -> Result<(), PlanError> {
         ));
     }
     Ok(())
+}
+
+fn http_version(field: &Field) -> Result<HttpVersion, PlanError> {
+    match &field.node.value {
+        Value::Text(_) => word(field, &[("1.1", HttpVersion::Http1), ("2", HttpVersion::Http2)]),
+        // Unlike the numbers they look like, versions are words.
+        _ => Err(field.expected("\"1.1\" or \"2\" in quotes")),
+    }
+}
+
+fn certificates(field: &Field) -> Result<String, PlanError> {
+    file_name(text(field, "the name of a PEM file")?).map_err(|text| field.wrong(text))
+}
+
+fn pinned(field: &Field) -> Result<[u8; 32], PlanError> {
+    fingerprint(text(field, "64 hexadecimal digits")?).map_err(|text| field.wrong(text))
 }
 
 fn integer<T: TryFrom<i64> + PartialOrd + std::fmt::Display>(
@@ -277,7 +324,10 @@ fn payload(field: &Field) -> Result<u64, PlanError> {
 
 fn url(field: &Field) -> Result<String, PlanError> {
     let url = text(field, "an URL")?;
-    let host = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+    let host = url.split_once("://").and_then(|(scheme, host)| {
+        let is_known = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+        is_known.then_some(host)
+    });
     let is_printable = url.chars().all(|c| !c.is_control() && !c.is_whitespace());
     match host {
         Some(host) if is_printable && !host.is_empty() => Ok(url.to_owned()),

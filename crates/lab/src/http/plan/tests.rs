@@ -1,9 +1,11 @@
 use super::*;
+use linerate_model::http::HttpVersion;
 
 const YAML: &str = r#"
 version: 1
 target: http://192.168.5.2:8080
 seed: 7
+protocol: {version: "2", streams: 8, pin_sha256: "AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB:AB"}
 defaults:
   warmup: 1s
   repeats: 5
@@ -29,6 +31,10 @@ const TOML: &str = r#"
 version = 1
 target = "http://192.168.5.2:8080"
 seed = 7
+[protocol]
+version = "2"
+streams = 8
+pin_sha256 = "abababababababababababababababababababababababababababababababab"
 [defaults]
 warmup = "1s"
 repeats = 5
@@ -74,6 +80,12 @@ fn both_languages_say_the_same_with_the_same_keys() {
         (plan.seed, plan.defaults.repeats, plan.defaults.ramp),
         (7, 5, Ramp::Max)
     );
+    let protocol = Protocol {
+        version: HttpVersion::Http2,
+        streams: 8,
+        trust: Trust::Pinned([0xab; 32]),
+    };
+    assert_eq!(plan.protocol, protocol);
     assert_eq!(plan.payloads.payloads_bytes, [1024, 10_240, 4096]);
     assert_eq!(plan.matrix.connections, [16, 64]);
     assert_eq!(plan.objective.p99, Some(Duration::from_millis(20)));
@@ -88,7 +100,21 @@ fn what_is_written_is_read_back_as_it_was() {
         dev: Some("enp1s0".to_owned()),
         ..Plan::parse(TOML, Format::Toml).expect("TOML")
     };
-    for plan in [Plan::default(), Plan::default().quick(), full] {
+    let trusting = |trust| Plan {
+        protocol: Protocol {
+            trust,
+            ..Protocol::default()
+        },
+        ..Plan::default()
+    };
+    let file = trusting(Trust::File("/etc/a \"b\\c\".pem".to_owned()));
+    for plan in [
+        Plan::default(),
+        Plan::default().quick(),
+        full,
+        file,
+        trusting(Trust::Anything),
+    ] {
         let text = plan.to_toml();
         assert_eq!(Plan::parse(&text, Format::Toml), Ok(plan), "{text}");
     }
@@ -99,6 +125,9 @@ fn the_default_explains_every_key_it_has() {
     let text = Plan::default().to_toml();
     for key in [
         "# target = ",
+        "[protocol]",
+        "# cacert = ",
+        "# pin_sha256 = ",
         "[phase3.lowrate]",
         "refine_knee = true",
         "# \"none\", or the most it may be",
@@ -154,6 +183,23 @@ fn a_value_outside_its_range_is_named_with_its_line() {
         ),
         ("[source]\naddresses = [\"10.0.0\"]", "is no address"),
         ("target = \"ftp://x\"", "is no URL"),
+        (
+            "[protocol]\nversion = \"3\"",
+            "line 2: protocol.version: expected one of 1.1, 2, found 3",
+        ),
+        (
+            "[protocol]\nversion = 1.1",
+            "expected \"1.1\" or \"2\" in quotes, found a number with a point",
+        ),
+        ("[protocol]\nstreams = 1025", "expected a whole number from 1 to 1024"),
+        ("[protocol]\ninsecure = 1", "expected true or false"),
+        ("[protocol]\ncacert = \"\"", "is no name of a file"),
+        ("[protocol]\ncacert = \"a\\nb\"", "is no name of a file"),
+        ("[protocol]\npin_sha256 = \"abc\"", "64 hexadecimal digits"),
+        (
+            "[protocol]\ntls = true",
+            "allowed here: version, streams, insecure, cacert, pin_sha256",
+        ),
         ("target = \"http://x\\u0007\"", "is no URL"),
         ("dev = \"a/b\"", "is no name of a device"),
         (
@@ -174,6 +220,8 @@ fn a_value_outside_its_range_is_named_with_its_line() {
 
 #[test]
 fn what_contradicts_itself_is_refused() {
+    assert!(toml_error("[protocol]\nstreams = 2").contains("set protocol.version to \"2\""));
+    assert!(toml_error("[protocol]\ninsecure = true\ncacert = \"a\"").contains("exclude each other"));
     assert!(toml_error("[slo]\np99 = \"6s\"").contains("longer than defaults.timeout (5s)"));
     assert!(toml_error("[phase3.idle]\nheartbeat = \"1m\"").contains("longer than phase3.idle.hold (30s)"));
     let numbers: Vec<String> = (1..=64).map(|n| n.to_string()).collect();
@@ -216,6 +264,8 @@ fn the_hash_names_what_a_plan_says_and_not_how() {
     );
     assert_ne!(plan.hash(), Plan::default().hash());
     assert_ne!(Plan::default().hash(), Plan::default().quick().hash());
+    let trusting = Plan::parse("[protocol]\ninsecure = true", Format::Toml).expect("TOML");
+    assert_ne!(Plan::default().hash(), trusting.hash());
     // A run directory of an earlier version is resumed only while this stays as it is.
     assert_eq!(Plan::default().hash(), "54d3d6719f2b2d6f");
 }

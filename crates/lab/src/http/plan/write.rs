@@ -3,9 +3,9 @@
 use std::fmt::Display;
 use std::time::Duration;
 
-use linerate_model::http::Arrivals;
+use linerate_model::http::{Arrivals, HttpVersion};
 
-use super::{Close, Direction, Plan, Ports, Ramp};
+use super::{Close, Direction, Plan, Ports, Protocol, Ramp, Trust};
 use crate::http::units::{duration_name, payload_name};
 
 /// Every key with what it means.
@@ -24,6 +24,7 @@ fn written(plan: &Plan, is_explained: bool) -> String {
         is_explained,
     };
     top(plan, &mut text);
+    protocol(plan, &mut text);
     defaults(plan, &mut text);
     phases(plan, &mut text);
     c10k(plan, &mut text);
@@ -47,6 +48,47 @@ fn top(plan: &Plan, text: &mut Text) {
     );
     text.maybe("dev", plan.dev.as_deref(), "enp1s0", "device the route must take");
     text.key("seed", plan.seed, "order of cells and Poisson arrivals");
+}
+
+/// Without explanations the default has no words: a plan that was named before this table was there keeps its name.
+fn protocol(plan: &Plan, text: &mut Text) {
+    let protocol = &plan.protocol;
+    if !text.is_explained && *protocol == Protocol::default() {
+        return;
+    }
+    text.section("protocol", "TLS is spoken where the target is an https URL");
+    let version = match protocol.version {
+        HttpVersion::Http1 => "1.1",
+        HttpVersion::Http2 => "2",
+    };
+    text.key("version", quoted(version), "of HTTP: \"1.1\" or \"2\"");
+    text.key(
+        "streams",
+        protocol.streams,
+        "requests at a time on each connection of HTTP/2",
+    );
+    text.key("insecure", protocol.trust == Trust::Anything, "believe any certificate");
+    let (file, pin) = match &protocol.trust {
+        Trust::File(file) => (Some(file.clone()), None),
+        Trust::Pinned(pin) => (None, Some(hexadecimal(pin))),
+        Trust::System | Trust::Anything => (None, None),
+    };
+    text.maybe(
+        "cacert",
+        file.as_deref(),
+        "ca.pem",
+        "authorities to believe instead of this host's",
+    );
+    text.maybe(
+        "pin_sha256",
+        pin.as_deref(),
+        "64 hexadecimal digits",
+        "the one certificate to believe",
+    );
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn defaults(plan: &Plan, text: &mut Text) {
