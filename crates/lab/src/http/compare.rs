@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::environment::changes;
 use super::medians::counted;
+use super::plan::{Format, Plan};
 use crate::stats::median;
 
 /// What counts as equal where a row does not say.
@@ -117,9 +118,10 @@ fn notes(before: &Study, after: &Study) -> Vec<String> {
             notes.push(format!("the {which} experiment did not come to its end"));
         }
     }
-    if before.plan != after.plan {
+    if are_different_plans(&before.plan, &after.plan) {
         notes.push("the plans differ".to_owned());
     }
+    notes.extend(change_of_protocol(before, after));
     for (whose, one, two) in [
         ("client", Some(&before.client), Some(&after.client)),
         ("server", before.server.as_ref(), after.server.as_ref()),
@@ -130,10 +132,30 @@ fn notes(before: &Study, after: &Study) -> Vec<String> {
     notes
 }
 
+/// By what they say, not by how it is explained.
+fn are_different_plans(before: &str, after: &str) -> bool {
+    let name = |text: &str| Plan::parse(text, Format::Toml).map(|plan| plan.hash());
+    match (name(before), name(after)) {
+        (Ok(before), Ok(after)) => before != after,
+        _ => before != after,
+    }
+}
+
+/// What was spoken, where both experiments say it.
+fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
+    let words = |study: &Study| {
+        let spoken = study.spoken.iter().map(ToString::to_string);
+        spoken.collect::<Vec<_>>().join(" and ")
+    };
+    let is_change = !before.spoken.is_empty() && !after.spoken.is_empty() && before.spoken != after.spoken;
+    is_change.then(|| format!("spoken: {}, now {}", words(before), words(after)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::http::study::fixtures::{seed_material, study_of};
+    use linerate_model::http::HttpVersion;
 
     #[test]
     fn the_same_experiment_twice_differs_nowhere() {
@@ -200,10 +222,24 @@ mod tests {
         after.cells.truncate(1);
         after.is_complete = false;
         after.client.cpus = Some(2);
-        after.plan.push('#');
+        after.plan = after.plan.replace("seed = 1", "seed = 2");
         let comparison = compare(&before, &after);
         assert_eq!(comparison.cells.len(), before.cells.len());
         assert!(comparison.cells[1].throughput_ratio.is_none() && !comparison.cells[1].is_different);
         assert_eq!(comparison.notes.len(), 3, "{:?}", comparison.notes);
+    }
+
+    #[test]
+    fn another_protocol_is_noted_and_another_explanation_of_the_plan_is_not() {
+        let before = study_of(&seed_material());
+        let mut after = before.clone();
+        after.plan.push_str("# said otherwise\n");
+        assert!(compare(&before, &after).notes.is_empty());
+        after.spoken[0].http = HttpVersion::Http2;
+        let notes = compare(&before, &after).notes;
+        assert_eq!(notes, ["spoken: HTTP/1.1 in plain text, now HTTP/2 in plain text"]);
+        // Written before this was kept.
+        after.spoken.clear();
+        assert!(compare(&before, &after).notes.is_empty());
     }
 }

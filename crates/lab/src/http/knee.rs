@@ -29,6 +29,8 @@ const REFINEMENT_STEP: f64 = 1.1;
 pub struct Point {
     /// Connections.
     pub connections: u32,
+    /// Requests at a time on each of them.
+    pub streams: u32,
     /// Answers per second.
     pub ok_per_s: Option<f64>,
     /// Median latency.
@@ -176,9 +178,11 @@ fn knee(usable: &[Usable], tolerance: f64) -> Option<(f64, Usable)> {
     Some((best_per_s, *knee))
 }
 
-/// Little's law: the requests in flight that the best throughput needs at the latency of the least loaded cell.
+/// Little's law: the connections whose requests in flight the best throughput needs at the latency of the least loaded
+/// cell.
 fn predicted(best_per_s: f64, least: &Usable) -> Option<f64> {
-    Some(best_per_s * least.point.p50_ns? as f64 / 1e9)
+    let in_flight = best_per_s * least.point.p50_ns? as f64 / 1e9;
+    Some(in_flight / f64::from(least.point.streams.max(1)))
 }
 
 /// Past the knee, no faster, and slower to answer.
@@ -274,6 +278,7 @@ mod tests {
             let p50_ns = (c / ok_per_s * 1e9) as u64;
             Point {
                 connections: *connections,
+                streams: 1,
                 ok_per_s: Some(ok_per_s),
                 p50_ns: Some(p50_ns),
                 p99_ns: Some(2 * p50_ns),
@@ -301,6 +306,14 @@ mod tests {
         assert!((predicted - 40.0).abs() < 0.1, "{predicted}");
         assert_eq!(row.cliff, None);
         assert!((row.tolerance - 0.03).abs() < 1e-9);
+    }
+
+    #[test]
+    fn streams_share_what_little_predicts() {
+        let mut points = saturating(100_000.0, 400_000.0, &[16, 32, 64]);
+        points.iter_mut().for_each(|point| point.streams = 8);
+        let predicted = row(points).predicted_connections.expect("known");
+        assert!((predicted - 5.0).abs() < 0.1, "{predicted}");
     }
 
     #[test]

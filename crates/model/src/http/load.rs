@@ -172,6 +172,15 @@ fn plain_http1() -> Option<Spoken> {
 }
 
 impl LoadResult {
+    /// Requests that each connection keeps outstanding, at least 1: pipelined ones, or streams of HTTP/2.
+    #[must_use]
+    pub fn streams(&self) -> u32 {
+        match self.mode {
+            Mode::Closed { pipeline, .. } => pipeline.max(1),
+            Mode::Open { .. } | Mode::Idle { .. } => 1,
+        }
+    }
+
     /// Complete 2xx answers per second of the window; absent for an empty window.
     #[must_use]
     pub fn ok_per_s(&self) -> Option<f64> {

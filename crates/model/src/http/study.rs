@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Check, Environment};
+use super::{Cell, Check, Environment, Spoken};
 
 /// One TCP test without HTTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -131,6 +131,9 @@ pub struct Study {
     pub seed: u64,
     /// The plan, resolved, as TOML.
     pub plan: String,
+    /// What was spoken in its runs, each once; empty where no connection came to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub spoken: Vec<Spoken>,
     /// Whether it came to its end.
     pub is_complete: bool,
     /// What was seen before it.
@@ -147,6 +150,9 @@ pub struct Study {
     /// run; empty with one payload, and where the link is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ceiling: Vec<CeilingPoint>,
+    /// Why what the network allows is known for no cell, in words; absent where it is known for one, or none was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ceiling_missing: Option<String>,
     /// What each payload's cells say together.
     pub rows: Vec<Row>,
     /// Idle connections.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linerate_model::http::{Environment, Study};
+use linerate_model::http::{Environment, LoadResult, Spoken, Study};
 
 use crate::figures::{clock, rate};
 
@@ -55,11 +55,34 @@ pub(super) fn head(study: &Study) -> Vec<String> {
             None => "server: no agent there, so what it cost is not known".to_owned(),
         },
     ];
+    lines.extend(spoken(study));
+    if let Some(why) = &study.ceiling_missing {
+        lines.push(format!(
+            "2xx/s that the network allows (X_net), and shares of it: n/a, {why}"
+        ));
+    }
     if !study.is_complete {
         lines.push("It did not come to its end: what was finished by then stands here".to_owned());
     }
     lines.extend(study.notes.iter().map(|note| format!("note: {note}")));
     lines
+}
+
+/// `spoken: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
+/// expects, HTTP/1.1 in plain text, is not told.
+fn spoken(study: &Study) -> Option<String> {
+    if study.spoken.iter().all(Spoken::is_plain_http1) {
+        return None;
+    }
+    let all: Vec<String> = study.spoken.iter().map(ToString::to_string).collect();
+    let runs = study.cells.iter().flat_map(|cell| &cell.runs);
+    let streams = runs.filter_map(|run| run.load.as_ref()).map(LoadResult::streams).max();
+    let streams = streams
+        .filter(|streams| *streams > 1)
+        .map_or_else(String::new, |streams| {
+            format!(", {streams} requests at a time on each connection")
+        });
+    Some(format!("spoken: {}{streams}", all.join(" and ")))
 }
 
 fn host(host: &Environment) -> String {

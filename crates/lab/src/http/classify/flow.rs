@@ -38,7 +38,8 @@ pub(super) fn concurrency(facts: &Facts<'_>, position: &Position) -> Finding {
     });
     let in_flight = facts.medians.ok_per_s.zip(facts.medians.p50_ns);
     let busy = in_flight.and_then(|(ok, p50_ns)| {
-        let share = ok * p50_ns as f64 / 1e9 / f64::from(facts.key.connections.max(1));
+        let places = f64::from(facts.key.connections.max(1)) * f64::from(facts.streams());
+        let share = ok * p50_ns as f64 / 1e9 / places;
         at_least("share of the connections that waited for an answer", Some(share), BUSY)
     });
     let (Some(below), Some(busy)) = (below, busy) else {

@@ -102,6 +102,11 @@ impl<'a> Facts<'a> {
         self.loads().next().map(|load| load.mode)
     }
 
+    /// Requests at a time on each connection.
+    fn streams(&self) -> u32 {
+        self.loads().map(LoadResult::streams).next().unwrap_or(1)
+    }
+
     fn errors(&self, class: ErrorClass) -> u64 {
         self.loads().map(|load| load.errors.count(class)).sum()
     }

@@ -6,10 +6,12 @@ mod cpu;
 mod descriptors;
 mod path;
 mod ports;
+mod protocol;
 mod queues;
 mod tables;
 
 pub use descriptors::{descriptors_for, worker_processes};
+pub use protocol::too_many_connections;
 
 use std::net::IpAddr;
 
@@ -63,6 +65,7 @@ impl Preflight<'_> {
             checks.extend(cpu::checks(side, host));
             checks.extend(path::link(side, host));
         }
+        checks.extend(protocol::checks(self));
         checks.extend(ports::checks(self));
         checks.extend(self.server.into_iter().flat_map(|server| queues::checks(self, server)));
         checks.extend(path::checks(self));

@@ -12,6 +12,8 @@ const TRACKED_PER_CONNECTION: f64 = 1.2;
 const KERNEL_BYTES: u64 = 4096;
 /// Memory of a program for an open connection; ours need less, others more.
 const USER_BYTES: u64 = 1024;
+/// The same inside TLS or in HTTP/2: buffers and keys.
+const USER_BYTES_HYPER: u64 = 32 * 1024;
 /// Most of a body that waits in a socket: the usual upper end of `net.ipv4.tcp_wmem`.
 const BUFFER_BYTES_MAX: u64 = 4 << 20;
 /// Share of the available memory a plan may take.
@@ -62,16 +64,18 @@ fn socket_bytes(key: &CellKey) -> u64 {
     u64::from(key.connections).saturating_mul(KERNEL_BYTES + body)
 }
 
-fn bytes(key: &CellKey) -> u64 {
-    socket_bytes(key).saturating_add(u64::from(key.connections) * USER_BYTES)
-}
-
-fn largest(preflight: &Preflight<'_>, of: fn(&CellKey) -> u64) -> u64 {
+fn largest(preflight: &Preflight<'_>, of: impl Fn(&CellKey) -> u64) -> u64 {
     preflight.cells.iter().map(of).max().unwrap_or(0)
 }
 
 fn memory(preflight: &Preflight<'_>, side: Side, host: &Environment) -> Check {
     const ID: &str = "memory";
+    let user_bytes = if preflight.plan.is_plain_http1() {
+        USER_BYTES
+    } else {
+        USER_BYTES_HYPER
+    };
+    let bytes = |key: &CellKey| socket_bytes(key).saturating_add(u64::from(key.connections) * user_bytes);
     let need = largest(preflight, bytes);
     let need_text = format!("{}, at most half of it", bytes_name(need as f64));
     let Some(available) = host.memory_available_bytes else {

@@ -433,3 +433,53 @@ fn namespaces_of_one_host_share_its_processors() {
     assert_eq!(status(&with("b")), Some((CheckStatus::Pass, two.clone())));
     assert_eq!(status(&healthy()), Some((CheckStatus::Pass, two)));
 }
+
+/// What the preflight says of the generator's connections under this plan.
+fn of_protocol(text: &str) -> (Vec<Check>, Vec<String>) {
+    let (checks, blocked) = checks_on(PATH, text, &healthy(), &healthy());
+    let of_protocol = checks.into_iter().filter(|check| check.id == "protocol");
+    (of_protocol.collect(), blocked)
+}
+
+#[test]
+fn more_connections_than_tls_and_http_2_may_have_are_foretold() {
+    assert_eq!(
+        of_protocol(""),
+        (Vec::new(), Vec::new()),
+        "plain text has no such bound"
+    );
+    for text in ["target = \"https://h/\"", "[protocol]\nversion = \"2\""] {
+        let (checks, blocked) = of_protocol(text);
+        assert_found(&checks[0], "protocol", CheckStatus::Fail, "in plain text");
+        assert_eq!(checks[0].need, "20,000 connections");
+        assert!(
+            checks[0].have.contains("10,000 connections and 65,536 streams"),
+            "{checks:#?}"
+        );
+        assert_eq!(blocked, ["idle-0-c20000"], "{text}");
+    }
+    let (checks, blocked) = of_protocol("[protocol]\nversion = \"2\"\nstreams = 64\n[phase3.idle]\nsteps = [1000]");
+    assert_found(&checks[0], "protocol", CheckStatus::Fail, "connections or streams");
+    assert_eq!(blocked, ["low_rate-1k-c10000", "active-1k-c10000"]);
+    let (checks, blocked) = of_protocol("target = \"https://h/\"\n[phase3.idle]\nsteps = [10000]");
+    assert_eq!((checks[0].status, blocked), (CheckStatus::Pass, Vec::new()));
+    let allowed = [(10_000, 1), (10_001, 1), (1024, 64), (1025, 64)];
+    let allowed = allowed.map(|(connections, streams)| too_many_connections(connections, streams).is_none());
+    assert_eq!(allowed, [true, false, true, false]);
+}
+
+#[test]
+fn a_connection_takes_more_memory_inside_tls() {
+    let memory = |text: &str| {
+        let mut client = healthy();
+        client.memory_available_bytes = Some(300 << 20);
+        let (checks, _) = checks_on(PATH, text, &client, &healthy());
+        let found = checks.into_iter().find(|check| check.id == "memory");
+        found.expect("looked at")
+    };
+    let text = "[phase2]\nconnections = [64]\n[phase3.idle]\nsteps = [10000]";
+    assert_eq!(memory(text).status, CheckStatus::Pass);
+    let inside = memory(&format!("target = \"https://h/\"\n{text}"));
+    assert_found(&inside, "memory", CheckStatus::Fail, "fewer connections");
+    assert!(inside.cells.contains(&"idle-0-c10000".to_owned()), "{inside:#?}");
+}

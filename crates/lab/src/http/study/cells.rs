@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, Mode, Phase, Row, Spoken};
+use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, Phase, Row, Spoken};
 
 use super::Material;
 use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_head_bytes};
@@ -158,9 +158,10 @@ fn share_a_kernel(material: &Material<'_>) -> bool {
 /// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
 /// take from it is not known.
 pub(super) fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
-    let segments = match load.mode {
-        Mode::Closed { pipeline, .. } if pipeline > 1 => Segments::Shared,
-        _ => Segments::OfTheirOwn,
+    let segments = if load.streams() > 1 {
+        Segments::Shared
+    } else {
+        Segments::OfTheirOwn
     };
     if !load.spoken.as_ref().is_some_and(Spoken::is_plain_http1) {
         return None;
@@ -202,6 +203,10 @@ fn shapes(material: &Material<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
 fn point(draft: &Draft) -> Point {
     Point {
         connections: draft.key.connections,
+        streams: counted(&draft.runs)
+            .into_iter()
+            .find_map(|run| run.load.as_ref())
+            .map_or(1, LoadResult::streams),
         ok_per_s: draft.median.ok_per_s,
         p50_ns: draft.median.p50_ns,
         p99_ns: draft.median.p99_ns,

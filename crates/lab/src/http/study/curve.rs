@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::http::{CeilingPoint, Cell, LoadResult};
+use linerate_model::http::{CeilingPoint, Cell, LoadResult, Spoken};
 
 use super::Material;
 use super::cells::{Judged, answer_bytes, ceiling};
@@ -47,6 +47,26 @@ pub(super) fn ceiling_curve(material: &Material<'_>, judged: &Judged) -> Vec<Cei
         .collect()
 }
 
+/// Why no cell has a ceiling; `None` where one has, or there is none.
+pub(super) fn ceiling_missing(material: &Material<'_>, judged: &Judged) -> Option<String> {
+    let cells = &judged.cells;
+    if cells.is_empty() || cells.iter().any(|cell| cell.ceiling_per_s.is_some()) {
+        return None;
+    }
+    let mut loads = material.runs.iter().filter_map(|run| run.load.as_ref());
+    let is_plain = |load: &LoadResult| load.spoken.as_ref().is_none_or(Spoken::is_plain_http1);
+    let why = if !loads.all(is_plain) {
+        "what TLS and HTTP/2 add to an answer on the wire, and take from it, is not known"
+    } else if material.client.is_loopback {
+        "both ends are one host, so no link lies between them"
+    } else if Link::between(&material.client, material.server.as_ref(), material.ip).is_none() {
+        "the speed of the link is not known"
+    } else {
+        "no answer was measured"
+    };
+    Some(why.to_owned())
+}
+
 /// A cell and a run of it that measured the head of an answer.
 fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
     cells.iter().find_map(|cell| {
@@ -58,7 +78,9 @@ fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::fixtures::{KIB, seed_material, study_of};
+    use linerate_model::http::{HttpVersion, Spoken};
+
+    use super::super::fixtures::{KIB, Owned, seed_material, study_of};
 
     #[test]
     fn the_curve_goes_through_the_ceilings_of_the_payloads_that_were_run() {
@@ -81,6 +103,43 @@ mod tests {
                 .all(|pair| pair[0].answers_per_s > pair[1].answers_per_s)
         );
         assert_eq!(curve.last().map(|point| point.payload_bytes), Some(100 * KIB));
+    }
+
+    #[test]
+    fn where_the_network_allows_nobody_knows_what_the_reason_is_told() {
+        let why = |spoil: fn(&mut Owned)| {
+            let mut material = seed_material();
+            spoil(&mut material);
+            let study = study_of(&material);
+            assert_eq!(
+                study.ceiling_missing.is_some(),
+                study.cells.iter().all(|cell| cell.median.of_ceiling.is_none())
+            );
+            study.ceiling_missing
+        };
+        assert_eq!(why(|_| ()), None);
+        let found = [
+            why(|owned| {
+                for load in owned.runs.iter_mut().filter_map(|run| run.load.as_mut()) {
+                    load.spoken = Some(Spoken {
+                        http: HttpVersion::Http2,
+                        tls: None,
+                    });
+                }
+            }),
+            why(|owned| owned.client.is_loopback = true),
+            why(|owned| {
+                owned.client.link_bps = None;
+                owned.server = None;
+            }),
+            why(|owned| owned.runs.iter_mut().for_each(|run| run.load = None)),
+        ];
+        for (found, expected) in found
+            .iter()
+            .zip(["HTTP/2", "one host", "speed of the link", "no answer"])
+        {
+            assert!(found.as_ref().is_some_and(|why| why.contains(expected)), "{found:?}");
+        }
     }
 
     #[test]

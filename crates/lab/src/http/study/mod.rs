@@ -9,7 +9,7 @@ mod curve;
 mod demands;
 mod sentences;
 
-use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, Study, VerdictClass};
+use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, Spoken, Study, VerdictClass};
 
 use super::c10k;
 use super::ceiling::IpVersion;
@@ -69,6 +69,8 @@ pub fn study(material: Material<'_>) -> Study {
         sentences::whole(&judged, idle.as_ref()),
     ];
     let ceiling = curve::ceiling_curve(&material, &judged);
+    let ceiling_missing = curve::ceiling_missing(&material, &judged);
+    let spoken = spoken(material.runs);
     let mut notes = material.notes;
     notes.extend(judged.notes);
     Study {
@@ -78,6 +80,7 @@ pub fn study(material: Material<'_>) -> Study {
         elapsed_ns: material.elapsed_ns,
         seed: material.plan.seed,
         plan: material.plan.to_toml(),
+        spoken,
         is_complete: material.is_complete,
         checks: material.checks,
         client: material.client,
@@ -85,12 +88,24 @@ pub fn study(material: Material<'_>) -> Study {
         baseline: material.baseline,
         cells: judged.cells,
         ceiling,
+        ceiling_missing,
         rows: judged.rows,
         idle,
         passes,
         sentences,
         notes,
     }
+}
+
+/// Each once, in the order in which it came up.
+fn spoken(runs: &[CellRun]) -> Vec<Spoken> {
+    let mut all: Vec<Spoken> = Vec::new();
+    for spoken in runs.iter().filter_map(|run| run.load.as_ref()?.spoken.as_ref()) {
+        if !all.contains(spoken) {
+            all.push(spoken.clone());
+        }
+    }
+    all
 }
 
 /// Cells that would say most about the knees, at most two more for each payload than the plan has; none where the plan

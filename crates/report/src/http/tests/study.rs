@@ -1,7 +1,9 @@
 //! A study as text, line by line where it matters.
 
+use linerate_model::http::{HttpVersion, Mode, Spoken, TlsSpoken};
+
 use super::super::fixtures::{client_limited, full, hostile, idle_only, interrupted, without_agent};
-use super::super::{Style, comparison_text, text};
+use super::super::{Style, comparison_text, html, markdown, text};
 use super::{BLOCKS, all, check_lines};
 
 const FULL: &str = "\
@@ -174,4 +176,34 @@ fn ascii_is_ascii() {
     study.notes.push("p99 ≥ 5 s".to_owned());
     let text = text(&study, Style::PLAIN);
     assert!(text.is_ascii(), "{:?}", text.lines().find(|line| !line.is_ascii()));
+}
+
+#[test]
+fn what_was_spoken_is_told_and_why_no_share_of_the_network_is() {
+    let mut study = full();
+    study.spoken = vec![Spoken {
+        http: HttpVersion::Http2,
+        tls: Some(TlsSpoken {
+            version: "1.3".to_owned(),
+            cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
+        }),
+    }];
+    let load = study.cells[0].runs[0].load.as_mut().expect("a run");
+    load.mode = Mode::Closed {
+        pipeline: 8,
+        think_ns: 0,
+    };
+    study.ceiling_missing = Some("nobody knows".to_owned());
+    let lines = [
+        "spoken: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection",
+        "2xx/s that the network allows (X_net), and shares of it: n/a, nobody knows",
+    ];
+    let (shown, page) = (text(&study, Style::PLAIN), html(&study));
+    for line in lines {
+        assert!(shown.lines().any(|one| one == line), "{line}\n{shown}");
+        assert!(page.contains(line), "{line}");
+    }
+    assert!(markdown(&study).contains("8 requests at a time on each connection"));
+    study.spoken = vec![Spoken::default()];
+    assert!(!text(&study, Style::PLAIN).contains("spoken"));
 }
