@@ -24,3 +24,9 @@ pub(crate) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     bytes.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
     bytes
 }
+
+/// Bytes in hexadecimal, pairs separated by colons, as browsers and openssl show them.
+pub(crate) fn pairs(bytes: &[u8]) -> String {
+    let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
+    pairs.join(":")
+}

@@ -7,12 +7,12 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::client::{verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::server::ParsedCertificate;
-use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use crate::protocol::Trust;
-use crate::tls::fingerprint;
+use crate::tls::{fingerprint, pairs};
 
 /// Judges certificates as the user wants them judged. That the server has the key of what it shows is always checked.
 #[derive(Debug)]
@@ -77,6 +77,17 @@ fn of_file(path: &Path) -> Result<Believed, String> {
     Ok(Believed::SignedBy(store, own))
 }
 
+/// A certificate that is not the one that was named; with its SHA-256.
+#[derive(Debug, thiserror::Error)]
+#[error("its SHA-256 is another one, {}", pairs(.0))]
+struct NotPinned([u8; 32]);
+
+impl From<NotPinned> for Error {
+    fn from(error: NotPinned) -> Self {
+        CertificateError::Other(OtherError(Arc::new(error))).into()
+    }
+}
+
 impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
@@ -89,7 +100,7 @@ impl ServerCertVerifier for Verifier {
         match &self.believed {
             Believed::Anything => {}
             Believed::Pinned(expected) if fingerprint(certificate) == *expected => {}
-            Believed::Pinned(_) => return Err(CertificateError::ApplicationVerificationFailure.into()),
+            Believed::Pinned(_) => return Err(NotPinned(fingerprint(certificate)).into()),
             Believed::SignedBy(store, own) => {
                 let parsed = ParsedCertificate::try_from(certificate)?;
                 if !own.iter().any(|known| known == certificate) {

@@ -40,6 +40,8 @@ use worker::Shared;
 pub use asked::{BODY_BYTES_MAX, size};
 pub use body_path::BodyPaths;
 pub use figures::{Figures, ThreadFigures};
+#[cfg(feature = "tls")]
+pub use hyper_worker::Identity;
 pub use spec::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
 
 /// A server that runs. Dropping it stops it.
@@ -50,7 +52,21 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     backlog: Option<u32>,
     body_paths: BodyPaths,
-    fingerprint: Option<String>,
+    identity: Option<Identity>,
+}
+
+/// A certificate, of which there is none without the feature `tls`.
+#[cfg(not(feature = "tls"))]
+#[derive(Debug, Clone)]
+pub enum Identity {}
+
+#[cfg(not(feature = "tls"))]
+impl Identity {
+    /// SHA-256 of the certificate, in hexadecimal.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        match *self {}
+    }
 }
 
 /// Why a server did not start.
@@ -77,10 +93,23 @@ impl Server {
     /// # Errors
     /// The operating system's, for instance an address in use.
     pub fn start(spec: &ServerSpec) -> Result<Self, StartError> {
+        Self::start_as(spec, None)
+    }
+
+    /// Starts a server that shows the certificate of another one, so that clients who pinned that still believe it.
+    /// Without one it is as [`Self::start`].
+    ///
+    /// # Errors
+    /// As of [`Self::start`].
+    pub fn start_as(spec: &ServerSpec, identity: Option<Identity>) -> Result<Self, StartError> {
         let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
         let listeners = listeners::open(spec, count)?;
-        let (speaker, fingerprint) = speaker(&spec.protocol, &listeners.addresses)?;
+        let identity = match identity {
+            Some(identity) => Some(identity),
+            None => new_identity(&spec.protocol, &listeners.addresses)?,
+        };
+        let speaker = speaker(&spec.protocol, identity.clone());
         let body_paths = match speaker {
             Speaker::Own => BodyPaths::choose(spec.body_path, &content),
             #[cfg(feature = "tls")]
@@ -99,7 +128,7 @@ impl Server {
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
             body_paths,
-            fingerprint,
+            identity,
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
             server.threads.push(makings.start(number, listeners)?);
@@ -138,10 +167,10 @@ impl Server {
         self.body_paths
     }
 
-    /// SHA-256 of the certificate that is shown, in hexadecimal; `None` without TLS.
+    /// The certificate that is shown; `None` without TLS.
     #[must_use]
-    pub fn fingerprint(&self) -> Option<&str> {
-        self.fingerprint.as_deref()
+    pub fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
     }
 
     /// What it has done so far.
@@ -172,26 +201,37 @@ impl Drop for Server {
     }
 }
 
-/// Who speaks this, and the fingerprint of the certificate that is shown.
+/// The certificate that is to be shown.
 #[cfg(feature = "tls")]
-fn speaker(protocol: &Protocol, addresses: &[SocketAddr]) -> Result<(Speaker, Option<String>), StartError> {
+fn new_identity(protocol: &Protocol, addresses: &[SocketAddr]) -> Result<Option<Identity>, StartError> {
     match protocol {
-        Protocol::Http1 => Ok((Speaker::Own, None)),
-        Protocol::Http2 => Ok((Speaker::Hyper(None), None)),
-        Protocol::Tls(spec) => {
-            let identity = hyper_worker::identity(spec, addresses).map_err(StartError::Certificate)?;
-            let fingerprint = identity.fingerprint.clone();
-            Ok((Speaker::Hyper(Some(identity)), Some(fingerprint)))
-        }
+        Protocol::Http1 | Protocol::Http2 => Ok(None),
+        Protocol::Tls(spec) => hyper_worker::identity(spec, addresses)
+            .map(Some)
+            .map_err(StartError::Certificate),
     }
 }
 
 #[cfg(not(feature = "tls"))]
-fn speaker(protocol: &Protocol, _: &[SocketAddr]) -> Result<(Speaker, Option<String>), StartError> {
+fn new_identity(protocol: &Protocol, _: &[SocketAddr]) -> Result<Option<Identity>, StartError> {
     match protocol {
-        Protocol::Http1 => Ok((Speaker::Own, None)),
+        Protocol::Http1 => Ok(None),
         Protocol::Http2 | Protocol::Tls(_) => Err(StartError::Unsupported),
     }
+}
+
+/// Who speaks this.
+#[cfg(feature = "tls")]
+fn speaker(protocol: &Protocol, identity: Option<Identity>) -> Speaker {
+    match protocol {
+        Protocol::Http1 => Speaker::Own,
+        Protocol::Http2 | Protocol::Tls(_) => Speaker::Hyper(identity),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn speaker(_: &Protocol, _: Option<Identity>) -> Speaker {
+    Speaker::Own
 }
 
 fn shared(spec: &ServerSpec, body_paths: BodyPaths) -> Shared {

@@ -8,7 +8,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::server::date::{SECONDS_PER_DAY, civil};
-use crate::tls::fingerprint;
+use crate::tls::{fingerprint, pairs};
 
 /// A certificate with what leads to its issuer, and its key.
 pub(super) struct Certificate {
@@ -48,11 +48,10 @@ impl Certificate {
         Ok(Self { chain, key })
     }
 
-    /// SHA-256 of the certificate in hexadecimal, pairs separated by colons, as browsers and openssl show it.
+    /// SHA-256 of the certificate in hexadecimal.
     pub(super) fn fingerprint(&self) -> String {
         let bytes = self.chain.first().map_or(&[][..], |certificate| certificate);
-        let pairs: Vec<String> = fingerprint(bytes).iter().map(|byte| format!("{byte:02X}")).collect();
-        pairs.join(":")
+        pairs(&fingerprint(bytes))
     }
 }
 

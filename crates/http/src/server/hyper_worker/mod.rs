@@ -31,7 +31,8 @@ use crate::message::request::HEAD_BYTES_MAX;
 use progress::{Progress, Watched};
 use service::Service;
 
-pub(super) use tls::{Identity, identity};
+pub use tls::Identity;
+pub(super) use tls::identity;
 
 /// One thread.
 pub(super) struct HyperWorker {

@@ -1,5 +1,6 @@
 //! What a server shows to clients that speak TLS.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -11,10 +12,25 @@ use crate::server::spec::TlsSpec;
 use crate::tls::provider;
 
 /// A certificate, ready to be shown.
-pub(in crate::server) struct Identity {
+#[derive(Clone)]
+pub struct Identity {
     pub(in crate::server) acceptor: TlsAcceptor,
-    /// SHA-256 of the certificate.
-    pub(in crate::server) fingerprint: String,
+    fingerprint: String,
+}
+
+impl Identity {
+    /// SHA-256 of the certificate, in hexadecimal.
+    #[must_use]
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Without the key.
+        f.debug_tuple("Identity").field(&self.fingerprint).finish()
+    }
 }
 
 /// Reads or makes a certificate.

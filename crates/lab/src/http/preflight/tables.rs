@@ -12,8 +12,8 @@ const TRACKED_PER_CONNECTION: f64 = 1.2;
 const KERNEL_BYTES: u64 = 4096;
 /// Memory of a program for an open connection; ours need less, others more.
 const USER_BYTES: u64 = 1024;
-/// The same inside TLS or in HTTP/2: buffers and keys.
-const USER_BYTES_HYPER: u64 = 32 * 1024;
+/// The same inside TLS or in HTTP/2, whose connections own their buffers: ours take 25 to 42 KB at either end.
+const USER_BYTES_HYPER: u64 = 48 * 1024;
 /// Most of a body that waits in a socket: the usual upper end of `net.ipv4.tcp_wmem`.
 const BUFFER_BYTES_MAX: u64 = 4 << 20;
 /// Share of the available memory a plan may take.

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use linerate_http::permission::Claims;
+use linerate_http::protocol::Protocol;
 use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::{Format, Plan};
 
+use super::protocol::{self, ProtocolArgs};
 use super::reach::{ControlAccess, ControlPath, SafetyArgs};
 
 /// An experiment: what it is about, which parts of it, and how it is reported.
@@ -45,6 +47,8 @@ pub(crate) struct LabArgs {
     #[arg(long, value_name = "DIR")]
     resume: Option<PathBuf>,
     #[command(flatten)]
+    protocol: ProtocolArgs,
+    #[command(flatten)]
     control: ControlAccess,
     #[command(flatten)]
     safety: SafetyArgs,
@@ -75,6 +79,7 @@ const NOTES: &str = "\
 Examples:
   server$ linerate http serve --token-file t
   client$ linerate http lab http://192.0.2.7:8080 --token-file t --html report.html
+  client$ linerate http matrix https://192.0.2.7:8443 --h2 -m 8 --pin-sha256 HEX --token-file t
   client$ linerate http lab --resume linerate-http-20260131-120000 --token-file t
 
 Ctrl-C ends it after the current second with what is known until then; twice ends it at once. Exit
@@ -97,6 +102,8 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     fix: bool,
     #[command(flatten)]
+    protocol: ProtocolArgs,
+    #[command(flatten)]
     control: ControlAccess,
     /// Write one JSON object instead of text
     #[arg(long)]
@@ -107,6 +114,7 @@ pub(crate) struct CheckArgs {
 #[derive(Debug, Clone)]
 pub(crate) struct LabSpec {
     pub(crate) target: Target,
+    pub(crate) protocol: Protocol,
     pub(crate) plan: Plan,
     pub(crate) phases: Phases,
     pub(crate) control: ControlPath,
@@ -167,10 +175,11 @@ impl LabArgs {
             (_, true) => Stage::ShowPlan,
             _ => Stage::Run,
         };
-        let target = target(url, &mut plan, stage)?;
+        let (target, protocol) = server(url, &self.protocol, &mut plan, stage)?;
         Ok(LabSpec {
             claims: self.safety.claims(&target)?,
             target,
+            protocol,
             plan,
             phases: self.phases.map_or_else(|| Phases::parse(phases), Ok)?,
             control: self.control.resolve()?,
@@ -202,8 +211,10 @@ impl CheckArgs {
         let mut plan = read_plan(file.as_deref())?;
         // It never applies anything; the word is there for those who look for it.
         let _ = self.fix;
+        let (target, protocol) = server(url, &self.protocol, &mut plan, Stage::Check)?;
         Ok(LabSpec {
-            target: target(url, &mut plan, Stage::Check)?,
+            target,
+            protocol,
             plan,
             phases: self.phases.unwrap_or(Phases::ALL),
             control: self.control.resolve()?,
@@ -246,24 +257,28 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
     Plan::parse(&text, Format::of_name(&path.to_string_lossy())).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The server that is named on the command line, or in the plan; it becomes part of the plan.
-fn target(url: Option<String>, plan: &mut Plan, stage: Stage) -> Result<Target, String> {
-    let placeholder = (stage == Stage::PrintPlan).then(|| PLACEHOLDER.to_owned());
-    let is_named = url.is_some() || plan.target.is_some();
-    let url = url
-        .or_else(|| plan.target.clone())
-        .or(placeholder)
-        .ok_or("no server: name it as http://HOST:PORT, or as target in the plan")?;
+/// The server that is named on the command line, or in the plan, and how it is spoken to; both become part of the plan.
+fn server(
+    url: Option<String>,
+    args: &ProtocolArgs,
+    plan: &mut Plan,
+    stage: Stage,
+) -> Result<(Target, Protocol), String> {
+    plan.protocol = args.over(&plan.protocol)?;
+    plan.target = url.or_else(|| plan.target.take());
+    let Some(url) = &plan.target else {
+        return match stage {
+            // A plan may leave the server to those who use it.
+            Stage::PrintPlan => Ok((
+                PLACEHOLDER.parse().map_err(|error| format!("{error}"))?,
+                Protocol::default(),
+            )),
+            _ => Err("no server: name it as http://HOST:PORT, or as target in the plan".to_owned()),
+        };
+    };
     let target: Target = url.parse().map_err(|error| format!("{error}"))?;
-    if target.is_tls {
-        return Err(format!(
-            "{target}: the lab speaks HTTP/1.1 in plain text only; linerate http load speaks https and HTTP/2"
-        ));
-    }
-    if is_named {
-        plan.target = Some(url);
-    }
-    Ok(target)
+    let protocol = protocol::resolve(&plan.protocol, &target)?;
+    Ok((target, protocol))
 }
 
 /// The plan in a directory of runs.

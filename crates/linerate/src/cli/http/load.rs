@@ -10,9 +10,11 @@ use linerate_http::permission::{Claims, Demand};
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::target::Target;
+use linerate_lab::http::plan;
+use linerate_lab::http::preflight::too_many_connections;
 use linerate_model::http::{Arrivals, Mode};
 
-use super::protocol::ProtocolArgs;
+use super::protocol::{self, ProtocolArgs};
 use super::reach::{ControlAccess, ControlPath, SafetyArgs};
 use super::values::{self, Ramp, Resolved};
 
@@ -274,8 +276,9 @@ impl LoadArgs {
     /// What is wrong with the command line.
     pub(crate) fn resolve(&self) -> Result<LoadPlan, String> {
         let target: Target = self.url.parse().map_err(|error| format!("{error}"))?;
-        let protocol = self.protocol.resolve(&target)?;
-        self.check_protocol(&protocol)?;
+        let wanted = self.protocol.over(&plan::Protocol::default())?;
+        let protocol = protocol::resolve(&wanted, &target)?;
+        self.check_protocol(&protocol, wanted.streams)?;
         if self.duration.is_zero() {
             return Err("--duration must not be 0".to_owned());
         }
@@ -285,12 +288,12 @@ impl LoadArgs {
             is_head: request.method == "HEAD",
             demand: Demand {
                 connections: self.connections,
-                mode: self.mode(&protocol),
+                mode: self.mode(&protocol, wanted.streams),
                 duration_ns: nanoseconds(self.duration + self.warmup),
             },
             claims: self.safety.claims(&target)?,
             control: self.control.resolve()?,
-            streams: self.protocol.streams(),
+            streams: wanted.streams,
             protocol,
             target,
             duration: self.duration,
@@ -315,12 +318,9 @@ impl LoadArgs {
 
     /// # Errors
     /// What cannot be had in this protocol, and what to use instead.
-    fn check_protocol(&self, protocol: &Protocol) -> Result<(), String> {
+    fn check_protocol(&self, protocol: &Protocol, streams: u32) -> Result<(), String> {
         if protocol.is_plain_http1() {
             return Ok(());
-        }
-        if !protocol.is_built() {
-            return Err("this build speaks neither TLS nor HTTP/2".to_owned());
         }
         if self.pace.pipeline > 1 {
             let instead = if protocol.is_http2 {
@@ -333,17 +333,10 @@ impl LoadArgs {
         if self.pace.spin {
             return Err("--spin is for HTTP/1.1 in plain text".to_owned());
         }
-        let slots = u64::from(self.connections) * u64::from(self.protocol.streams());
-        if self.connections > HYPER_CONNECTIONS_MAX || slots > HYPER_SLOTS_MAX {
-            return Err(format!(
-                "inside TLS and in HTTP/2 a connection takes tens of kilobytes: at most -c {HYPER_CONNECTIONS_MAX} and \
-                 {HYPER_SLOTS_MAX} streams together; HTTP/1.1 in plain text (http:// without --h2) holds more"
-            ));
-        }
-        Ok(())
+        too_many_connections(self.connections, streams).map_or(Ok(()), Err)
     }
 
-    fn mode(&self, protocol: &Protocol) -> Mode {
+    fn mode(&self, protocol: &Protocol, streams: u32) -> Mode {
         let pace = &self.pace;
         match pace.rate {
             Some(rate_per_s) => Mode::Open {
@@ -358,11 +351,7 @@ impl LoadArgs {
             },
             None => Mode::Closed {
                 // A stream is a place for one request.
-                pipeline: if protocol.is_http2 {
-                    self.protocol.streams()
-                } else {
-                    pace.pipeline
-                },
+                pipeline: if protocol.is_http2 { streams } else { pace.pipeline },
                 think_ns: nanoseconds(pace.think),
             },
         }
@@ -447,6 +436,3 @@ pub(crate) fn nanoseconds(duration: Duration) -> u64 {
 
 const BODY_MAX_BYTES: u64 = 64 << 20;
 const PROCESSES_MAX: u32 = 256;
-/// More cost gigabytes where hyper speaks.
-const HYPER_CONNECTIONS_MAX: u32 = 10_000;
-const HYPER_SLOTS_MAX: u64 = 65_536;

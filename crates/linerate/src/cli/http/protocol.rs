@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_http::protocol::{Protocol, TlsPeer, Trust};
+use linerate_http::protocol::{self, TlsPeer};
 use linerate_http::target::Target;
+use linerate_lab::http::plan::{Protocol, Trust, file_name, fingerprint};
+use linerate_model::http::HttpVersion;
 
 /// HTTP/2 and TLS.
 #[derive(Debug, Clone, Args)]
@@ -13,9 +15,9 @@ pub(crate) struct ProtocolArgs {
     /// HTTP/2: agreed on by ALPN over TLS, without asking before in plain text
     #[arg(long)]
     h2: bool,
-    /// Requests at a time on each connection of HTTP/2
-    #[arg(short = 'm', long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    streams: u32,
+    /// Requests at a time on each connection of HTTP/2 [default: 1]
+    #[arg(short = 'm', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    streams: Option<u32>,
     /// Believe any certificate
     #[arg(short = 'k', long, conflicts_with_all = ["cacert", "pin_sha256"])]
     insecure: bool,
@@ -23,83 +25,77 @@ pub(crate) struct ProtocolArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "pin_sha256")]
     cacert: Option<PathBuf>,
     /// Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own
-    #[arg(long, value_name = "HEX", value_parser = fingerprint)]
-    pin_sha256: Option<Fingerprint>,
+    #[arg(long, value_name = "HEX", value_parser = pin)]
+    pin_sha256: Option<Pin>,
 }
 
 /// SHA-256 of a certificate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Fingerprint([u8; 32]);
+#[derive(Debug, Clone, Copy)]
+struct Pin([u8; 32]);
 
 impl ProtocolArgs {
+    /// What a plan says, and instead of it what the command line says.
+    ///
     /// # Errors
-    /// Options that have no meaning for this URL.
-    pub(crate) fn resolve(&self, target: &Target) -> Result<Protocol, String> {
-        let has_trust = self.insecure || self.cacert.is_some() || self.pin_sha256.is_some();
-        if has_trust && !target.is_tls {
+    /// Options that contradict each other or the plan.
+    pub(crate) fn over(&self, plan: &Protocol) -> Result<Protocol, String> {
+        let wanted = Protocol {
+            version: if self.h2 { HttpVersion::Http2 } else { plan.version },
+            streams: self.streams.unwrap_or(plan.streams),
+            trust: self.trust()?.unwrap_or_else(|| plan.trust.clone()),
+        };
+        if wanted.has_streams_it_cannot_have() {
             return Err(
-                "--insecure, --cacert and --pin-sha256 are about certificates, which only https has".to_owned(),
-            );
-        }
-        if self.streams > 1 && !self.h2 {
-            return Err(
-                "--streams is for HTTP/2 (--h2); --pipeline N has as many under way in HTTP/1.1 in plain text"
+                "--streams is for HTTP/2 (--h2); linerate http load --pipeline N has as many under way in HTTP/1.1 in \
+                 plain text"
                     .to_owned(),
             );
         }
-        Ok(Protocol {
-            is_http2: self.h2,
-            tls: target.is_tls.then(|| TlsPeer {
-                name: target.host.clone(),
-                trust: self.trust(),
-            }),
-        })
+        Ok(wanted)
     }
 
-    /// Requests at a time on a connection.
-    pub(crate) fn streams(&self) -> u32 {
-        self.streams
-    }
-
-    fn trust(&self) -> Trust {
-        match (&self.cacert, self.pin_sha256) {
-            _ if self.insecure => Trust::Anything,
-            (Some(file), _) => Trust::File(file.clone()),
-            (_, Some(Fingerprint(bytes))) => Trust::Pinned(bytes),
-            (None, None) => Trust::System,
-        }
+    fn trust(&self) -> Result<Option<Trust>, String> {
+        let file = self.cacert.as_ref().map(|path| {
+            let name = path.to_str().ok_or_else(|| "its name is no UTF-8".to_owned());
+            let name = name.and_then(file_name);
+            name.map(Trust::File).map_err(|why| format!("--cacert: {why}"))
+        });
+        let pinned = self.pin_sha256.map(|Pin(bytes)| Trust::Pinned(bytes));
+        Ok(self
+            .insecure
+            .then_some(Trust::Anything)
+            .or(file.transpose()?)
+            .or(pinned))
     }
 }
 
-/// 64 hexadecimal digits, with or without colons between pairs.
-fn fingerprint(text: &str) -> Result<Fingerprint, String> {
-    let wrong = || "not a SHA-256: 64 hexadecimal digits, with or without colons".to_owned();
-    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b':').collect();
-    if digits.len() != 64 {
-        return Err(wrong());
-    }
-    let mut bytes = [0; 32];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
-        let pair = std::str::from_utf8(pair).map_err(|_| wrong())?;
-        if !pair.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Err(wrong());
-        }
-        *byte = u8::from_str_radix(pair, 16).map_err(|_| wrong())?;
-    }
-    Ok(Fingerprint(bytes))
+fn pin(digits: &str) -> Result<Pin, String> {
+    fingerprint(digits).map(Pin)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_fingerprint_is_read_as_openssl_and_browsers_write_it() {
-        let colons = vec!["aB"; 32].join(":");
-        assert_eq!(fingerprint(&colons), Ok(Fingerprint([0xab; 32])));
-        assert_eq!(fingerprint(&"AB".repeat(32)), Ok(Fingerprint([0xab; 32])));
-        for wrong in ["", "ab", &"ab".repeat(33), &"+b".repeat(32), &"ä".repeat(32)] {
-            assert!(fingerprint(wrong).is_err(), "{wrong:?}");
-        }
+/// How this server is to be spoken to.
+///
+/// # Errors
+/// What has no meaning for its URL, or is not in this build.
+pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Protocol, String> {
+    if wanted.trust != Trust::System && !target.is_tls {
+        return Err("--insecure, --cacert and --pin-sha256 are about certificates, which only https has".to_owned());
+    }
+    let protocol = protocol::Protocol {
+        is_http2: wanted.version == HttpVersion::Http2,
+        tls: target.is_tls.then(|| TlsPeer {
+            name: target.host.clone(),
+            trust: match &wanted.trust {
+                Trust::System => protocol::Trust::System,
+                Trust::File(file) => protocol::Trust::File(PathBuf::from(file)),
+                Trust::Pinned(fingerprint) => protocol::Trust::Pinned(*fingerprint),
+                Trust::Anything => protocol::Trust::Anything,
+            },
+        }),
+    };
+    if protocol.is_built() {
+        Ok(protocol)
+    } else {
+        Err("this build speaks neither TLS nor HTTP/2".to_owned())
     }
 }

@@ -7,7 +7,7 @@ use linerate_host::load as host;
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
 use linerate_http::permission::{self, Claims, Reach};
-use linerate_http::probe::{self, Contact, FirstAnswer, ProbeError};
+use linerate_http::probe::{self, Contact, FirstAnswer};
 use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::flags;
@@ -178,11 +178,7 @@ fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Tr
         protocol: &plan.protocol,
         timeout: plan.timeout.max(SHORTEST_PROBE),
     };
-    let answer = probe::ask(contact, &plan.request, plan.is_head);
-    answer.map_err(|error| match error {
-        ProbeError::Request(_) => Trouble::usage(error),
-        error => Trouble::new(ExitCode::Unreachable, error),
-    })
+    probe::ask(contact, &plan.request, plan.is_head).map_err(Trouble::of_first_contact)
 }
 
 fn introduction(address: SocketAddr, answer: &FirstAnswer) -> String {

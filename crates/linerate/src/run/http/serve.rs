@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_host::load::{Tested, Watched};
 use linerate_http::control::Control;
-use linerate_http::server::{Access, Figures, Protocol, Server, ServerSpec, ThreadFigures};
+use linerate_http::server::{Access, Figures, Identity, Protocol, Server, ServerSpec, ThreadFigures};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
@@ -112,11 +112,8 @@ fn say(text: &str) {
 }
 
 fn announcement(spec: &ServerSpec, server: &Server) -> String {
-    let scheme = if server.fingerprint().is_some() {
-        "https"
-    } else {
-        "http"
-    };
+    let fingerprint = server.identity().map(Identity::fingerprint);
+    let scheme = if fingerprint.is_some() { "https" } else { "http" };
     let addresses = server.addresses().iter().map(|a| format!("{scheme}://{a}"));
     let addresses: Vec<String> = addresses.collect();
     let backlog = match server.backlog() {
@@ -133,7 +130,7 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
             networks.join(", ")
         }
     };
-    let voice = match (&spec.protocol, server.fingerprint()) {
+    let voice = match (&spec.protocol, fingerprint) {
         (Protocol::Http1, _) => format!("  bodies       {}\n", server.body_paths()),
         (_, None) => "  speaks       HTTP/2 by prior knowledge, HTTP/1.1\n".to_owned(),
         (_, Some(fingerprint)) => {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use linerate_http::probe::ProbeError;
+
 use crate::exit_code::ExitCode;
 
 /// A reason in words with the exit code that belongs to it.
@@ -22,6 +24,14 @@ impl Trouble {
     /// The command line asks for what cannot be.
     pub(super) fn usage(text: impl fmt::Display) -> Self {
         Self::new(ExitCode::Usage, text)
+    }
+
+    /// A server could not be asked, or did not answer.
+    pub(super) fn of_first_contact(error: ProbeError) -> Self {
+        match error {
+            ProbeError::Request(_) => Self::usage(error),
+            error => Self::new(ExitCode::Unreachable, error),
+        }
     }
 
     /// Something of this host failed.

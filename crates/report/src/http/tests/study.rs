@@ -203,6 +203,7 @@ fn what_was_spoken_is_told_and_why_no_share_of_the_network_is() {
         assert!(shown.lines().any(|one| one == line), "{line}\n{shown}");
         assert!(page.contains(line), "{line}");
     }
+    assert!(shown.contains("http is n/a inside TLS"), "{shown}");
     assert!(markdown(&study).contains("8 requests at a time on each connection"));
     study.spoken = vec![Spoken::default()];
     assert!(!text(&study, Style::PLAIN).contains("spoken"));

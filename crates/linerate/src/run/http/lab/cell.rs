@@ -1,10 +1,10 @@
 //! One run of a cell: the load, and both hosts while it lasts.
 
 use linerate_http::control::CellMark;
-use linerate_http::load::{self, Breaker, LoadSpec, PortChoice, SecondPart};
-use linerate_http::protocol::Protocol;
+use linerate_http::load::{self, Breaker, Crew, LoadSpec, PortChoice, SecondPart};
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::plan::{Close, Ports, Ramp};
+use linerate_lab::http::preflight::too_many_connections;
 use linerate_lab::http::{estimate, flags};
 use linerate_model::http::{CellRun, Flag, LoadResult, Phase, RunState, SideFigures};
 use linerate_sys::clock;
@@ -43,8 +43,7 @@ impl Bench<'_> {
 
     fn once(&mut self, planned: &PlannedRun, is_dirty: bool) -> Result<CellRun, Trouble> {
         let load = self.load_spec(planned)?;
-        let threads = generator::threads(self.site.is_local(), self.spec.plan.defaults.threads);
-        let crew = match generator::crew(load.connections, threads, None) {
+        let crew = match self.crew(&load) {
             Ok(crew) => crew,
             Err(reason) => return Ok(skipped(planned, &reason)),
         };
@@ -69,6 +68,16 @@ impl Bench<'_> {
         let figures = seen.figures;
         let result = outcome.map_err(Trouble::failed)?;
         Ok(self.cell_run(planned, started_unix_ms, result, figures, is_dirty))
+    }
+
+    /// Threads and processes for a load, or why this host cannot make it.
+    fn crew(&self, load: &LoadSpec) -> Result<Crew, String> {
+        let too_many = too_many_connections(load.connections, load.streams);
+        if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
+            return Err(why);
+        }
+        let threads = generator::threads(self.site.is_local(), self.spec.plan.defaults.threads);
+        generator::crew(load.connections, threads, None)
     }
 
     fn cell_run(
@@ -123,8 +132,8 @@ impl Bench<'_> {
             },
             request: self.site.request(key.payload_bytes)?,
             is_head: false,
-            protocol: Protocol::default(),
-            streams: 1,
+            protocol: self.spec.protocol.clone(),
+            streams: plan.protocol.streams,
             mode: cells::mode(plan, key),
             connections: key.connections,
             touches: is_idle && plan.idle.touch,

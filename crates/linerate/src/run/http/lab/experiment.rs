@@ -148,9 +148,11 @@ impl<'a> Experiment<'a> {
 
     /// On going on: whether the hosts are still what they were.
     fn compare_hosts(&mut self, kept: Option<Beginning>) -> Result<(), Trouble> {
+        let spoken = &self.site.answer.spoken;
         let Some(before) = kept else {
             return self.record.keep_beginning(&Beginning {
                 started_unix_ms: self.started_unix_ms,
+                spoken: Some(spoken.clone()),
                 client: self.hosts.client.clone(),
                 server: self.hosts.server.clone(),
             });
@@ -161,6 +163,9 @@ impl<'a> Experiment<'a> {
             (Some(before), Some(now)) => changed.extend(changes(before, now)),
             (None, None) => {}
             _ => changed.push("the server's control channel".to_owned()),
+        }
+        if let Some(before) = before.spoken.filter(|before| before != spoken) {
+            changed.push(format!("spoken: {before}, now {spoken}"));
         }
         if changed.is_empty() {
             return Ok(());
@@ -355,13 +360,17 @@ fn planned_of(run: &CellRun) -> PlannedRun {
 }
 
 fn introduction(site: &Site, time: Duration) -> String {
+    let spoken = match &site.answer.spoken {
+        spoken if spoken.is_plain_http1() => String::new(),
+        spoken => format!("{spoken}, "),
+    };
     let whose = match (&site.server, site.claims.is_ours) {
         (Some(side), true) => format!("linerate {}", side.info.version),
         (Some(_), false) => "watched by an agent".to_owned(),
         (None, _) => "nothing is known of its host".to_owned(),
     };
     format!(
-        "{} at {}: status {}, {whose}; about {} in all",
+        "{} at {}: {spoken}status {}, {whose}; about {} in all",
         site.target,
         site.address(),
         site.answer.status,

@@ -93,6 +93,7 @@ pub(super) fn listing(spec: &LabSpec) -> String {
         estimate_s: cost.total.time.as_secs_f64(),
         bytes: cost.total.bytes,
         needs: vec![
+            need("protocol", protocol(spec)),
             need("connections", format!("{connections} at once, on both ends")),
             need(
                 "descriptors",
@@ -109,6 +110,21 @@ pub(super) fn listing(spec: &LabSpec) -> String {
     } else {
         plan_text(&plan, written::style())
     }
+}
+
+/// `HTTP/2 over TLS, 8 requests at a time on each connection`
+fn protocol(spec: &LabSpec) -> String {
+    let version = if spec.protocol.is_http2 { "HTTP/2" } else { "HTTP/1.1" };
+    let carrier = if spec.protocol.tls.is_some() {
+        "over TLS"
+    } else {
+        "in plain text"
+    };
+    let streams = match spec.plan.protocol.streams {
+        1 => String::new(),
+        streams => format!(", {streams} requests at a time on each connection"),
+    };
+    format!("{version} {carrier}{streams}")
 }
 
 /// How long a host is watched to know what others do with it.

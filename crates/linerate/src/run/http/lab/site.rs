@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use linerate_http::permission::{self, Claims, Demand, Reach};
 use linerate_http::probe::{self, Contact, FirstAnswer};
-use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::target::Target;
 use linerate_lab::http::ceiling::IpVersion;
@@ -16,7 +15,6 @@ use linerate_sys::interfaces;
 
 use crate::cli::http::lab::LabSpec;
 use crate::cli::http::load::nanoseconds;
-use crate::exit_code::ExitCode;
 use crate::run::http::generator;
 use crate::run::http::server_side::ServerSide;
 use crate::run::http::trouble::Trouble;
@@ -46,7 +44,7 @@ impl Site {
         let mut control = spec.control.clone();
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
-        let (answer, has_sizes) = ask(&target, first, &spec.plan.source.addresses)?;
+        let (answer, has_sizes) = ask(spec, first)?;
         let claims = Claims {
             // Who knows the token of the channel beside this very port is the user's own.
             is_ours: server.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
@@ -134,12 +132,13 @@ fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
 }
 
 /// One request. A server that has linerate's payloads is asked for those; another one for the path of the URL.
-fn ask(target: &Target, address: SocketAddr, sources: &[IpAddr]) -> Result<(FirstAnswer, bool), Trouble> {
-    let mut sources = sources.iter().copied();
+fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), Trouble> {
+    let target = &spec.target;
+    let mut sources = spec.plan.source.addresses.iter().copied();
     let contact = Contact {
         address,
         source: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
-        protocol: &Protocol::default(),
+        protocol: &spec.protocol,
         timeout: PATIENCE,
     };
     let once = |path: &str| {
@@ -148,7 +147,7 @@ fn ask(target: &Target, address: SocketAddr, sources: &[IpAddr]) -> Result<(Firs
             ..target.clone()
         };
         let request = RequestSpec::get().bytes(&target).map_err(Trouble::usage)?;
-        probe::ask(contact, &request, false).map_err(|error| Trouble::new(ExitCode::Unreachable, error))
+        probe::ask(contact, &request, false).map_err(Trouble::of_first_contact)
     };
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;
