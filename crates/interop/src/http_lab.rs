@@ -70,13 +70,23 @@ impl HttpLab {
         let server = Process::start(command);
         server.wait_for_stdout("Listening on", 1);
         let control = has_control.then(|| printed(&server, "control"));
+        let scheme = if arguments.contains(&"--tls") { "https" } else { "http" };
         Self {
             server,
-            url: format!("http://{address}"),
+            url: format!("{scheme}://{address}"),
             control: control.unwrap_or_default(),
             client: client.iter().map(|word| (*word).to_owned()).collect(),
             folder,
         }
+    }
+
+    /// SHA-256 of the server's certificate, as it printed it.
+    ///
+    /// # Panics
+    /// When it printed none.
+    #[must_use]
+    pub fn pin(&self) -> String {
+        printed(&self.server, "certificate  SHA-256")
     }
 
     /// The path of a file or folder of this test.

@@ -583,7 +583,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__c10k)
-            opts="-y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -598,6 +598,22 @@ _linerate() {
                     return 0
                     ;;
                 --resume)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --streams)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pin-sha256)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -633,13 +649,29 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__check)
-            opts="-h --phases --fix --control-url --token --token-file --json --help"
+            opts="-m -k -h --phases --fix --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --phases)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --streams)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pin-sha256)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -835,7 +867,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__lab)
-            opts="-y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -850,6 +882,22 @@ _linerate() {
                     return 0
                     ;;
                 --resume)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --streams)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pin-sha256)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1059,7 +1107,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__matrix)
-            opts="-y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1074,6 +1122,22 @@ _linerate() {
                     return 0
                     ;;
                 --resume)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --streams)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -m)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --cacert)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --pin-sha256)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -158,7 +158,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s H -l header -d 'A header field in addition, or instead of one that is sent by itself' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l body -d 'File to send as the body of each request' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l host -d 'Name for the Host field, instead of the URL\'s' -r
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s m -l streams -d 'Requests at a time on each connection of HTTP/2' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l threads -d 'Threads [default: CPUs this process may use]' -r
@@ -201,6 +201,9 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l out -d 'Keep the runs in this directory [default: linerate-http-DATE]' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l token-file -d 'A file with what it asks for' -r -F
@@ -212,6 +215,8 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l print-plan -d 'Only write the plan as a file with every key'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l force -d 'Run what the checks advise against, and go on in a changed environment'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l assert -d 'Exit with 5 when the plan\'s slo table is missed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l h2 -d 'HTTP/2: agreed on by ALPN over TLS, without asking before in plain text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s k -l insecure -d 'Believe any certificate'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s y -l yes -d 'Do not ask before the load begins'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l allow-large -d 'Lift the limits of private addresses'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l no-breaker -d 'Go on although the server fails or asks for a pause'
@@ -222,6 +227,9 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l out -d 'Keep the runs in this directory [default: linerate-http-DATE]' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l token-file -d 'A file with what it asks for' -r -F
@@ -233,6 +241,8 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l print-plan -d 'Only write the plan as a file with every key'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l force -d 'Run what the checks advise against, and go on in a changed environment'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l assert -d 'Exit with 5 when the plan\'s slo table is missed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l h2 -d 'HTTP/2: agreed on by ALPN over TLS, without asking before in plain text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s k -l insecure -d 'Believe any certificate'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s y -l yes -d 'Do not ask before the load begins'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l allow-large -d 'Lift the limits of private addresses'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l no-breaker -d 'Go on although the server fails or asks for a pause'
@@ -243,6 +253,9 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l out -d 'Keep the runs in this directory [default: linerate-http-DATE]' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l token-file -d 'A file with what it asks for' -r -F
@@ -254,6 +267,8 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l print-plan -d 'Only write the plan as a file with every key'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l force -d 'Run what the checks advise against, and go on in a changed environment'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l assert -d 'Exit with 5 when the plan\'s slo table is missed'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l h2 -d 'HTTP/2: agreed on by ALPN over TLS, without asking before in plain text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s k -l insecure -d 'Believe any certificate'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s y -l yes -d 'Do not ask before the load begins'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l allow-large -d 'Lift the limits of private addresses'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l no-breaker -d 'Go on although the server fails or asks for a pause'
@@ -262,10 +277,15 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s q -l quiet -d 'Say nothing while it runs'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s h -l help -d 'Print help'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l phases -d 'Parts of the experiment' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l token-file -d 'A file with what it asks for' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l fix -d 'Print what would mend it; nothing is ever changed (commands are printed with or without it)'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l h2 -d 'HTTP/2: agreed on by ALPN over TLS, without asking before in plain text'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -s k -l insecure -d 'Believe any certificate'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l json -d 'Write one JSON object instead of text'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from compare" -l html -d 'Write the comparison as one HTML file' -r -F

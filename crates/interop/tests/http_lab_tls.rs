@@ -1,0 +1,295 @@
+//! Goal: an experiment inside TLS and in HTTP/2 is one like any other: kept, gone on with, watched at both ends and refused
+//! where it cannot be; what only plaintext HTTP/1.1 tells is absent with its reason.
+//! Method: experiments of few and short cells against `linerate http serve` and nginx on loopback.
+
+use std::fs;
+use std::process::Command;
+
+use linerate_interop::{Certificate, HttpLab, HttpStudy, Nginx, PATIENCE, Process, free_port_run, ours, run_cases};
+use serde_json::{Value, json};
+
+/// Cells of the matrix with 1 KiB, each run once, and what follows in the plan.
+fn matrix(connections: &str, more: &str) -> String {
+    format!("[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = false\n{more}")
+}
+
+const IDLE: &str = "[phase3.idle]\nsteps = [20, 40]\nhold = \"1s\"\n\
+                    [phase3.lowrate]\nconnections = 0\n[phase3.active]\nconnections = 0\n";
+
+/// The runs of a cell, which answered, were watched at the server and spoke this: versions of HTTP and of TLS.
+#[track_caller]
+fn check_runs(study: &HttpStudy, connections: u64, http: &str, tls: Option<&str>) {
+    assert!(matches!(study.finished.code(), Some(0 | 6)), "{study:?}");
+    let cell = study.cell("matrix", 1024, connections);
+    for run in cell["runs"].as_array().expect("runs") {
+        assert_eq!(run["state"], "done", "{study:?}");
+        assert!(run["load"]["ok"].as_u64() > Some(0), "{study:?}");
+        let spoken = &run["load"]["spoken"];
+        assert_eq!(
+            (spoken["http"].as_str(), spoken["tls"]["version"].as_str()),
+            (Some(http), tls)
+        );
+        assert_eq!(study.json["spoken"], json!([spoken]), "{study:?}");
+    }
+    let missing = [&cell["ceiling_per_s"], &cell["median"]["of_ceiling"]];
+    assert_eq!(missing, [&Value::Null, &Value::Null], "absent, and not zero: {study:?}");
+    let why = study.json["ceiling_missing"].as_str().unwrap_or_default();
+    assert!(why.contains("TLS and HTTP/2"), "{why}: {study:?}");
+}
+
+#[track_caller]
+fn check_server_side(study: &HttpStudy, connections: u64) {
+    let cell = study.cell("matrix", 1024, connections);
+    assert!(
+        cell["runs"][0]["server"]["process_cpu_ns"].as_u64() > Some(0),
+        "{study:?}"
+    );
+    assert!(cell["median"]["server_cpus"].as_f64() > Some(0.0), "{study:?}");
+}
+
+#[test]
+fn an_experiment_inside_tls_is_kept_reported_and_gone_on_with() {
+    let lab = HttpLab::start(&["--tls"]);
+    let (plan, directory, pin) = (lab.plan("plan.toml", &matrix("2", IDLE)), lab.path("kept"), lab.pin());
+    // Between steps of idle connections the server is started anew, and must still be the one that was pinned.
+    let words = [
+        "lab",
+        "--phases",
+        "2-3",
+        &lab.url,
+        &plan,
+        "--pin-sha256",
+        &pin,
+        "--out",
+        &directory,
+        "--json",
+    ];
+    let study = HttpStudy::of(lab.run(&words));
+    check_runs(&study, 2, "1.1", Some("1.3"));
+    check_server_side(&study, 2);
+    let steps = study.json["idle"]["steps"].as_array().expect("steps");
+    let open: Vec<&Value> = steps.iter().map(|step| &step["open"]).collect();
+    assert_eq!(open, [20, 40], "{study:?}");
+
+    // All that is needed stands in the directory; nothing is run again.
+    let page = lab.path("report.html");
+    let again = lab.run(&["lab", "--phases", "2-3", "--resume", &directory, "--html", &page]);
+    assert_eq!(again.code(), study.finished.code(), "{again:?}");
+    assert!(!again.stderr.contains(" r1: "), "a run was repeated: {again:?}");
+    let page = fs::read_to_string(page).expect("a report");
+    for line in [
+        "spoken: HTTP/1.1 over TLS 1.3 (TLS13_",
+        "(X_net), and shares of it: n/a, what TLS",
+    ] {
+        assert!(again.stdout.contains(line) && page.contains(line), "{line}: {again:?}");
+    }
+    refuses_to_go_on_otherwise(&lab, &directory);
+}
+
+/// With another protocol, other trust, or where the server agrees to something else than before.
+#[track_caller]
+fn refuses_to_go_on_otherwise(lab: &HttpLab, directory: &str) {
+    for words in [&["--h2"][..], &["--h2", "--streams", "4"], &["--insecure"]] {
+        let refused = lab.run(&[&["lab", "--phases", "2", "--resume", directory], words].concat());
+        refused.expect_code(2).expect_stderr("another plan");
+    }
+    let beginning = format!("{directory}/env.json");
+    let text = fs::read_to_string(&beginning).expect("a file");
+    let mut before: Value = serde_json::from_str(&text).expect("JSON");
+    before["spoken"]["tls"]["version"] = json!("1.2");
+    fs::write(&beginning, before.to_string()).expect("a file");
+    let refused = lab.run(&["lab", "--phases", "2", "--resume", directory]);
+    refused
+        .expect_code(2)
+        .expect_stderr("spoken: HTTP/1.1 over TLS 1.2")
+        .expect_stderr("now HTTP/1.1 over TLS 1.3");
+}
+
+/// A server with a control channel where clients look for one, and the URL of the server.
+fn server_with_control(words: &[&str], scheme: &str) -> (Process, String) {
+    let address = format!("127.0.0.1:{}", free_port_run(2));
+    let mut command = Command::new(ours().path());
+    command.args(["http", "serve", "--tcp=0", "--no-token", "--bind", &address]);
+    command.args(words);
+    let server = Process::start(command);
+    server.wait_for_stdout("control ", 1);
+    (server, format!("{scheme}://{address}"))
+}
+
+#[test]
+fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let short = "[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n";
+    let rows = [
+        (&["--h2"][..], "http", "version = \"2\"\nstreams = 4\n", ("2", None)),
+        (
+            &["--tls"],
+            "https",
+            "version = \"2\"\ninsecure = true\n",
+            ("2", Some("1.3")),
+        ),
+    ];
+    run_cases(
+        &rows,
+        |(words, _, protocol, _)| format!("{words:?} {protocol}"),
+        |(words, scheme, protocol, (http, tls))| {
+            let (_server, url) = server_with_control(words, scheme);
+            let (plan, runs) = (path(&format!("{scheme}.toml")), path(&format!("{scheme}-runs")));
+            let cells = matrix("2", "");
+            fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
+            let mut command = Command::new(ours().path());
+            command.args(["http", "matrix", &url, &plan, "--out", &runs, "--json"]);
+            let study = HttpStudy::of(Process::start(command).finish_within(PATIENCE));
+            check_runs(&study, 2, http, *tls);
+            check_server_side(&study, 2);
+        },
+    );
+}
+
+#[test]
+fn of_a_foreign_server_nothing_is_known_and_little_may_be_asked() {
+    let certificate = Certificate::make();
+    let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
+    let nginx = Nginx::start_speaking(
+        "ssl http2",
+        &format!("ssl_certificate {cert}; ssl_certificate_key {key}; ssl_protocols TLSv1.2;"),
+    );
+    let url = nginx.url("/1k").replace("http://", "https://");
+    let lab = HttpLab::start(&["--no-control"]);
+    let (plan, directory) = (lab.plan("foreign.toml", &matrix("2", "")), lab.path("foreign"));
+    let words = [
+        "matrix", &url, &plan, "--h2", "--cacert", &cert, "--out", &directory, "--json",
+    ];
+    let study = HttpStudy::of(lab.client_without(&words).finish_within(PATIENCE));
+    check_runs(&study, 2, "2", Some("1.2"));
+    let run = &study.cell("matrix", 1024, 2)["runs"][0];
+    assert_eq!(run["server"], Value::Null, "{study:?}");
+    assert!(
+        run["load"]["ok"].as_u64().is_some_and(|ok| nginx.logged() > ok),
+        "{study:?}"
+    );
+
+    let many = lab.plan("many.toml", &matrix("1025", ""));
+    let refused = lab.client_without(&["matrix", &url, &many, "-k"]).finish();
+    refused
+        .expect_code(2)
+        .expect_stderr("1025")
+        .expect_stderr("--allow-large");
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_its_reason() {
+    let lab = HttpLab::start(&["--tls"]);
+    let plan = lab.plan("plan.toml", &matrix("2", ""));
+    let plain = lab.url.replace("https://", "http://");
+    let (tls, pin) = (lab.url.as_str(), "ab".repeat(32));
+    let rows: [(&str, &[&str], i32, &str); 7] = [
+        (
+            tls,
+            &["--pin-sha256", &pin],
+            4,
+            "cannot be trusted: invalid peer certificate: its SHA-256 is another one",
+        ),
+        (tls, &[], 4, "UnknownIssuer; --cacert FILE"),
+        (tls, &["--cacert", "/nowhere.pem"], 2, "--cacert /nowhere.pem: "),
+        (tls, &["--pin-sha256", "abc"], 2, "64 hexadecimal digits"),
+        (tls, &["-k", "--streams", "4"], 2, "--streams is for HTTP/2"),
+        (&plain, &["-k"], 2, "only https has"),
+        (&plain, &[], 4, "does not answer in HTTP/1.1"),
+    ];
+    run_cases(
+        &rows,
+        |(url, words, ..)| format!("{url} {words:?}"),
+        |(url, words, code, text)| {
+            for command in ["check", "matrix"] {
+                let refused = lab.run(&[&[command, *url, &plan], *words].concat());
+                refused.expect_code(*code).expect_stderr(text);
+            }
+        },
+    );
+    // The one that was printed is named beside the one that was wanted.
+    let refused = lab.run(&["check", tls, &plan, "--pin-sha256", &pin]);
+    refused.expect_stderr(&lab.pin());
+}
+
+#[test]
+fn cells_with_more_connections_than_can_be_are_foretold_and_left_out() {
+    let lab = HttpLab::start(&["--tls"]);
+    let plan = lab.plan("plan.toml", &matrix("2, 10001", ""));
+    let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
+    check.expect_code(3);
+    let checks: Value = serde_json::from_str(&check.stdout).expect("JSON");
+    let mut checks = checks.as_array().into_iter().flatten();
+    let found = checks.find(|check| check["id"] == "protocol").expect("looked at");
+    assert_eq!(found["status"], "fail", "{found:#}");
+    assert_eq!(found["cells"], json!(["matrix-1k-c10001"]), "{found:#}");
+    let fix = found["fix"].to_string();
+    assert!(
+        fix.contains("fewer connections") && fix.contains("plain text"),
+        "{found:#}"
+    );
+    for (words, why) in [
+        (&["matrix", "-k"][..], "a check before the experiment failed"),
+        (&["matrix", "-k", "--force"], "at most 10,000 connections"),
+    ] {
+        let study = lab.study(words, &plan);
+        let left_out = &study.cell("matrix", 1024, 10_001)["runs"][0];
+        assert_eq!(left_out["state"], "skipped", "{study:?}");
+        let reason = left_out["reason"].as_str().unwrap_or_default();
+        assert!(reason.contains(why), "{reason}: {study:?}");
+        check_runs_but_skipped(&study);
+    }
+}
+
+/// The other cell was run.
+#[track_caller]
+fn check_runs_but_skipped(study: &HttpStudy) {
+    let run = &study.cell("matrix", 1024, 2)["runs"][0];
+    assert_eq!(run["state"], "done", "{study:?}");
+    assert!(run["load"]["ok"].as_u64() > Some(0), "{study:?}");
+}
+
+#[test]
+fn worker_processes_believe_what_the_leader_believes() {
+    let few = "ulimit -n 256; setpriv --bounding-set=-sys_resource true 2>/dev/null && \
+               exec setpriv --bounding-set=-sys_resource \"$@\"; exec \"$@\"";
+    let lab = HttpLab::start_by(&["sh", "-c", few, "sh"], &[], "127.0.0.1", &["--tls"]);
+    let plan = lab.plan("plan.toml", &matrix("400", ""));
+    let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
+    check_runs(&study, 400, "2", Some("1.3"));
+    let run = &study.cell("matrix", 1024, 400)["runs"][0];
+    assert!(run["client"]["processes"].as_u64() > Some(1), "{study:?}");
+    assert_eq!(run["load"]["connections"]["opened"], 400, "{study:?}");
+}
+
+#[test]
+fn the_command_line_decides_over_the_plan() {
+    let lab = HttpLab::start(&["--no-control"]);
+    let plan = lab.plan("plan.toml", "[protocol]\nstreams = 1\ninsecure = true\n");
+    let written = lab
+        .client_without(&["lab", "https://h/", &plan, "--print-plan"])
+        .finish();
+    let shown = |part: &str| written.stdout.contains(part);
+    assert!(shown("version = \"1.1\"") && shown("insecure = true"), "{written:?}");
+    let words = [
+        "lab",
+        "https://h/",
+        &plan,
+        "--print-plan",
+        "--h2",
+        "-m",
+        "8",
+        "--cacert",
+        "ca.pem",
+    ];
+    let written = lab.client_without(&words).finish();
+    for part in [
+        "version = \"2\"",
+        "streams = 8",
+        "insecure = false",
+        "\ncacert = \"ca.pem\"",
+    ] {
+        written.expect_clean().expect_stdout(part);
+    }
+}
