@@ -346,6 +346,28 @@ fn a_link_of_unknown_speed_makes_other_verdicts_unsure() {
 }
 
 #[test]
+fn connections_are_busy_only_when_all_their_streams_are() {
+    let verdict = |times: u64| {
+        let run = spoilt(|run| {
+            let load = run.load.as_mut().expect("done");
+            load.mode = Mode::Closed {
+                pipeline: 8,
+                think_ns: 0,
+            };
+            let p50 = load.latency.p50.as_mut().expect("enough");
+            p50.ns *= times;
+        });
+        let fewer = Position {
+            best_larger_per_s: Some(100_000.0),
+            ..Position::default()
+        };
+        judge_on(GIGABIT, &[run], &fewer).primary.class
+    };
+    assert_eq!(verdict(8), VerdictClass::ConcurrencyLimited);
+    assert_ne!(verdict(1), VerdictClass::ConcurrencyLimited);
+}
+
+#[test]
 fn too_few_connections_are_told_from_a_server_that_waits_for_itself() {
     let run = spoilt(|_| ());
     let fewer = Position {
