@@ -4,15 +4,17 @@
 mod by_hyper;
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use linerate_model::http::Spoken;
 use linerate_sys::poll::{Interest, wait_fd};
-use linerate_sys::socket::{self, Connect};
-use linerate_sys::{OsError, sockopt};
+use linerate_sys::{errno, socket};
 
+use crate::load::PortChoice;
 use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
+use crate::load::opener::{Opened, Opener};
+use crate::load::ports::{Local, PortWay};
 use crate::protocol::Protocol;
 
 /// What a server answered to one request.
@@ -65,8 +67,8 @@ pub enum ProbeError {
 pub struct Contact<'a> {
     /// The server.
     pub address: SocketAddr,
-    /// Address of this host to ask from; `None` for the one that the kernel chooses.
-    pub source: Option<IpAddr>,
+    /// Where it is asked from.
+    pub local: Local<'a>,
     /// What is spoken.
     pub protocol: &'a Protocol,
     /// Time for all of it.
@@ -103,25 +105,32 @@ fn ask_plainly(contact: Contact<'_>, request: &[u8], is_head: bool) -> Result<Fi
 }
 
 fn connect(contact: Contact<'_>) -> Result<TcpStream, ProbeError> {
-    let connected = match contact.source {
-        None => TcpStream::connect_timeout(&contact.address, contact.timeout),
-        Some(source) => connect_from(source, contact),
-    };
+    let connected = open(contact).and_then(|opened| await_it(opened, contact.timeout));
     connected.map_err(|error| ProbeError::Connect(contact.address, error))
 }
 
-fn connect_from(source: IpAddr, contact: Contact<'_>) -> io::Result<TcpStream> {
-    let of_system = |error: OsError| error.source;
-    let fd = socket::open(&contact.address, socket::Protocol::Tcp).map_err(of_system)?;
-    sockopt::set_bind_address_no_port(&fd, true).map_err(of_system)?;
-    socket::bind(&fd, &SocketAddr::new(source, 0)).map_err(of_system)?;
-    if socket::connect(&fd, &contact.address).map_err(of_system)? != Connect::Done {
-        if !wait_fd(&fd, Interest::WRITE, Some(contact.timeout))? {
+/// Opens a socket as a load opens its own, so that one which can be made is not refused by its first contact.
+fn open(contact: Contact<'_>) -> io::Result<Opened> {
+    let open = |way| Opener::for_one(&contact.local, contact.address, way).open();
+    let by_kernel = || open(PortWay::Kernel { range: None });
+    match contact.local.ports {
+        PortChoice::Kernel => by_kernel(),
+        PortChoice::Explicit => open(PortWay::Explicit),
+        PortChoice::Auto => match by_kernel() {
+            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortWay::Explicit),
+            opened => opened,
+        },
+    }
+}
+
+fn await_it(opened: Opened, timeout: Duration) -> io::Result<TcpStream> {
+    if !opened.is_connected {
+        if !wait_fd(&opened.socket, Interest::WRITE, Some(timeout))? {
             return Err(io::ErrorKind::TimedOut.into());
         }
-        socket::take_error(&fd).map_err(of_system)?;
+        socket::take_error(&opened.socket).map_err(|error| error.source)?;
     }
-    let stream = TcpStream::from(fd);
+    let stream = TcpStream::from(opened.socket);
     stream.set_nonblocking(false)?;
     Ok(stream)
 }
@@ -195,7 +204,7 @@ const BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
-    use std::net::TcpListener;
+    use std::net::{IpAddr, TcpListener};
     use std::thread;
 
     use super::*;
@@ -203,7 +212,7 @@ mod tests {
     fn contact(address: SocketAddr, protocol: &Protocol) -> Contact<'_> {
         Contact {
             address,
-            source: None,
+            local: Local::default(),
             protocol,
             timeout: Duration::from_secs(20),
         }
@@ -250,12 +259,36 @@ mod tests {
         });
         let (source, protocol) = (IpAddr::from([127, 0, 0, 9]), Protocol::default());
         let contact = Contact {
-            source: Some(source),
+            local: Local {
+                address: Some(source),
+                ..Local::default()
+            },
             ..contact(address, &protocol)
         };
         let answer = ask(contact, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
         assert_eq!(answer.expect("an answer").status, 204);
         assert_eq!(server.join().expect("the server ends"), source);
+    }
+
+    #[test]
+    fn an_address_that_is_not_ours_has_no_port() {
+        let protocol = Protocol::default();
+        for ports in [PortChoice::Kernel, PortChoice::Explicit, PortChoice::Auto] {
+            let foreign = Local {
+                address: Some(IpAddr::from([192, 0, 2, 1])),
+                ports,
+                ports_skipped: &[],
+            };
+            let contact = Contact {
+                local: foreign,
+                ..contact(SocketAddr::from(([127, 0, 0, 1], 1)), &protocol)
+            };
+            let refused = ask(contact, b"", false).expect_err("it cannot be bound");
+            assert!(
+                refused.to_string().ends_with("Cannot assign requested address"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]

@@ -68,6 +68,34 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
 }
 
 #[test]
+fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
+    let _alone = alone();
+    let Some(net) = Net::new() else { return };
+    // Every port of the range is kept for others, so the kernel has none for a connection, the first one included.
+    for setting in [
+        "net.ipv4.ip_local_reserved_ports=1024-1030,40000-40001",
+        "net.ipv4.ip_local_port_range=40000 40001",
+    ] {
+        run("ip", &["netns", "exec", &net.a, "sysctl", "-qw", setting]);
+    }
+    let address = format!("{SERVER}:8080");
+    let words = ["http", "serve", "--bind", &address, "--no-control", "--tcp=0"];
+    let server = Process::start(inside(&net.b, ours().path(), &words));
+    server.wait_for_stdout("Listening on", 1);
+    let url = format!("http://{address}/0");
+    let load = |ports: &str| {
+        let words = ["http", "load", &url, "--json", "-c", "30", "--ports", ports];
+        let words = [&words[..], &HELD].concat();
+        Process::start(inside(&net.a, ours().path(), &words)).finish()
+    };
+    let kernel = load("kernel");
+    kernel.expect_code(4).expect_stderr("Cannot assign requested address");
+    for ports in ["explicit", "auto"] {
+        HttpLoad::of(load(ports)).expect_all_open(30);
+    }
+}
+
+#[test]
 fn fifty_thousand_connections_leave_from_one_address_without_a_setting() {
     const CONNECTIONS: u64 = 50_000;
     let _alone = alone();

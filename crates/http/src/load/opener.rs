@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
-use super::ports::{Dealer, PortWay, Tuple, choose};
+use super::ports::{Dealer, Local, PortWay, Tuple, choose};
 use super::spec::LoadSpec;
 
 /// Opens sockets from the addresses and ports of one lane.
@@ -32,6 +32,16 @@ impl Opener {
             dealer: Dealer::new(&spec.sources, &spec.destinations, way, &spec.ports_skipped, place),
             resets_at_end: spec.resets_at_end,
             keepalive_s: spec.tcp_keepalive_s,
+        }
+    }
+
+    /// For one connection beside a load, in the way that was chosen for those of the load.
+    pub(crate) fn for_one(local: &Local<'_>, destination: SocketAddr, way: PortWay) -> Self {
+        let (sources, destinations) = (local.address.as_slice(), [destination]);
+        Self {
+            dealer: Dealer::new(sources, &destinations, way, local.ports_skipped, (0, 1)),
+            resets_at_end: false,
+            keepalive_s: None,
         }
     }
 
@@ -67,20 +77,32 @@ impl Opener {
             IpAddr::V6(_) => IpAddr::from([0_u16; 8]),
         };
         let source = tuple.source.unwrap_or(unspecified);
-        while let Some(port) = self.dealer.next_port(place) {
-            match self.open_from(SocketAddr::new(source, port), &tuple.destination) {
-                Err(error) if is_taken(&error) => {}
-                other => return other.map_err(|error| error.source),
+        // Each port once: one that is taken now is not free a moment later.
+        for _ in 0..=u16::MAX {
+            let Some(port) = self.dealer.next_port(place) else {
+                break;
+            };
+            let opened = self.open_from(SocketAddr::new(source, port), &tuple.destination);
+            if let Some(opened) = opened.map_err(|error| error.source)? {
+                return Ok(opened);
             }
         }
         Err(io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))
     }
 
-    fn open_from(&self, local: SocketAddr, destination: &SocketAddr) -> Result<Opened, OsError> {
+    /// `None` where the port is taken.
+    fn open_from(&self, local: SocketAddr, destination: &SocketAddr) -> Result<Option<Opened>, OsError> {
         let socket = self.socket(destination)?;
         sockopt::set_reuse_addr(&socket, true)?;
-        socket::bind(&socket, &local)?;
-        connect(socket, destination)
+        match socket::bind(&socket, &local) {
+            Err(error) if error.errno() == Some(errno::EADDRINUSE) => return Ok(None),
+            // An address that is not ours has no port at all.
+            bound => bound?,
+        }
+        match connect(socket, destination) {
+            Err(error) if is_taken(&error) => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 
     fn socket(&self, destination: &SocketAddr) -> Result<OwnedFd, OsError> {

@@ -17,6 +17,17 @@ pub enum PortChoice {
     Explicit,
 }
 
+/// Where one connection leaves from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Local<'a> {
+    /// Address of this host; `None` for the one that the kernel chooses.
+    pub address: Option<IpAddr>,
+    /// Who chooses the port; with [`PortChoice::Auto`] the kernel, unless it has none left.
+    pub ports: PortChoice,
+    /// Local ports that must not be used.
+    pub ports_skipped: &'a [u16],
+}
+
 /// One way to the server: a local address and one of its addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tuple {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_host::load as host;
 use linerate_http::control::CellMark;
-use linerate_http::load::{self, Breaker, LoadSpec, SecondPart};
+use linerate_http::load::{self, Breaker, LoadSpec, Local, SecondPart};
 use linerate_http::permission::{self, Claims, Reach};
 use linerate_http::probe::{self, Contact, FirstAnswer};
 use linerate_lab::http::ceiling::IpVersion;
@@ -174,7 +174,11 @@ fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Tr
     let sources = generator::sources(&plan.opening).map_err(Trouble::usage)?;
     let contact = Contact {
         address,
-        source: sources.into_iter().find(|source| source.is_ipv4() == address.is_ipv4()),
+        local: Local {
+            address: sources.into_iter().find(|source| source.is_ipv4() == address.is_ipv4()),
+            ports: plan.opening.ports,
+            ports_skipped: &generator::reserved_ports(),
+        },
         protocol: &plan.protocol,
         timeout: plan.timeout.max(SHORTEST_PROBE),
     };

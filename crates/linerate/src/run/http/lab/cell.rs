@@ -1,16 +1,16 @@
 //! One run of a cell: the load, and both hosts while it lasts.
 
 use linerate_http::control::CellMark;
-use linerate_http::load::{self, Breaker, Crew, LoadSpec, PortChoice, SecondPart};
+use linerate_http::load::{self, Breaker, Crew, LoadSpec, SecondPart};
 use linerate_lab::http::cells::{self, PlannedRun};
-use linerate_lab::http::plan::{Close, Ports, Ramp};
+use linerate_lab::http::plan::{Close, Ramp};
 use linerate_lab::http::preflight::too_many_connections;
 use linerate_lab::http::{estimate, flags};
 use linerate_model::http::{CellRun, Flag, LoadResult, Phase, RunState, SideFigures};
 use linerate_sys::clock;
 
 use super::screen::Screen;
-use super::site::Site;
+use super::site::{self, Site};
 use crate::cli::http::lab::LabSpec;
 use crate::cli::http::load::nanoseconds;
 use crate::run::http::generator;
@@ -125,11 +125,7 @@ impl Bench<'_> {
         Ok(LoadSpec {
             destinations: self.site.destinations.clone(),
             sources: plan.source.addresses.clone(),
-            ports: match plan.source.ports {
-                Ports::Auto => PortChoice::Auto,
-                Ports::Kernel => PortChoice::Kernel,
-                Ports::Explicit => PortChoice::Explicit,
-            },
+            ports: site::port_choice(plan.source.ports),
             request: self.site.request(key.payload_bytes)?,
             is_head: false,
             protocol: self.spec.protocol.clone(),

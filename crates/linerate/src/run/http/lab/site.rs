@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use linerate_http::load::{Local, PortChoice};
 use linerate_http::permission::{self, Claims, Demand, Reach};
 use linerate_http::probe::{self, Contact, FirstAnswer};
 use linerate_http::request::RequestSpec;
@@ -10,6 +11,7 @@ use linerate_http::target::Target;
 use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::estimate;
+use linerate_lab::http::plan::Ports;
 use linerate_model::http::CellKey;
 use linerate_sys::interfaces;
 
@@ -133,11 +135,16 @@ fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
 
 /// One request. A server that has linerate's payloads is asked for those; another one for the path of the URL.
 fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), Trouble> {
-    let target = &spec.target;
-    let mut sources = spec.plan.source.addresses.iter().copied();
+    let (target, source) = (&spec.target, &spec.plan.source);
+    let mut sources = source.addresses.iter().copied();
+    let ports_skipped = generator::reserved_ports();
     let contact = Contact {
         address,
-        source: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
+        local: Local {
+            address: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
+            ports: port_choice(source.ports),
+            ports_skipped: &ports_skipped,
+        },
         protocol: &spec.protocol,
         timeout: PATIENCE,
     };
@@ -156,6 +163,15 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), Troub
         }
     }
     Ok((once(&target.path)?, false))
+}
+
+/// Who chooses local ports, as the generator has it.
+pub(super) fn port_choice(ports: Ports) -> PortChoice {
+    match ports {
+        Ports::Auto => PortChoice::Auto,
+        Ports::Kernel => PortChoice::Kernel,
+        Ports::Explicit => PortChoice::Explicit,
+    }
 }
 
 fn path_of(payload_bytes: u64) -> String {
