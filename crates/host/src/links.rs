@@ -116,6 +116,16 @@ impl Link {
         attribute(&self.body, 18).and_then(|info| attribute(info, 1)).map(text)
     }
 
+    /// Whether its frames carry the tag of a VLAN: it is a VLAN device, or a bridge or bond all of whose ports are.
+    pub(crate) fn is_tagged(&self, all: &[Self]) -> bool {
+        const MASTER: u16 = 10;
+        let is_vlan = |link: &Self| link.kind().as_deref() == Some("vlan");
+        let is_port =
+            |link: &&Self| attribute(&link.body, MASTER).and_then(|bytes| u32_at(bytes, 0)) == Some(self.index);
+        let mut ports = all.iter().filter(is_port).peekable();
+        is_vlan(self) || (ports.peek().is_some() && ports.all(is_vlan))
+    }
+
     /// Largest packet, without the frame.
     pub(crate) fn mtu_bytes(&self) -> Option<u32> {
         attribute(&self.body, 4).and_then(|bytes| u32_at(bytes, 0))
@@ -165,6 +175,49 @@ impl Link {
         }
         if let Some(changes) = attribute(&self.body, 35).and_then(|bytes| u32_at(bytes, 0)) {
             snapshot.count(format!("{nic}.link.carrier_changes"), changes.into(), None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A device of a kind, a port of `master` where that is not 0.
+    fn device(index: u32, kind: &str, master: u32) -> Link {
+        fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
+            let mut bytes = u16::try_from(content.len() + 4).expect("short").to_ne_bytes().to_vec();
+            bytes.extend(kind.to_ne_bytes());
+            bytes.extend(content);
+            bytes.resize(bytes.len().next_multiple_of(4), 0);
+            bytes
+        }
+        let mut payload = vec![0; 16];
+        payload[4..8].copy_from_slice(&index.to_ne_bytes());
+        payload.extend(attribute(3, b"name\0"));
+        payload.extend(attribute(18, &attribute(1, kind.as_bytes())));
+        if master > 0 {
+            payload.extend(attribute(10, &master.to_ne_bytes()));
+        }
+        link(&payload).expect("a device")
+    }
+
+    #[test]
+    fn frames_of_a_vlan_device_are_tagged_and_those_of_a_bridge_over_nothing_else() {
+        let [plain, vlan] = ["veth", "vlan"].map(|kind| device(1, kind, 0));
+        assert!(vlan.is_tagged(&[]) && !plain.is_tagged(std::slice::from_ref(&plain)));
+        let bridge = device(9, "bridge", 0);
+        let rows: [(&[(&str, u32)], bool); 5] = [
+            (&[], false),
+            (&[("vlan", 9)], true),
+            (&[("vlan", 9), ("vlan", 9)], true),
+            (&[("vlan", 9), ("veth", 9)], false),
+            (&[("vlan", 8)], false),
+        ];
+        for (ports, expected) in rows {
+            let mut all = vec![bridge.clone()];
+            all.extend(ports.iter().map(|(kind, master)| device(2, kind, *master)));
+            assert_eq!(bridge.is_tagged(&all), expected, "{ports:?}");
         }
     }
 }

@@ -18,6 +18,9 @@ pub struct TcpInfo {
     pub in_flight_segments: u32,
     /// Payload of a full outgoing segment.
     pub snd_mss_bytes: u32,
+    /// Payload of the largest segment this end lets the other send: what it announced, less the timestamps of every
+    /// segment where both ends use them.
+    pub advertised_mss_bytes: u32,
     /// Smoothed round-trip time.
     pub rtt_us: u32,
     /// Mean deviation of the round-trip time.
@@ -98,6 +101,7 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
         snd_cwnd_segments: field!(snd_cwnd: u32)?,
         in_flight_segments: in_flight.saturating_add(field!(retrans: u32)?),
         snd_mss_bytes: field!(snd_mss: u32)?,
+        advertised_mss_bytes: field!(advmss: u32)?,
         rtt_us: field!(rtt: u32)?,
         rttvar_us: field!(rttvar: u32)?,
         pmtu_bytes: field!(pmtu: u32)?,
@@ -209,6 +213,7 @@ mod tests {
             (4, 15, 17, 18)
         );
         assert_eq!((info.snd_cwnd_segments, info.retransmits_total), (20, 25));
+        assert_eq!(info.advertised_mss_bytes, 21);
         assert_eq!(
             (info.min_rtt_us, info.reorder_seen, info.snd_wnd_bytes),
             (Some(37), Some(55), Some(57))

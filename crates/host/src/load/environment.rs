@@ -152,6 +152,7 @@ fn device(found: &mut Environment, sampler: &mut Sampler) {
         Ok(device) => {
             found.is_loopback = device.figures.is_loopback;
             found.is_wireless_or_tunnel = device.is_wireless_or_tunnel;
+            found.is_vlan = Some(device.is_vlan);
             found.link_bps = device.figures.link_bps;
             found.mtu_bytes = device.figures.mtu_bytes;
             found.is_full_duplex = device.is_full_duplex;
@@ -241,7 +242,10 @@ mod tests {
             window: Duration::from_millis(50),
         });
         assert!(
-            found.is_loopback && !found.is_wireless_or_tunnel && found.device.as_deref() == Some("lo"),
+            found.is_loopback
+                && found.is_vlan == Some(false)
+                && !found.is_wireless_or_tunnel
+                && found.device.as_deref() == Some("lo"),
             "{found:?}"
         );
         assert!(

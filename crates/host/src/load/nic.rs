@@ -40,6 +40,8 @@ pub(crate) struct Nic {
     sequence: u32,
     /// Speed and duplex of the link.
     pub(crate) link: (Option<u64>, Option<bool>),
+    /// Its frames carry the tag of a VLAN.
+    pub(crate) is_tagged: bool,
 }
 
 impl Nic {
@@ -49,8 +51,12 @@ impl Nic {
     /// In words.
     pub(crate) fn towards(peer: IpAddr) -> Result<Self, String> {
         let index = route::device_index(peer).ok_or_else(|| format!("no route to {peer}"))?;
-        let link = links::all().into_iter().find(|link| link.index == index);
-        Self::of(&link.ok_or_else(|| format!("the device of the route to {peer} is gone"))?)
+        let all = links::all();
+        let link = all.iter().find(|link| link.index == index);
+        Self::of(
+            link.ok_or_else(|| format!("the device of the route to {peer} is gone"))?,
+            &all,
+        )
     }
 
     /// The device of this name.
@@ -58,17 +64,19 @@ impl Nic {
     /// # Errors
     /// In words.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
-        let link = links::all().into_iter().find(|link| link.name == name);
-        Self::of(&link.ok_or_else(|| format!("no device is named {name}"))?)
+        let all = links::all();
+        let link = all.iter().find(|link| link.name == name);
+        Self::of(link.ok_or_else(|| format!("no device is named {name}"))?, &all)
     }
 
-    fn of(link: &Link) -> Result<Self, String> {
+    fn of(link: &Link, all: &[Link]) -> Result<Self, String> {
         Ok(Self {
             index: link.index,
             netlink: Netlink::open(Family::Route).map_err(|error| error.to_string())?,
             room: vec![0; ANSWER_BYTES_MAX],
             sequence: 0,
             link: Asker::open().link(&link.name),
+            is_tagged: link.is_tagged(all),
         })
     }
 

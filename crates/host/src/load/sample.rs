@@ -50,6 +50,9 @@ pub struct Sample {
     pub connections: Option<u64>,
     /// Local ports in use towards the tested server; only while few sockets exist, or in a full look.
     pub ports: Option<Peak>,
+    /// Most bytes of payload in a segment of an answer, see [`SideFigures::mss_bytes`](linerate_model::http::SideFigures);
+    /// only in a [`Depth::Full`] look.
+    pub mss_bytes: Option<u32>,
     /// Entries of the connection tracking table.
     pub conntrack: Option<Peak>,
     /// Memory of the control group in bytes.

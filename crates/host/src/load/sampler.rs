@@ -300,12 +300,18 @@ impl Sampler {
                     sample.connections = Some(states.established());
                     sample.sockets_by_state = Some(states.named());
                 }
+                if depth == Depth::Full {
+                    sample.mss_bytes = sample.take("segments", sockets.mss_of_port(port)).flatten();
+                }
             }
             Tested::Client { server, ports } if may_walk => {
                 if let Some(states) = sample.take("local ports", sockets.towards(server)) {
                     let peak = states.total();
                     sample.ports = Some(Peak { peak, limit: ports });
                     sample.sockets_by_state = Some(states.named());
+                }
+                if depth == Depth::Full {
+                    sample.mss_bytes = sample.take("segments", sockets.mss_towards(server)).flatten();
                 }
             }
             Tested::Client { .. } => {}
@@ -322,6 +328,7 @@ impl Sampler {
             figures: nic.read()?,
             is_full_duplex: nic.link.1,
             is_wireless_or_tunnel: nic.is_wireless_or_tunnel()?,
+            is_vlan: nic.is_tagged,
         })
     }
 }
@@ -340,6 +347,8 @@ pub struct DeviceFacts {
     pub is_full_duplex: Option<bool>,
     /// Packets leave it by radio or inside others.
     pub is_wireless_or_tunnel: bool,
+    /// Its frames carry the tag of a VLAN.
+    pub is_vlan: bool,
 }
 
 #[cfg(test)]

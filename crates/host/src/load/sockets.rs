@@ -5,11 +5,14 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_model::http::Peak;
 use linerate_sys::netlink::{ANSWER_BYTES_MAX, Family, Netlink};
+use linerate_sys::tcp_info::{TcpInfo, decode};
 
-use crate::netlink::{self as nl, u16_at, u32_at};
+use crate::netlink::{self as nl, attribute, u16_at, u32_at};
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;
+/// `INET_DIAG_INFO`.
+const INFO: u8 = 2;
 const FAMILIES: [u8; 2] = [2, 10];
 /// States of `net/tcp_states.h`.
 const LISTEN: u8 = 10;
@@ -34,6 +37,8 @@ pub(crate) struct TcpSocket {
     pub(crate) send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
     pub(crate) inode: u32,
+    /// What else the kernel knows of the connection, where that was asked for.
+    pub(crate) info: Option<TcpInfo>,
 }
 
 /// Reads one socket (`struct inet_diag_msg`).
@@ -53,6 +58,7 @@ pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
         receive_queue: u32_at(payload, 56)?,
         send_queue: u32_at(payload, 60)?,
         inode: u32_at(payload, 68)?,
+        info: attribute(payload.get(MESSAGE_BYTES..)?, INFO.into()).and_then(decode),
     })
 }
 
@@ -76,11 +82,26 @@ struct Wanted {
     states: u32,
     local_port: u16,
     remote_port: u16,
+    /// With [`TcpSocket::info`].
+    has_info: bool,
+}
+
+impl Wanted {
+    /// Established connections of ports, 0 for any, with what the kernel knows of each.
+    fn established(local_port: u16, remote_port: u16) -> Self {
+        Self {
+            states: 1 << ESTABLISHED,
+            local_port,
+            remote_port,
+            has_info: true,
+        }
+    }
 }
 
 /// `struct inet_diag_req_v2`.
 fn question(family: u8, wanted: &Wanted) -> Vec<u8> {
-    let mut body = vec![family, TCP, 0, 0];
+    let extensions = if wanted.has_info { 1 << (INFO - 1) } else { 0 };
+    let mut body = vec![family, TCP, extensions, 0];
     body.extend(wanted.states.to_ne_bytes());
     body.extend(wanted.local_port.to_be_bytes());
     body.extend(wanted.remote_port.to_be_bytes());
@@ -185,6 +206,7 @@ impl Sockets {
             states: 1 << LISTEN,
             local_port: port,
             remote_port: 0,
+            has_info: false,
         };
         self.each(&wanted, |socket| {
             if port == 0 || socket.local.port() == port {
@@ -202,6 +224,7 @@ impl Sockets {
             states: CONNECTED,
             local_port: port,
             remote_port: 0,
+            has_info: false,
         };
         let mut states = States::default();
         self.each(&wanted, |socket| {
@@ -221,6 +244,7 @@ impl Sockets {
             states: CONNECTED,
             local_port: 0,
             remote_port: server.port(),
+            has_info: false,
         };
         let server = SocketAddr::new(server.ip().to_canonical(), server.port());
         let mut states = States::default();
@@ -230,6 +254,47 @@ impl Sockets {
             }
         })?;
         Ok(states)
+    }
+
+    /// Payload of a full segment that leaves by the connections of a local port, on most of them; absent without any.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn mss_of_port(&mut self, port: u16) -> Result<Option<u32>, String> {
+        let wanted = Wanted::established(port, 0);
+        self.most_common(&wanted, |socket| {
+            let info = socket.info.filter(|_| socket.local.port() == port)?;
+            Some(info.snd_mss_bytes)
+        })
+    }
+
+    /// Payload of the largest segment that may come by the connections to a server, on most of them; absent without any.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn mss_towards(&mut self, server: SocketAddr) -> Result<Option<u32>, String> {
+        let server = SocketAddr::new(server.ip().to_canonical(), server.port());
+        let wanted = Wanted::established(0, server.port());
+        self.most_common(&wanted, |socket| {
+            let info = socket.info.filter(|_| socket.remote == server)?;
+            Some(info.advertised_mss_bytes)
+        })
+    }
+
+    /// The most common of the values that sockets have. One of 0 is none.
+    fn most_common(
+        &mut self,
+        wanted: &Wanted,
+        value: impl Fn(&TcpSocket) -> Option<u32>,
+    ) -> Result<Option<u32>, String> {
+        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+        self.each(wanted, |socket| {
+            if let Some(value) = value(socket).filter(|value| *value > 0) {
+                *counts.entry(value).or_default() += 1;
+            }
+        })?;
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        Ok(most.map(|(value, _)| value))
     }
 
     fn each(&mut self, wanted: &Wanted, mut see: impl FnMut(&TcpSocket)) -> Result<(), String> {
@@ -306,8 +371,12 @@ mod tests {
         assert_eq!((states.established(), states.total()), (3, 3), "accepted or not");
         assert_eq!(states.named(), [("established".to_owned(), 3)].into());
         assert_eq!(sockets.towards(server).expect("an answer").total(), 3);
+        let (sent, announced) = (sockets.mss_of_port(server.port()), sockets.mss_towards(server));
+        let (sent, announced) = (sent.expect("an answer"), announced.expect("an answer"));
+        assert!(sent > Some(0) && sent <= announced, "{sent:?} {announced:?}");
         drop((clients, accepted, listener));
         assert_eq!(sockets.accept_queue(server.port()), Ok(None), "no listener, no queue");
+        assert_eq!(sockets.mss_towards(server), Ok(None), "no connection, no segment");
     }
 
     #[test]

@@ -69,6 +69,7 @@ impl Window {
         raise_peak(&mut peaks.conntrack, sample.conntrack);
         raise_peak(&mut peaks.ports, sample.ports);
         peaks.pss_bytes = sample.pss_bytes.or(peaks.pss_bytes);
+        peaks.mss_bytes = sample.mss_bytes.or(peaks.mss_bytes);
         for (what, why) in &sample.missing {
             self.missing.entry(what).or_insert_with(|| why.clone());
         }

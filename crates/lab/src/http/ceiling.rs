@@ -3,7 +3,7 @@
 //! Every answer starts a segment of its own, so a small one pays for whole frames: its head and body are cut into
 //! segments of at most MSS bytes, and each of them costs the bytes of its headers and of the Ethernet frame around it.
 
-use linerate_model::http::{Baseline, Environment};
+use linerate_model::http::{Baseline, CellRun, Environment};
 
 /// Preamble 8, addresses and type 14, checksum 4, gap 12 (IEEE 802.3).
 const ETHERNET_BYTES: u32 = 38;
@@ -48,6 +48,9 @@ pub struct Link {
     pub has_timestamps: bool,
     /// Frames carry the tag of a VLAN.
     pub has_vlan: bool,
+    /// Most bytes of payload in a segment as the kernel has it for the connections; `None` where that is not known. It
+    /// may be less than fits into the packet: the path has a smaller one, or somebody on it lowers what is announced.
+    pub mss_measured_bytes: Option<u32>,
 }
 
 impl Link {
@@ -60,6 +63,7 @@ impl Link {
             ip: IpVersion::V4,
             has_timestamps: true,
             has_vlan: false,
+            mss_measured_bytes: None,
         }
     }
 
@@ -76,20 +80,37 @@ impl Link {
             mtu_bytes: ends().filter_map(|end| end.mtu_bytes).min()?,
             ip,
             has_timestamps: ends().all(|end| end.timestamps != Some(0)),
-            has_vlan: false,
+            has_vlan: ends().any(|end| end.is_vlan == Some(true)),
+            mss_measured_bytes: None,
         })
+    }
+
+    /// The same link, with the segments that these runs had.
+    #[must_use]
+    pub fn with_segments_of(self, runs: &[CellRun]) -> Self {
+        let ends = runs
+            .iter()
+            .flat_map(|run| std::iter::once(&run.client).chain(&run.server));
+        Self {
+            mss_measured_bytes: ends.filter_map(|end| end.mss_bytes).filter(|mss| *mss > 0).min(),
+            ..self
+        }
     }
 
     /// Most bytes of payload in a segment; `None` when the headers alone fill the packet.
     #[must_use]
     pub fn mss_bytes(&self) -> Option<u32> {
-        self.mtu_bytes.checked_sub(self.header_bytes()).filter(|mss| *mss > 0)
+        let most = self.mtu_bytes.checked_sub(self.header_bytes()).filter(|mss| *mss > 0)?;
+        Some(self.mss_measured_bytes.map_or(most, |measured| measured.min(most)))
     }
 
     /// Bytes on the wire of a frame that is full.
     #[must_use]
     pub fn full_frame_bytes(&self) -> u32 {
-        self.mtu_bytes.saturating_add(self.framing_bytes())
+        let packet_bytes = self.mss_bytes().map(|mss| mss + self.header_bytes());
+        packet_bytes
+            .unwrap_or(self.mtu_bytes)
+            .saturating_add(self.framing_bytes())
     }
 
     /// Bytes on the wire of every frame beside the payload of TCP.
@@ -214,6 +235,8 @@ pub fn usual_head_bytes(payload_bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use linerate_model::http::SideFigures;
+
     use super::*;
 
     const KIB: u64 = 1024;
@@ -287,6 +310,40 @@ mod tests {
     }
 
     #[test]
+    fn smaller_segments_than_fit_mean_more_headers_and_larger_ones_cannot_be() {
+        let of = |mss_measured_bytes| Link {
+            mss_measured_bytes,
+            ..Link::of_speed(1e9)
+        };
+        let clamped = of(Some(988));
+        assert_eq!((clamped.mss_bytes(), clamped.full_frame_bytes()), (Some(988), 1078));
+        for measured in [None, Some(1448), Some(8948)] {
+            assert_eq!(of(measured).mss_bytes(), Some(1448), "{measured:?}");
+            assert_eq!(of(measured).full_frame_bytes(), 1538, "{measured:?}");
+        }
+        let ceiling = Ceiling::new(clamped, 1.0, Segments::OfTheirOwn).expect("fits");
+        // 1142 bytes of answer in two segments.
+        let expected = 1e9 / 8.0 / (1142.0 + 2.0 * 90.0);
+        assert!((answers_per_s(&ceiling, KIB) - expected).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_segments_of_a_run_are_the_smaller_ones_of_its_two_ends() {
+        let end = |mss_bytes| SideFigures {
+            mss_bytes,
+            ..SideFigures::default()
+        };
+        let runs = |client, server| {
+            let mut run = crate::http::fixture::done(1, 100.0);
+            (run.client, run.server) = (end(client), Some(end(server)));
+            Link::of_speed(1e9).with_segments_of(&[run]).mss_bytes()
+        };
+        assert_eq!(runs(Some(1448), Some(988)), Some(988));
+        assert_eq!(runs(Some(988), None), Some(988), "without an agent");
+        assert_eq!(runs(None, None), Some(1448), "nothing was read");
+    }
+
+    #[test]
     fn a_packet_without_room_for_payload_has_no_ceiling() {
         let tiny = Link {
             mtu_bytes: 52,
@@ -354,6 +411,13 @@ mod tests {
             1e10
         );
         assert_eq!(Link::between(&end(None, Some(1500)), None, IpVersion::V4), None);
+        let tagged = Environment {
+            is_vlan: Some(true),
+            ..slow.clone()
+        };
+        assert!(!link.has_vlan);
+        assert!(Link::between(&fast, Some(&tagged), IpVersion::V4).is_some_and(|link| link.has_vlan));
+        assert!(Link::between(&tagged, None, IpVersion::V4).is_some_and(|link| link.has_vlan));
         let loopback = Environment {
             is_loopback: true,
             ..fast

@@ -24,6 +24,8 @@ pub struct Environment {
     pub is_loopback: bool,
     /// It is a wireless or tunnel device.
     pub is_wireless_or_tunnel: bool,
+    /// Its frames carry the tag of a VLAN (IEEE 802.1Q).
+    pub is_vlan: Option<bool>,
     /// Speed of its link in bit/s.
     pub link_bps: Option<u64>,
     /// Largest packet in bytes.

@@ -137,6 +137,10 @@ pub struct SideFigures {
     pub conntrack: Option<Peak>,
     /// Local ports in use towards the server, against what is to be had.
     pub ports: Option<Peak>,
+    /// Most bytes of payload in a segment of an answer, on most connections of the test: at the server what the kernel
+    /// sends at most (`tcpi_snd_mss`, of the path's MTU and what the client announced); at the client what it announced
+    /// (`tcpi_advmss`), above which nothing can come. Timestamps are not payload.
+    pub mss_bytes: Option<u32>,
     /// Memory of the program's control group in bytes, with what it caches (`memory.current`, `memory.max`).
     pub group_memory: Option<Peak>,
     /// Processes and threads of the program's control group (`pids.current`, `pids.max`).

@@ -105,7 +105,8 @@ fn drafts_below(material: &Material<'_>, is_refuted: bool) -> Vec<Draft> {
 }
 
 fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
-    let link = Link::between(&material.client, material.server.as_ref(), material.ip);
+    let link =
+        Link::between(&material.client, material.server.as_ref(), material.ip).map(|link| link.with_segments_of(&runs));
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
     let ceiling = link
         .zip(load.as_ref())

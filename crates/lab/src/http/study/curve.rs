@@ -25,6 +25,7 @@ pub(super) fn ceiling_curve(material: &Material<'_>, judged: &Judged) -> Vec<Cei
     let Some((link, (cell, load))) = found.filter(|_| first < last) else {
         return Vec::new();
     };
+    let link = link.with_segments_of(&cell.runs);
     let Some(ceiling) = ceiling(material, link, load, judged.is_refuted) else {
         return Vec::new();
     };

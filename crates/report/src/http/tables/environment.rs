@@ -82,9 +82,10 @@ pub(in crate::http) fn figures_of(host: &Environment) -> Vec<(&'static str, Stri
 }
 
 fn device(host: &Environment) -> String {
-    let kind = match (host.is_loopback, host.is_wireless_or_tunnel) {
-        (true, _) => " (loopback)",
-        (_, true) => " (wireless or tunnel)",
+    let kind = match (host.is_loopback, host.is_wireless_or_tunnel, host.is_vlan) {
+        (true, ..) => " (loopback)",
+        (_, true, _) => " (wireless or tunnel)",
+        (.., Some(true)) => " (VLAN)",
         _ => "",
     };
     known(host.device.as_ref(), |name| format!("{name}{kind}"))
