@@ -5,6 +5,7 @@
 //! hands in its [`Tally`]. The leader says when it begins, adds up the seconds and the tallies, and watches over limits.
 
 pub(crate) mod answer;
+mod backlog;
 mod breaker;
 mod connection;
 mod course;

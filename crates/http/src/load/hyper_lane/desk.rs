@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use crate::client::Failure;
 use crate::load::answer::Answer;
+use crate::load::backlog::Backlog;
 use crate::load::course::{Course, Orders, Turn};
 use crate::load::pace::Pace;
 use crate::load::ramp::{Loss, Ramp};
@@ -35,8 +36,7 @@ pub(super) struct Desk {
     touching: u32,
     /// Requests that were given to a slot and have not ended.
     in_flight: u64,
-    /// Until here requests were due for which no slot was free.
-    starved_until_ns: u64,
+    backlog: Backlog,
     reconnects_max: u8,
 }
 
@@ -86,7 +86,7 @@ impl Desk {
             returned: VecDeque::new(),
             touching: 0,
             in_flight: 0,
-            starved_until_ns: 0,
+            backlog: Backlog::default(),
             reconnects_max: spec.reconnects_max,
         }
     }
@@ -197,17 +197,17 @@ impl Desk {
                 self.in_flight += 1;
             }
         }
-        let due = self.due(now_ns).filter(|due_ns| *due_ns < window.end_ns);
-        let age_ns = due.map_or(0, |due_ns| now_ns.saturating_sub(due_ns));
-        if matches!(self.pace, Pace::Open(_)) && age_ns > 0 {
-            self.recorder.backlog(age_ns);
-            self.starved_until_ns = now_ns;
-            if age_ns > spec.timeout_ns {
-                // The offered rate cannot be sustained: what was due until now is all there is.
-                self.recorder.tally.is_overloaded = true;
-                self.course.cut(now_ns);
-                self.drain(spec, now_ns, false);
-            }
+        let is_open_loop = matches!(self.pace, Pace::Open(_));
+        let left_ns = self
+            .due(now_ns)
+            .filter(|due_ns| is_open_loop && *due_ns < window.end_ns);
+        if self
+            .backlog
+            .is_overload(left_ns, now_ns, spec.timeout_ns, &mut self.recorder)
+        {
+            // What was due until now is all there is.
+            self.course.cut(now_ns);
+            self.drain(spec, now_ns, false);
         }
     }
 
@@ -244,7 +244,7 @@ impl Desk {
         }
         let due_ns = if is_open_loop { due_ns } else { sent_ns };
         if let Some(slot) = self.slots.get_mut(slot as usize) {
-            slot.outstanding = Some((Sent { sent_ns, due_ns }, self.starved_until_ns));
+            slot.outstanding = Some((Sent { sent_ns, due_ns }, self.backlog.starved_until_ns()));
         }
         true
     }

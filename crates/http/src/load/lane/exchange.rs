@@ -34,7 +34,7 @@ impl Lane<'_> {
         let is_blocked = connection.unsent_bytes > 0;
         for _ in 0..count {
             connection.outstanding.push_back(sent);
-            self.recorder.sent(sent, self.starved_until_ns);
+            self.recorder.sent(sent, self.backlog.starved_until_ns());
         }
         self.in_flight += count as u64;
         connection.unsent_bytes += u32::try_from(bytes_len).unwrap_or(u32::MAX);

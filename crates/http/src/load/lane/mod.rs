@@ -12,6 +12,7 @@ use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 
 use crate::load::answer::Reading;
+use crate::load::backlog::Backlog;
 use crate::load::course::{Course, Orders, Turn};
 use crate::load::message::Message;
 use crate::load::pace::Pace;
@@ -41,8 +42,7 @@ pub(crate) struct Lane<'a> {
     touching: u32,
     /// Requests without an answer, on all connections.
     in_flight: u64,
-    /// Until here requests were due for which no connection was free.
-    starved_until_ns: u64,
+    backlog: Backlog,
 }
 
 impl<'a> Lane<'a> {
@@ -79,7 +79,7 @@ impl<'a> Lane<'a> {
             next_check_ns: now_ns,
             touching: 0,
             in_flight: 0,
-            starved_until_ns: 0,
+            backlog: Backlog::default(),
         })
     }
 
@@ -186,21 +186,16 @@ impl<'a> Lane<'a> {
             self.pace.take();
             self.send(number, count, due_ns);
         }
-        let age_ns = due(&self.pace).map_or(0, |due_ns| now_ns - due_ns);
-        if is_open_loop && age_ns > 0 {
-            self.recorder.backlog(age_ns);
-            self.starved_until_ns = now_ns;
-            if age_ns > self.spec.timeout_ns {
-                self.recorder.tally.is_overloaded = true;
-                self.drain_early(now_ns);
-            }
+        let left_ns = due(&self.pace).filter(|_| is_open_loop);
+        let timeout_ns = self.spec.timeout_ns;
+        if self
+            .backlog
+            .is_overload(left_ns, now_ns, timeout_ns, &mut self.recorder)
+        {
+            // What was due until now is all there is.
+            self.course.cut(now_ns);
+            self.drain(now_ns, false);
         }
-    }
-
-    /// The offered rate cannot be sustained: what was due until now is all there is.
-    fn drain_early(&mut self, now_ns: u64) {
-        self.course.cut(now_ns);
-        self.drain(now_ns, false);
     }
 
     fn handle(&mut self, event: &Ready) {

@@ -1,0 +1,86 @@
+//! What an open loop could not send when it was due.
+
+use super::recorder::Recorder;
+
+/// Requests that are due and for which nobody is free. A closed loop never has any.
+#[derive(Debug, Default)]
+pub(crate) struct Backlog {
+    starved_until_ns: u64,
+}
+
+impl Backlog {
+    /// Until here requests were due for which nobody was free. One that was due before and is sent later is late because
+    /// of the server, not of this thread.
+    pub(crate) fn starved_until_ns(&self) -> u64 {
+        self.starved_until_ns
+    }
+
+    /// Notes what is left when everything was sent that could be: `due_ns` is when the oldest of it was due. Returns
+    /// whether that has waited for longer than an answer may take, so that the offered rate cannot be sustained.
+    pub(crate) fn is_overload(
+        &mut self,
+        due_ns: Option<u64>,
+        now_ns: u64,
+        timeout_ns: u64,
+        recorder: &mut Recorder,
+    ) -> bool {
+        let age_ns = due_ns.map_or(0, |due_ns| now_ns.saturating_sub(due_ns));
+        if age_ns == 0 {
+            return false;
+        }
+        self.starved_until_ns = now_ns;
+        recorder.backlog(age_ns);
+        let is_overload = age_ns > timeout_ns;
+        recorder.tally.is_overloaded |= is_overload;
+        is_overload
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::recorder::Window;
+    use super::*;
+
+    fn recorder() -> Recorder {
+        let mut recorder = Recorder::new(false, true);
+        recorder.set_window(Window {
+            begin_ns: 0,
+            open_ns: 0,
+            end_ns: 10_000,
+        });
+        recorder
+    }
+
+    #[test]
+    fn what_is_left_is_late_and_after_a_timeout_too_late() {
+        let rows = [
+            (None, 0, false),
+            (Some(1_000), 0, false),
+            (Some(1_001), 0, false),
+            (Some(999), 1, false),
+            (Some(500), 500, false),
+            (Some(499), 501, true),
+        ];
+        for (due_ns, age_ns, expected) in rows {
+            let mut recorder = recorder();
+            let is_overload = Backlog::default().is_overload(due_ns, 1_000, 500, &mut recorder);
+            assert_eq!(
+                (is_overload, recorder.tally.is_overloaded),
+                (expected, expected),
+                "{due_ns:?}"
+            );
+            let second = recorder.last_second().expect("there is a window");
+            assert_eq!(second.backlog_ns, age_ns, "{due_ns:?}");
+        }
+    }
+
+    #[test]
+    fn it_remembers_until_when_nobody_was_free() {
+        let (mut backlog, mut recorder) = (Backlog::default(), recorder());
+        assert_eq!(backlog.starved_until_ns(), 0);
+        backlog.is_overload(Some(10), 30, 100, &mut recorder);
+        assert_eq!(backlog.starved_until_ns(), 30);
+        backlog.is_overload(None, 50, 100, &mut recorder);
+        assert_eq!(backlog.starved_until_ns(), 30, "everything was sent since");
+    }
+}
