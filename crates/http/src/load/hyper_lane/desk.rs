@@ -324,13 +324,17 @@ impl Desk {
         self.course.window().is_none() || !matches!(self.pace, Pace::Closed)
     }
 
-    /// Counts what has no answer.
+    /// Counts what has no answer, and what came back when nothing was sent any more.
     pub(super) fn close(&mut self, now_ns: u64) {
         let is_stopped = self.course.is_stopped();
+        for due_ns in self.returned.drain(..).filter(|_| !is_stopped) {
+            self.recorder.unsent(due_ns, now_ns);
+        }
         for slot in &mut self.slots {
             let Some((sent, starved_until_ns)) = slot.outstanding.take() else {
                 continue;
             };
+            self.in_flight = self.in_flight.saturating_sub(1);
             self.recorder.sent(sent, starved_until_ns);
             if !is_stopped {
                 let text = || "no complete answer in time".to_owned();
@@ -339,3 +343,6 @@ impl Desk {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
