@@ -86,8 +86,8 @@ fn now() -> Clock {
     }
 }
 
-/// The value of a parameter of the query.
+/// The value of a parameter of the query; empty for a name alone.
 fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
-    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
     pairs.find(|(known, _)| *known == name).map(|(_, value)| value)
 }

@@ -7,7 +7,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -24,6 +24,8 @@ use super::transport::Transport;
 const CONNECTIONS_MAX: usize = 16;
 /// Pause after the system had no descriptor for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
+/// Time for connections to say their last word when the channel closes.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Where the channel is, and for whom.
 #[derive(Debug, Clone)]
@@ -56,6 +58,8 @@ struct Shared {
     bell: EventFd,
     is_over: AtomicBool,
     places: Mutex<Vec<Place>>,
+    /// Rings when a place is given up.
+    left: Condvar,
 }
 
 /// A connection somebody has.
@@ -80,6 +84,7 @@ impl Control {
             bell: EventFd::new()?,
             is_over: AtomicBool::new(false),
             places: Mutex::default(),
+            left: Condvar::new(),
         });
         let gate = Gate {
             listener,
@@ -120,13 +125,17 @@ impl Drop for Control {
     fn drop(&mut self) {
         self.shared.is_over.store(true, Ordering::Release);
         self.shared.bell.signal();
-        for place in self.shared.places.lock().unwrap_or_else(PoisonError::into_inner).iter() {
-            // Readers wake up; a connection that is gone already needs no end.
-            let _ = place.stream.shutdown(Shutdown::Read);
-        }
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        let places = self.shared.lock();
+        for place in places.iter() {
+            // Readers wake up; a connection that is gone already needs no end.
+            let _ = place.stream.shutdown(Shutdown::Read);
+        }
+        // The program may end after this, and a stream of readings would break off instead of ending.
+        let left = &self.shared.left;
+        let _ = left.wait_timeout_while(places, FAREWELL, |places| !places.is_empty());
     }
 }
 
@@ -189,8 +198,12 @@ impl Gate {
 }
 
 impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn take_place(&self, place: Place) -> bool {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.lock();
         if places.len() >= CONNECTIONS_MAX {
             // They stand in the order in which they came.
             let Some(oldest) = places.iter().position(|place| !place.has_proved) else {
@@ -203,8 +216,8 @@ impl Shared {
     }
 
     fn leave(&self, number: u64) {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|place| place.number != number);
+        self.lock().retain(|place| place.number != number);
+        self.left.notify_all();
     }
 }
 
@@ -217,7 +230,7 @@ pub(super) struct Presence<'a> {
 impl Presence<'_> {
     /// Notes that it has shown the secret, or needs none.
     pub(super) fn prove(&self) {
-        let mut places = self.shared.places.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = self.shared.lock();
         places
             .iter_mut()
             .filter(|place| place.number == self.number)

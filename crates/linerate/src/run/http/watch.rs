@@ -212,10 +212,7 @@ impl State {
             self.sampler.look_towards(peer);
         }
         let sample = self.sampler.sample(depth);
-        if let Some(seconds) = &mut self.seconds {
-            seconds.add(&sample);
-        }
-        self.last = Some(sample.clone());
+        self.note(&sample);
         self.step = step;
         self.due = Instant::now() + step;
         sample
@@ -223,20 +220,25 @@ impl State {
 
     fn look(&mut self) {
         let sample = self.sampler.sample(Depth::Quick);
+        self.note(&sample);
+        if let Some(window) = &mut self.window {
+            window.add(sample);
+        }
+    }
+
+    /// Every look is a reading, so that each begins where the one before it ended.
+    fn note(&mut self, sample: &Sample) {
         if let Some(last) = &self.last {
             self.sequence += 1;
-            self.readings.push_back(reading(self.sequence, last, &sample));
+            self.readings.push_back(reading(self.sequence, last, sample));
             if self.readings.len() > READINGS_MAX {
                 self.readings.pop_front();
             }
         }
         if let Some(seconds) = &mut self.seconds {
-            seconds.add(&sample);
+            seconds.add(sample);
         }
-        if let Some(window) = &mut self.window {
-            window.add(sample.clone());
-        }
-        self.last = Some(sample);
+        self.last = Some(sample.clone());
     }
 }
 

@@ -1,0 +1,292 @@
+//! Goal: whoever listens to a server's readings (`GET /v1/samples`) misses nothing of a load, can go on where he stopped,
+//! and holds nobody up. Method: the stream is read byte by byte beside `linerate http load`, and compared with what the
+//! load and `/proc` say.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::Command;
+
+use linerate_interop::namespaces::{Net, run};
+use linerate_interop::{HttpLab, PATIENCE, Process, Signal, wait_for};
+use serde_json::Value;
+
+const MS: u64 = 1_000_000;
+/// Between two looks while a test of less than a minute runs.
+const STEP_NS: u64 = 200 * MS;
+
+/// What asks for readings, with the secret.
+fn request(lab: &HttpLab, query: &str) -> String {
+    let token = fs::read_to_string(lab.path("token")).expect("a file");
+    format!("GET /v1/samples{query} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n")
+}
+
+fn address(lab: &HttpLab) -> &str {
+    lab.control.strip_prefix("http://").expect("a URL")
+}
+
+/// A stream of readings behind its head.
+struct Stream {
+    bytes: BufReader<TcpStream>,
+    /// Lines of the chunk that was read last.
+    lines: Vec<Value>,
+}
+
+impl Stream {
+    /// Asks, and checks the head of the answer.
+    fn open(lab: &HttpLab, query: &str) -> Self {
+        let mut stream = TcpStream::connect(address(lab)).expect("the channel answers");
+        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.write_all(request(lab, query).as_bytes()).expect("asked");
+        let mut bytes = BufReader::new(stream);
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            assert!(bytes.read_line(&mut head).expect("a head") > 0, "{head}");
+        }
+        let head = head.to_ascii_lowercase();
+        for part in [
+            "http/1.1 200 ",
+            "\r\ntransfer-encoding: chunked\r\n",
+            "\r\ncontent-type: application/x-ndjson\r\n",
+        ] {
+            assert!(head.contains(part), "no {part:?} in {head}");
+        }
+        assert!(!head.contains("content-length"), "{head}");
+        Self {
+            bytes,
+            lines: Vec::new(),
+        }
+    }
+
+    /// The next line; `None` at the end, behind which nothing may come.
+    fn next(&mut self) -> Option<Value> {
+        if self.lines.is_empty() {
+            self.lines = self.chunk()?;
+            self.lines.reverse();
+        }
+        self.lines.pop()
+    }
+
+    /// The next chunk: whole lines, each of which is one object.
+    fn chunk(&mut self) -> Option<Vec<Value>> {
+        let mut size = String::new();
+        self.bytes.read_line(&mut size).expect("the size of a chunk");
+        let size = size.strip_suffix("\r\n").expect("a line");
+        let size = usize::from_str_radix(size, 16).expect("a size");
+        let mut chunk = vec![0; size + 2];
+        self.bytes.read_exact(&mut chunk).expect("a chunk");
+        assert!(chunk.ends_with(b"\r\n"), "{chunk:?}");
+        chunk.truncate(size);
+        if size == 0 {
+            assert_eq!(self.bytes.read(&mut [0]).expect("an orderly end"), 0);
+            return None;
+        }
+        let text = String::from_utf8(chunk).expect("text");
+        assert!(text.ends_with('\n'), "half a line: {text}");
+        let object = |line: &str| {
+            let value: Value = serde_json::from_str(line).expect("JSON");
+            assert!(value.is_object(), "{line}");
+            value
+        };
+        Some(text.lines().map(object).collect())
+    }
+
+    /// Reads on until the look that was made at this time or later.
+    fn until(&mut self, at_ns: u64) -> Vec<Value> {
+        let mut readings = Vec::new();
+        while readings.last().is_none_or(|last| number(last, "at_ns") < at_ns) {
+            readings.push(self.next().expect("the stream goes on"));
+        }
+        readings
+    }
+}
+
+fn number(reading: &Value, name: &str) -> u64 {
+    reading[name]
+        .as_u64()
+        .unwrap_or_else(|| panic!("no {name}: {reading:#}"))
+}
+
+fn sequence(reading: Option<Value>) -> u64 {
+    number(&reading.expect("a reading"), "sequence")
+}
+
+/// The monotonic clock, which both ends share.
+fn now_ns(lab: &HttpLab) -> u64 {
+    number(&plain(lab, "/v1/clock").1, "monotonic_ns")
+}
+
+/// Status and body of a request whose answer has a length.
+fn plain(lab: &HttpLab, path: &str) -> (u16, Value) {
+    let mut stream = TcpStream::connect(address(lab)).expect("the channel answers");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let request = request(lab, "").replace("/v1/samples", path);
+    let request = request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("asked");
+    let mut head = String::new();
+    let mut bytes = BufReader::new(stream);
+    while !head.ends_with("\r\n\r\n") {
+        assert!(bytes.read_line(&mut head).expect("a head") > 0, "{head}");
+    }
+    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let mut body = vec![0; length.expect("no stream").parse().expect("a length")];
+    bytes.read_exact(&mut body).expect("a body");
+    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+    (status.expect("a status"), serde_json::from_slice(&body).expect("JSON"))
+}
+
+/// Runs a load with the control channel to its end.
+fn load(lab: &HttpLab, seconds: &str) -> Value {
+    let url = format!("{}/1k", lab.url);
+    let words = [
+        "load", &url, "-c", "4", "-d", seconds, "--warmup", "400ms", "--ramp", "max", "--json",
+    ];
+    let finished = lab.run(&words);
+    finished.expect_code(0);
+    serde_json::from_str(&finished.stdout).expect("JSON")
+}
+
+/// Processor time of a process in ns, within a tick.
+fn cpu_ns(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
+    let (_, columns) = stat.rsplit_once(')').expect("a name");
+    let ticks = columns.split_whitespace().skip(11).take(2);
+    ticks.map(|word| word.parse::<u64>().expect("ticks") * 10 * MS).sum()
+}
+
+#[test]
+fn nothing_of_a_load_is_missing_between_two_lines() {
+    let lab = HttpLab::start(&[]);
+    let mut stream = Stream::open(&lab, "");
+    let first = stream.next().expect("a reading");
+    let before_ns = now_ns(&lab);
+    let result = load(&lab, "2s");
+    let after_ns = now_ns(&lab);
+    let mut readings = vec![first];
+    readings.extend(stream.until(after_ns));
+
+    for (reading, expected) in readings.iter().zip(1..) {
+        assert_eq!(number(reading, "sequence"), expected, "{reading:#}");
+    }
+    for pair in readings.windows(2) {
+        let begin_ns = number(&pair[1], "at_ns") - number(&pair[1], "window_ns");
+        assert_eq!(begin_ns, number(&pair[0], "at_ns"), "a gap: {pair:#?}");
+        assert!(number(&pair[1], "window_ns") > 0, "{pair:#?}");
+    }
+    let of_load = readings
+        .iter()
+        .filter(|reading| (before_ns..after_ns).contains(&number(reading, "at_ns")));
+    let steps = (after_ns - before_ns) / STEP_NS;
+    let looks = of_load.count() as u64;
+    // Two more begin the warm-up and the window; looks that come too late are left out.
+    assert!((3..=steps + 3).contains(&looks), "{looks} looks in {steps} steps");
+
+    // Before the first load nobody has said which way the traffic will take.
+    let sent = readings.iter().filter_map(|reading| reading["tx_bytes"].as_u64());
+    let (sent_bytes, load) = (sent.sum::<u64>(), &result["load"]);
+    let body_bytes = load["payload_bytes"].as_u64().expect("bytes");
+    assert!(
+        body_bytes > 0 && sent_bytes >= body_bytes,
+        "{sent_bytes} sent: {load:#}"
+    );
+    let connections = readings.iter().filter_map(|reading| reading["connections"].as_u64());
+    assert_eq!(connections.max(), Some(4), "{readings:#?}");
+    let spent = |reading: &Value| {
+        let cpus = reading["process_cpus"].as_f64().expect("a share");
+        cpus * number(reading, "window_ns") as f64
+    };
+    let spent_ns: f64 = readings.iter().map(spent).sum();
+    let of_window_ns = result["server"]["process_cpu_ns"].as_f64().expect("an agent");
+    let of_all_ns = cpu_ns(lab.server.id()) as f64;
+    // Ticks are 10 ms long, and each figure may be off by one of user and one of system time.
+    let range = of_window_ns - 2e7..of_all_ns + 2e7;
+    assert!(range.contains(&spent_ns), "{spent_ns} is not in {range:?}");
+}
+
+#[test]
+fn a_stream_goes_on_at_the_line_that_is_wanted() {
+    let lab = HttpLab::start(&[]);
+    let mut stream = Stream::open(&lab, "?from=1");
+    let readings: Vec<Value> = (0..3).map(|_| stream.next().expect("a reading")).collect();
+    for (query, expected) in [
+        ("", 1),
+        ("?from=0", 1),
+        ("?from=2", 2),
+        ("?from=3&x=1", 3),
+        ("?from=5", 5),
+    ] {
+        // The fifth is not there yet: it is waited for, and none before it comes.
+        let mut again = Stream::open(&lab, query);
+        let found = again.next().expect("a reading");
+        assert_eq!(number(&found, "sequence"), expected, "{query}");
+        if let Some(known) = readings.get(expected as usize - 1) {
+            assert_eq!(&found, known, "the same line again");
+        }
+        assert_eq!(sequence(again.next()), expected + 1, "{query}");
+    }
+    for query in [
+        "?from",
+        "?from=",
+        "?from=x",
+        "?from=-1",
+        "?from=1.5",
+        "?from=18446744073709551616",
+    ] {
+        let (status, body) = plain(&lab, &format!("/v1/samples{query}"));
+        assert_eq!(status, 400, "{query}: {body}");
+        assert!(body["error"].is_string(), "{query}: {body}");
+    }
+    let mut never = Stream::open(&lab, "?from=18446744073709551615");
+    assert_eq!(sequence(stream.next()), 4);
+    // Whoever waits for what will not come is told the end as well.
+    lab.server.signal(Signal::Terminate);
+    assert_eq!(never.next(), None);
+    while stream.next().is_some() {}
+}
+
+#[test]
+fn who_never_reads_is_given_up_and_costs_nobody_anything() {
+    let Some(net) = Net::new() else { return };
+    // Little is kept for whoever does not read.
+    for (namespace, name) in [(&net.a, "tcp_rmem"), (&net.b, "tcp_wmem")] {
+        let setting = format!("net.ipv4.{name}=4096 4096 4096");
+        run("ip", &["netns", "exec", namespace, "sysctl", "-qw", &setting]);
+    }
+    let lab = HttpLab::in_net(&net, &[]);
+    let (host, port) = address(&lab).split_once(':').expect("a port");
+    let script = format!("exec 3<>/dev/tcp/{host}/{port} && printf %s \"$1\" >&3 && exec sleep 600");
+    let mut command = Command::new("ip");
+    command.args([
+        "netns",
+        "exec",
+        &net.a,
+        "bash",
+        "-c",
+        &script,
+        "bash",
+        &request(&lab, ""),
+    ]);
+    let silent = Process::start(command);
+    let listeners = || threads_named(lab.server.id(), "lr-control-conn");
+    let is_served = wait_for(PATIENCE, || (listeners() == 1).then_some(()));
+    assert!(is_served.is_some(), "{silent:?}");
+
+    let result = load(&lab, "4s");
+    assert!(result["server"]["process_cpu_ns"].as_u64() > Some(0), "{result:#}");
+    assert!(
+        result["load"]["errors"]
+            .as_object()
+            .is_some_and(serde_json::Map::is_empty)
+    );
+    let is_given_up = wait_for(PATIENCE, || (listeners() == 0).then_some(()));
+    assert!(is_given_up.is_some(), "{} still listen: {:?}", listeners(), lab.server);
+    load(&lab, "1s");
+}
+
+fn threads_named(process: u32, name: &str) -> usize {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("it runs");
+    let names = threads
+        .flatten()
+        .filter_map(|thread| fs::read_to_string(thread.path().join("comm")).ok());
+    names.filter(|known| known.trim_end() == name).count()
+}
