@@ -19,11 +19,11 @@ fn ceiling(study: &HttpStudy, segments: f64, overhead_bytes: f64) -> f64 {
 }
 
 #[track_caller]
-fn expect_ceiling(study: &HttpStudy, expected: f64) {
+fn expect_ceiling(name: &str, study: &HttpStudy, expected: f64) {
     let found = study.cell("matrix", 1024, 4)["ceiling_per_s"].as_f64();
     assert!(
         found.is_some_and(|found| (found / expected - 1.0).abs() < 1e-6),
-        "{found:?}, not {expected}: {study:?}"
+        "{name}: {found:?}, not {expected}: {study:?}"
     );
 }
 
@@ -99,22 +99,22 @@ fn smaller_segments_than_the_adapters_hold_lower_the_ceiling() {
     ];
     let Some(net) = Net::new() else { return };
     for row in &rows {
-        println!("{}", row.name);
+        let name = row.name;
         route(&net.a, CLIENT, row.client);
         route(&net.b, SERVER, row.server);
         let lab = HttpLab::in_net(&net, if row.has_agent { &[] } else { &["--no-control"] });
         let (plan, directory) = (lab.plan("plan.toml", CELL), lab.path("kept"));
         let words = ["matrix", &lab.url, &plan, "--out", &directory, "--json", "--yes"];
         let study = experiment(&lab, row.has_agent, &words);
-        expect_ceiling(&study, ceiling(&study, row.segments, HEADERS_BYTES));
-        assert_eq!(mss(&study, "client").as_u64(), row.of_client, "{study:?}");
-        assert_eq!(mss(&study, "server").as_u64(), row.of_server, "{study:?}");
+        expect_ceiling(name, &study, ceiling(&study, row.segments, HEADERS_BYTES));
+        assert_eq!(mss(&study, "client").as_u64(), row.of_client, "{name}: {study:?}");
+        assert_eq!(mss(&study, "server").as_u64(), row.of_server, "{name}: {study:?}");
         let again = experiment(
             &lab,
             row.has_agent,
             &["matrix", "--resume", &directory, "--json", "--yes"],
         );
-        expect_ceiling(&again, ceiling(&again, row.segments, HEADERS_BYTES));
+        expect_ceiling(name, &again, ceiling(&again, row.segments, HEADERS_BYTES));
     }
 }
 
@@ -148,5 +148,5 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     let study = lab.study(&["matrix"], &lab.plan("plan.toml", CELL));
     assert_eq!(study.json["client"]["is_vlan"], true, "{study:?}");
     assert_eq!(study.json["server"]["is_vlan"], true, "{study:?}");
-    expect_ceiling(&study, ceiling(&study, 1.0, HEADERS_BYTES + 4.0));
+    expect_ceiling("VLAN", &study, ceiling(&study, 1.0, HEADERS_BYTES + 4.0));
 }
