@@ -8,13 +8,10 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use linerate_model::http::Spoken;
-use linerate_sys::poll::{Interest, wait_fd};
-use linerate_sys::{errno, socket};
 
-use crate::load::PortChoice;
 use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
-use crate::load::opener::{Opened, Opener};
-use crate::load::ports::{Local, PortWay};
+use crate::load::ports::Local;
+use crate::load::single;
 use crate::protocol::Protocol;
 
 /// What a server answered to one request.
@@ -105,34 +102,8 @@ fn ask_plainly(contact: Contact<'_>, request: &[u8], is_head: bool) -> Result<Fi
 }
 
 fn connect(contact: Contact<'_>) -> Result<TcpStream, ProbeError> {
-    let connected = open(contact).and_then(|opened| await_it(opened, contact.timeout));
+    let connected = single::connect(&contact.local, contact.address, contact.timeout);
     connected.map_err(|error| ProbeError::Connect(contact.address, error))
-}
-
-/// Opens a socket as a load opens its own, so that one which can be made is not refused by its first contact.
-fn open(contact: Contact<'_>) -> io::Result<Opened> {
-    let open = |way| Opener::for_one(&contact.local, contact.address, way).open();
-    let by_kernel = || open(PortWay::Kernel { range: None });
-    match contact.local.ports {
-        PortChoice::Kernel => by_kernel(),
-        PortChoice::Explicit => open(PortWay::Explicit),
-        PortChoice::Auto => match by_kernel() {
-            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortWay::Explicit),
-            opened => opened,
-        },
-    }
-}
-
-fn await_it(opened: Opened, timeout: Duration) -> io::Result<TcpStream> {
-    if !opened.is_connected {
-        if !wait_fd(&opened.socket, Interest::WRITE, Some(timeout))? {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        socket::take_error(&opened.socket).map_err(|error| error.source)?;
-    }
-    let stream = TcpStream::from(opened.socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
 }
 
 fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<FirstAnswer> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, run};
 use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Process, Status, free_port_run, ours, skip, wait_for};
+use serde_json::Value;
 
 /// Memory and descriptors of the whole host are used up, so one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -79,7 +80,8 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
         run("ip", &["netns", "exec", &net.a, "sysctl", "-qw", setting]);
     }
     let address = format!("{SERVER}:8080");
-    let words = ["http", "serve", "--bind", &address, "--no-control", "--tcp=0"];
+    let access = ["--no-token", "--control-allow", "10.99.0.0/24"];
+    let words = [&["http", "serve", "--bind", &address, "--tcp=0"], &access[..]].concat();
     let server = Process::start(inside(&net.b, ours().path(), &words));
     server.wait_for_stdout("Listening on", 1);
     let url = format!("http://{address}/0");
@@ -91,7 +93,13 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
     let kernel = load("kernel");
     kernel.expect_code(4).expect_stderr("Cannot assign requested address");
     for ports in ["explicit", "auto"] {
-        HttpLoad::of(load(ports)).expect_all_open(30);
+        let found = HttpLoad::of(load(ports));
+        found.expect_all_open(30);
+        let whole: Value = serde_json::from_str(&found.finished.stdout).expect("JSON");
+        assert!(
+            whole["server"].is_object(),
+            "the control channel was not reached: {found:?}"
+        );
     }
 }
 

@@ -1,13 +1,14 @@
 //! One connection of a client: requests and their answers, with proofs where there is a secret.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use super::client::{ControlError, text};
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
+use crate::load::{Local, single};
 use crate::message::framing::BodyFraming;
 use crate::message::response::{self, ResponseHead};
 
@@ -34,7 +35,7 @@ impl Link {
         let left = deadline
             .saturating_duration_since(Instant::now())
             .max(Duration::from_millis(1));
-        let stream = TcpStream::connect_timeout(&server, left)?;
+        let stream = single::connect(&Local::default(), server, left)?;
         stream.set_nodelay(true)?;
         Ok(Self {
             server,

@@ -16,7 +16,7 @@ pub(crate) mod failure;
 mod hyper_lane;
 mod lane;
 mod message;
-pub(crate) mod opener;
+mod opener;
 mod pace;
 mod pool;
 pub mod ports;
@@ -25,6 +25,7 @@ mod recorder;
 mod run;
 mod schedule;
 mod second;
+pub(crate) mod single;
 mod spec;
 mod tally;
 

@@ -1,0 +1,41 @@
+//! One connection beside a load: whoever can make the load can make this one as well.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use linerate_sys::poll::{Interest, wait_fd};
+use linerate_sys::{errno, socket};
+
+use super::opener::{Opened, Opener};
+use super::ports::{Local, PortChoice, PortWay};
+
+/// Connects from there, as a load opens its own connections.
+///
+/// # Errors
+/// The operating system's; `TimedOut` when nobody answers within `timeout`.
+pub(crate) fn connect(local: &Local<'_>, destination: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
+    let opened = open(local, destination)?;
+    if !opened.is_connected {
+        if !wait_fd(&opened.socket, Interest::WRITE, Some(timeout))? {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        socket::take_error(&opened.socket).map_err(|error| error.source)?;
+    }
+    let stream = TcpStream::from(opened.socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+fn open(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
+    let open = |way| Opener::for_one(local, destination, way).open();
+    let by_kernel = || open(PortWay::Kernel { range: None });
+    match local.ports {
+        PortChoice::Kernel => by_kernel(),
+        PortChoice::Explicit => open(PortWay::Explicit),
+        PortChoice::Auto => match by_kernel() {
+            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortWay::Explicit),
+            opened => opened,
+        },
+    }
+}
