@@ -110,7 +110,7 @@ reports: test-deps
 http-lab: test-deps
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
-		$(CARGO) test --locked -p linerate-interop --test http_lab -- --ignored --nocapture
+		$(CARGO) test --locked -p linerate-interop --test http_lab_verdicts -- --ignored --nocapture
 
 test-deps:
 	@.ci/tools $(TEST_TOOLS)

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 /// Cases at a time. Most of a one-second test is waiting, so this exceeds the cores; more would make the rates of the
@@ -89,4 +89,11 @@ fn first_line(reason: &(dyn Any + Send)) -> &str {
 )]
 pub fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
+}
+
+/// For a test that judges or takes what the whole host has: none of its file that asks for the same runs beside it.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed has left nothing behind that matters here.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }

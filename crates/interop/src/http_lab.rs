@@ -104,6 +104,18 @@ impl HttpLab {
         self.plan_of_usual_length(name, &format!("{SHORT}{text}"))
     }
 
+    /// Writes a plan file of a matrix with 1 KiB and these numbers of connections.
+    ///
+    /// # Panics
+    /// As [`Self::plan`].
+    #[must_use]
+    pub fn plan_of_one_cell(&self, name: &str, connections: &str) -> String {
+        self.plan(
+            name,
+            &format!("[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = false\n"),
+        )
+    }
+
     /// Writes a plan file of this text, whose cells take as long as those of a user.
     ///
     /// # Panics

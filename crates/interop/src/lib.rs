@@ -28,7 +28,7 @@ mod status;
 mod transcript;
 mod wire;
 
-pub use cases::{patiently, run_cases, skip};
+pub use cases::{alone, patiently, run_cases, skip};
 pub use certificate::Certificate;
 pub use deadline::{PATIENCE, wait_for};
 pub use http_lab::{HttpLab, HttpStudy};

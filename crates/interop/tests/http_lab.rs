@@ -1,45 +1,15 @@
 //! Goal: an experiment over HTTP says what limits a server, keeps what it found whatever ends it, and goes on from there.
-//! Method: experiments of few and short cells against `linerate http serve` and nginx, on loopback and over a shaped veth
-//! pair in namespaces. Loads that only have to run are slowed by the server, so that they do not disturb those whose
-//! figures are judged; these run one after the other.
+//! Method: experiments of few and short cells against `linerate http serve` and nginx on loopback. Loads that only have to
+//! run are slowed by the server, so that they do not disturb those whose figures are judged; these run one after the other.
 
 use std::fs;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
-use linerate_interop::namespaces::{DEVICE, Net, run};
 use linerate_interop::{
-    Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, ours, patiently, skip, wait_for,
+    Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, alone, ours, patiently, skip, wait_for,
 };
 use serde_json::{Value, json};
-
-/// For tests that judge what the processors do.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    // A test that failed has left nothing behind that matters here.
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
-/// uses the processors.
-#[track_caller]
-fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool) {
-    let mut wrong = None;
-    for _ in 0..ATTEMPTS {
-        let study = observe();
-        if is_right(&study) {
-            return;
-        }
-        wrong = Some(study).filter(|study| !study.is_disturbed()).or(wrong);
-    }
-    match wrong {
-        Some(study) => panic!("{study:?}"),
-        None => skip("other programs kept the processors busy"),
-    }
-}
-
-const ATTEMPTS: usize = 3;
 
 fn text(path: &str) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -418,144 +388,6 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     }
 }
 
-/// A pair of hosts whose link carries `rate` in each direction, counted as an Ethernet counts: with preamble, check sum
-/// and gap of each frame. The kernel hands packets of up to 64 KiB to the shaper; the peak rate's bucket has it cut them
-/// into frames, which takes less of the processor than cutting them earlier.
-fn shaped(rate: &str) -> Option<Net> {
-    let net = Net::new()?;
-    for name in [&net.a, &net.b] {
-        // What arrives is put together again before TCP sees it, as adapters do.
-        run("ip", &["netns", "exec", name, "ethtool", "-K", DEVICE, "gro", "on"]);
-        let shaper = format!(
-            "root tbf rate {rate} burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900"
-        );
-        let words = ["-n", name, "qdisc", "add", "dev", DEVICE];
-        run("tc", &words.into_iter().chain(shaper.split(' ')).collect::<Vec<_>>());
-    }
-    Some(net)
-}
-
-/// Answers per second that the arithmetic of frames allows at a gigabit: payload in bytes, answers.
-const GIGABIT_MODEL: [(u64, f64); 3] = [(1 << 10, 101_461.0), (10 << 10, 11_283.0), (100 << 10, 1_148.0)];
-
-/// A row that reaches the model, or whose verdict says that this machine is too slow for it.
-fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> bool {
-    let cells = study.list("cells").iter().filter(|cell| {
-        let key = &cell["key"];
-        key["phase"] == "matrix" && key["payload_bytes"] == payload_bytes && key["connections"].as_u64() <= Some(64)
-    });
-    let mut is_filled = false;
-    for cell in cells {
-        let share = cell["median"]["ok_per_s"].as_f64().unwrap_or_default() / model_per_s;
-        let verdict = HttpStudy::verdict(cell);
-        println!("{payload_bytes} B: {share:.3} of the model, {verdict}");
-        assert!(share < 1.01, "more than a gigabit carries: {cell:#}");
-        is_filled |= share >= 0.97 && verdict == "network-bound";
-        is_filled |= verdict.starts_with("cpu-bound") || verdict == "client-limit";
-        // A shaper drops what a slow machine does not come to.
-        is_filled |= verdict == "network-loss" && cell["verdict"].to_string().contains("cpu-bound-total");
-    }
-    is_filled
-}
-
-fn gigabit_lab(patience: Duration, words: &[&str], plan: &str) {
-    let _alone = alone();
-    let Some(net) = shaped("1gbit") else { return };
-    let lab = HttpLab::in_net(&net, &[]);
-    let plan = lab.plan_of_usual_length("gigabit.toml", plan);
-    // The device claims to be faster than what shapes it, which the lab would stop at; 20,000 connections are more than
-    // some hosts allow.
-    let words = [&["lab", "--force"], words].concat();
-    judge(
-        || lab.study_within(patience, &words, &lab.url, &plan),
-        |study| {
-            assert_eq!(study.json["is_complete"], true, "{study:?}");
-            GIGABIT_MODEL
-                .iter()
-                .all(|(payload_bytes, model_per_s)| fills_a_gigabit(study, *payload_bytes, *model_per_s))
-        },
-    );
-}
-
-#[test]
-fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
-    let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = [1000, 10000]\n";
-    gigabit_lab(PATIENCE * 10, &["--quick"], plan);
-}
-
-#[test]
-#[ignore = "minutes, and the machine for itself: make http-lab"]
-fn the_default_plan_fills_a_gigabit_with_every_payload() {
-    gigabit_lab(PATIENCE * 30, &["--quick"], "");
-}
-
-/// One cell of the matrix.
-fn one_cell(connections: &str) -> String {
-    format!("[phase2]\npayloads = [\"1k\"]\nconnections = [{connections}]\nrefine_knee = false\n")
-}
-
-#[test]
-fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
-    let _alone = alone();
-    let allowed = fs::read_to_string("/proc/self/status").expect("a status");
-    let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let list = list.unwrap_or_default().trim();
-    if !list.contains([',', '-']) {
-        return skip("one processor is all of them");
-    }
-    let core: String = list.chars().take_while(char::is_ascii_digit).collect();
-    // Both ends on one processor: a generator beside it would fill the other one of two.
-    let pinned = ["taskset", "-c", core.as_str()];
-    let lab = HttpLab::start_by(&pinned, &pinned, "127.0.0.1", &["--threads", "1"]);
-    let plan = lab.plan("one.toml", &one_cell("16"));
-    let named = format!("processor {core} of the server");
-    judge(
-        || lab.study(&["matrix"], &plan),
-        |study| {
-            let cell = study.cell("matrix", 1024, 16);
-            HttpStudy::verdict(cell) == "cpu-bound-core" && HttpStudy::evidence(cell).contains(&named)
-        },
-    );
-}
-
-#[test]
-fn too_few_connections_are_told_from_a_slow_server() {
-    let _alone = alone();
-    let lab = HttpLab::start(&["--aids"]);
-    let plan = lab.plan("few.toml", &one_cell("4, 16, 64"));
-    let url = format!("{}/b/1k?delay=50", lab.url);
-    judge(
-        || lab.study_of(&["matrix"], &url, &plan),
-        |study| {
-            let notes = study.json["notes"].to_string();
-            assert!(notes.contains("the URL names a path"), "{notes}");
-            let cells = [4, 16].map(|connections| study.cell("matrix", 1024, connections));
-            cells
-                .iter()
-                .all(|cell| HttpStudy::verdict(cell) == "concurrency-limited")
-        },
-    );
-}
-
-#[test]
-fn a_queue_that_is_too_short_is_the_servers_limit() {
-    let _alone = alone();
-    // A namespace counts for itself.
-    let Some(net) = Net::new() else { return };
-    let lab = HttpLab::in_net(&net, &["--threads", "1", "--backlog", "16"]);
-    let plan = lab.plan("queue.toml", &one_cell("2000"));
-    judge(
-        || lab.study(&["matrix"], &plan),
-        |study| {
-            let mut checks = study.list("checks").iter();
-            let is_foretold = checks.any(|check| check["id"] == "backlog" && check["have"] == "16");
-            assert!(is_foretold, "{:?}", study.list("checks"));
-            let cell = study.cell("matrix", 1024, 2000);
-            HttpStudy::verdict(cell) == "server-limit" && HttpStudy::evidence(cell).contains("ListenOverflows")
-        },
-    );
-}
-
 /// Starts a program that may have 256 descriptors and cannot have more, although it is root's.
 const FEW_DESCRIPTORS: &str = "ulimit -n 256; \
     setpriv --bounding-set=-sys_resource true 2>/dev/null && exec setpriv --bounding-set=-sys_resource \"$@\"; exec \"$@\"";
@@ -575,7 +407,7 @@ fn descriptors_foretold(lab: &HttpLab, plan: &str, code: i32) -> Value {
 fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
-    let plan = lab.plan("many.toml", &one_cell("8, 1000"));
+    let plan = lab.plan_of_one_cell("many.toml", "8, 1000");
     let hard = descriptors_foretold(&lab, &plan, 0);
     assert_eq!(
         (&hard["status"], &hard["have"]),
@@ -613,7 +445,7 @@ fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
 fn descriptors_that_no_number_of_processes_makes_up_for_leave_their_cells_out() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
-    let plan = lab.plan("more.toml", &one_cell("8, 15000"));
+    let plan = lab.plan_of_one_cell("more.toml", "8, 15000");
     let hard = descriptors_foretold(&lab, &plan, 3);
     assert_eq!(
         (&hard["status"], &hard["have"]),
@@ -708,7 +540,7 @@ fn a_plan_is_shown_written_and_read_in_both_languages() {
 
     let yaml = lab.path("plan.yaml");
     fs::write(&yaml, YAML).expect("a file");
-    let toml = lab.plan("same.toml", &one_cell("4, 8"));
+    let toml = lab.plan_of_one_cell("same.toml", "4, 8");
     let [of_yaml, of_toml] = [&yaml, &toml].map(|plan| lab.run(&["matrix", plan, "--print-plan"]));
     assert_eq!(of_yaml.expect_clean().stdout, of_toml.expect_clean().stdout);
 
@@ -726,7 +558,7 @@ const YAML: &str = "version: 1\ndefaults:\n  warmup: 200ms\n  duration: 1s\n  co
 fn of_a_foreign_server_only_what_can_be_seen_from_here_is_said() {
     let nginx = Nginx::start("");
     let lab = HttpLab::start(&["--no-control"]);
-    let plan = lab.plan("foreign.toml", &one_cell("2"));
+    let plan = lab.plan_of_one_cell("foreign.toml", "2");
     let (url, directory) = (nginx.url("/1k"), lab.path("foreign"));
     let _alone = alone();
     let words = ["matrix", &url, &plan, "--out", &directory, "--json"];
@@ -746,7 +578,7 @@ fn of_a_foreign_server_only_what_can_be_seen_from_here_is_said() {
     let ok = cell["runs"][0]["load"]["ok"].as_u64();
     assert!(ok.is_some_and(|ok| nginx.logged() > ok), "{study:?}");
 
-    let plan = lab.plan("many.toml", &one_cell("1025"));
+    let plan = lab.plan_of_one_cell("many.toml", "1025");
     let refused = lab.client_without(&["matrix", &url, &plan]).finish();
     refused
         .expect_code(2)

@@ -2,18 +2,11 @@
 
 use std::fs;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, run};
-use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Process, Status, free_port_run, ours, skip, wait_for};
+use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Process, Status, alone, free_port_run, ours, skip, wait_for};
 use serde_json::Value;
-
-/// Memory and descriptors of the whole host are used up, so one test at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 const LONG: Duration = Duration::from_secs(120);
 /// Every connection is opened as fast as it can be, and held for a moment.

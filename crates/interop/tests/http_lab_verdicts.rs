@@ -1,0 +1,163 @@
+//! Goal: the verdict on a cell names what holds it back: the link, a core, too few connections, a queue. Method: short
+//! experiments in which one of them is scarce, on loopback and over a veth pair in namespaces, whose shaper counts as an
+//! Ethernet does.
+
+use std::fs;
+use std::time::Duration;
+
+use linerate_interop::namespaces::{DEVICE, Net, run};
+use linerate_interop::{HttpLab, HttpStudy, PATIENCE, alone, skip};
+use serde_json::Value;
+
+/// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
+/// uses the processors.
+#[track_caller]
+fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool) {
+    let mut wrong = None;
+    for _ in 0..ATTEMPTS {
+        let study = observe();
+        if is_right(&study) {
+            return;
+        }
+        wrong = Some(study).filter(|study| !study.is_disturbed()).or(wrong);
+    }
+    match wrong {
+        Some(study) => panic!("{study:?}"),
+        None => skip("other programs kept the processors busy"),
+    }
+}
+
+const ATTEMPTS: usize = 3;
+
+/// A pair of hosts whose link carries `rate` in each direction, counted as an Ethernet counts: with preamble, check sum
+/// and gap of each frame. The kernel hands packets of up to 64 KiB to the shaper; the peak rate's bucket has it cut them
+/// into frames, which takes less of the processor than cutting them earlier.
+fn shaped(rate: &str) -> Option<Net> {
+    let net = Net::new()?;
+    for name in [&net.a, &net.b] {
+        // What arrives is put together again before TCP sees it, as adapters do.
+        run("ip", &["netns", "exec", name, "ethtool", "-K", DEVICE, "gro", "on"]);
+        let shaper = format!(
+            "root tbf rate {rate} burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900"
+        );
+        let words = ["-n", name, "qdisc", "add", "dev", DEVICE];
+        run("tc", &words.into_iter().chain(shaper.split(' ')).collect::<Vec<_>>());
+    }
+    Some(net)
+}
+
+/// Answers per second that the arithmetic of frames allows at a gigabit: payload in bytes, answers.
+const GIGABIT_MODEL: [(u64, f64); 3] = [(1 << 10, 101_461.0), (10 << 10, 11_283.0), (100 << 10, 1_148.0)];
+
+/// A row that reaches the model, or whose verdict says that this machine is too slow for it.
+fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> bool {
+    let cells = study.list("cells").iter().filter(|cell| {
+        let key = &cell["key"];
+        key["phase"] == "matrix" && key["payload_bytes"] == payload_bytes && key["connections"].as_u64() <= Some(64)
+    });
+    let mut is_filled = false;
+    for cell in cells {
+        let share = cell["median"]["ok_per_s"].as_f64().unwrap_or_default() / model_per_s;
+        let verdict = HttpStudy::verdict(cell);
+        println!("{payload_bytes} B: {share:.3} of the model, {verdict}");
+        assert!(share < 1.01, "more than a gigabit carries: {cell:#}");
+        is_filled |= share >= 0.97 && verdict == "network-bound";
+        is_filled |= verdict.starts_with("cpu-bound") || verdict == "client-limit";
+        // A shaper drops what a slow machine does not come to.
+        is_filled |= verdict == "network-loss" && cell["verdict"].to_string().contains("cpu-bound-total");
+    }
+    is_filled
+}
+
+fn gigabit_lab(patience: Duration, words: &[&str], plan: &str) {
+    let _alone = alone();
+    let Some(net) = shaped("1gbit") else { return };
+    let lab = HttpLab::in_net(&net, &[]);
+    let plan = lab.plan_of_usual_length("gigabit.toml", plan);
+    // The device claims to be faster than what shapes it, which the lab would stop at; 20,000 connections are more than
+    // some hosts allow.
+    let words = [&["lab", "--force"], words].concat();
+    judge(
+        || lab.study_within(patience, &words, &lab.url, &plan),
+        |study| {
+            assert_eq!(study.json["is_complete"], true, "{study:?}");
+            GIGABIT_MODEL
+                .iter()
+                .all(|(payload_bytes, model_per_s)| fills_a_gigabit(study, *payload_bytes, *model_per_s))
+        },
+    );
+}
+
+#[test]
+fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
+    let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = [1000, 10000]\n";
+    gigabit_lab(PATIENCE * 10, &["--quick"], plan);
+}
+
+#[test]
+#[ignore = "minutes, and the machine for itself: make http-lab"]
+fn the_default_plan_fills_a_gigabit_with_every_payload() {
+    gigabit_lab(PATIENCE * 30, &["--quick"], "");
+}
+
+#[test]
+fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
+    let _alone = alone();
+    let allowed = fs::read_to_string("/proc/self/status").expect("a status");
+    let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let list = list.unwrap_or_default().trim();
+    if !list.contains([',', '-']) {
+        return skip("one processor is all of them");
+    }
+    let core: String = list.chars().take_while(char::is_ascii_digit).collect();
+    // Both ends on one processor: a generator beside it would fill the other one of two.
+    let pinned = ["taskset", "-c", core.as_str()];
+    let lab = HttpLab::start_by(&pinned, &pinned, "127.0.0.1", &["--threads", "1"]);
+    let plan = lab.plan_of_one_cell("one.toml", "16");
+    let named = format!("processor {core} of the server");
+    judge(
+        || lab.study(&["matrix"], &plan),
+        |study| {
+            let cell = study.cell("matrix", 1024, 16);
+            HttpStudy::verdict(cell) == "cpu-bound-core" && HttpStudy::evidence(cell).contains(&named)
+        },
+    );
+}
+
+#[test]
+fn too_few_connections_are_told_from_a_slow_server() {
+    let _alone = alone();
+    let lab = HttpLab::start(&["--aids"]);
+    let plan = lab.plan_of_one_cell("few.toml", "4, 16, 64");
+    let url = format!("{}/b/1k?delay=50", lab.url);
+    judge(
+        || lab.study_of(&["matrix"], &url, &plan),
+        |study| {
+            let notes = study.json["notes"].to_string();
+            assert!(notes.contains("the URL names a path"), "{notes}");
+            let cells = [4, 16].map(|connections| study.cell("matrix", 1024, connections));
+            cells
+                .iter()
+                .all(|cell| HttpStudy::verdict(cell) == "concurrency-limited")
+        },
+    );
+}
+
+#[test]
+fn a_queue_that_is_too_short_is_the_servers_limit() {
+    let _alone = alone();
+    // A namespace counts for itself.
+    let Some(net) = Net::new() else { return };
+    let lab = HttpLab::in_net(&net, &["--threads", "1", "--backlog", "16"]);
+    let plan = lab.plan_of_one_cell("queue.toml", "2000");
+    judge(
+        || lab.study(&["matrix"], &plan),
+        |study| {
+            let mut checks = study.list("checks").iter();
+            let is_foretold = checks.any(|check| check["id"] == "backlog" && check["have"] == "16");
+            assert!(is_foretold, "{:?}", study.list("checks"));
+            let cell = study.cell("matrix", 1024, 2000);
+            HttpStudy::verdict(cell) == "server-limit" && HttpStudy::evidence(cell).contains("ListenOverflows")
+        },
+    );
+}
