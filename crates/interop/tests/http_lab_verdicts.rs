@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
 use linerate_interop::{HttpLab, HttpStudy, PATIENCE, alone, skip};
-use serde_json::Value;
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
 /// uses the processors.
@@ -59,7 +58,6 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
     for cell in cells {
         let share = cell["median"]["ok_per_s"].as_f64().unwrap_or_default() / model_per_s;
         let verdict = HttpStudy::verdict(cell);
-        println!("{payload_bytes} B: {share:.3} of the model, {verdict}");
         assert!(share < 1.01, "more than a gigabit carries: {cell:#}");
         is_filled |= share >= 0.97 && verdict == "network-bound";
         is_filled |= verdict.starts_with("cpu-bound") || verdict == "client-limit";
