@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, alone, ours, patiently, skip, wait_for,
+    Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, alone, ours, patiently, wait_for,
 };
 use serde_json::{Value, json};
 
