@@ -179,6 +179,7 @@ mod tests {
     use std::thread;
 
     use super::*;
+    use crate::load::PortChoice;
 
     fn contact(address: SocketAddr, protocol: &Protocol) -> Contact<'_> {
         Contact {

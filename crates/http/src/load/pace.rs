@@ -72,6 +72,14 @@ impl Pace {
         }
     }
 
+    /// When something will have to be done after that, where it is known.
+    pub(crate) fn following_ns(&self) -> Option<u64> {
+        match self {
+            Self::Open(schedule) => Some(schedule.following_due_ns()),
+            Self::Held | Self::Closed | Self::Thinking { .. } => None,
+        }
+    }
+
     /// What is to be done next can be done only on a free connection.
     pub(crate) fn needs_free(&self) -> bool {
         matches!(self, Self::Open(_))

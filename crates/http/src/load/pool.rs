@@ -43,8 +43,8 @@ impl Pool {
         }
     }
 
-    pub(crate) fn wait(&self, events: &mut Vec<Ready>, timeout: Duration) -> io::Result<()> {
-        self.epoll.wait(events, Some(timeout))
+    pub(crate) fn wait(&self, events: &mut Vec<Ready>, timeout: Option<Duration>) -> io::Result<()> {
+        self.epoll.wait(events, timeout)
     }
 
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Connection> {

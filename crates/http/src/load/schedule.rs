@@ -10,6 +10,7 @@ use linerate_model::http::Arrivals;
 pub(crate) struct Schedule {
     start_ns: u64,
     next_ns: u64,
+    following_ns: u64,
     gaps: Gaps,
 }
 
@@ -54,9 +55,11 @@ impl Schedule {
         let mut schedule = Self {
             start_ns,
             next_ns: start_ns,
+            following_ns: start_ns,
             gaps,
         };
-        schedule.find_next(true);
+        schedule.following_ns = schedule.find(true);
+        schedule.take();
         schedule
     }
 
@@ -66,14 +69,21 @@ impl Schedule {
         self.next_ns
     }
 
+    /// When the one after it will be.
+    #[must_use]
+    pub(crate) fn following_due_ns(&self) -> u64 {
+        self.following_ns
+    }
+
     /// Takes the next request out and returns when it was due.
     pub(crate) fn take(&mut self) -> u64 {
         let due = self.next_ns;
-        self.find_next(false);
+        self.next_ns = self.following_ns;
+        self.following_ns = self.find(false);
         due
     }
 
-    fn find_next(&mut self, is_first: bool) {
+    fn find(&mut self, is_first: bool) -> u64 {
         let after_start = match &mut self.gaps {
             Gaps::Uniform {
                 rate_per_s,
@@ -95,7 +105,7 @@ impl Schedule {
                 *due_ns
             }
         };
-        self.next_ns = self.start_ns.saturating_add(after_start as u64);
+        self.start_ns.saturating_add(after_start as u64)
     }
 }
 

@@ -1,5 +1,6 @@
 //! One thread of the generator: connections, a pace, and the loop that joins them.
 
+mod alarm;
 mod exchange;
 
 use std::io;
@@ -20,6 +21,7 @@ use crate::load::pool::Pool;
 use crate::load::ramp::Loss;
 use crate::load::recorder::Recorder;
 use crate::load::spec::LoadSpec;
+use alarm::Alarm;
 
 /// One thread's share of a load.
 pub(crate) struct Lane<'a> {
@@ -38,6 +40,7 @@ pub(crate) struct Lane<'a> {
     requests: Vec<u8>,
     course: Course,
     next_check_ns: u64,
+    alarm: Alarm,
     /// Connections whose first request has no answer yet.
     touching: u32,
     /// Requests without an answer, on all connections.
@@ -58,6 +61,10 @@ impl<'a> Lane<'a> {
         epoll
             .add(orders.bell(), BELL, Interest::READ)
             .map_err(|error| error.source)?;
+        let alarm = Alarm::new()?;
+        for (timer, token) in alarm.fds().into_iter().zip(ALARMS) {
+            epoll.add(timer, token, Interest::READ).map_err(|error| error.source)?;
+        }
         let now_ns = clock::monotonic_ns();
         let is_open_loop = !matches!(spec.mode, Mode::Closed { .. });
         let pool = Pool::new(spec, place, epoll, now_ns);
@@ -77,6 +84,7 @@ impl<'a> Lane<'a> {
             room_bytes: BUFFER_BYTES,
             requests: spec.request.repeat(spec.pipeline()),
             next_check_ns: now_ns,
+            alarm,
             touching: 0,
             in_flight: 0,
             backlog: Backlog::default(),
@@ -99,7 +107,7 @@ impl<'a> Lane<'a> {
             if now_ns >= self.next_check_ns {
                 self.check(now_ns);
             }
-            if let Err(error) = self.pool.wait(&mut events, self.pause(clock::monotonic_ns())) {
+            if let Err(error) = self.wait(&mut events) {
                 let text = format!("cannot wait for connections: {error}");
                 let _ = self.reports.send(Message::Failed(text));
                 return;
@@ -203,6 +211,9 @@ impl<'a> Lane<'a> {
             self.orders.bell().drain();
             return;
         }
+        if let Some(place) = ALARMS.iter().position(|token| *token == event.token) {
+            return self.alarm.silence(place);
+        }
         let Ok(number) = u32::try_from(event.token) else {
             return;
         };
@@ -248,8 +259,20 @@ impl<'a> Lane<'a> {
         self.next_check_ns = (now_ns + IDLE_CHECK_NS).min(self.recorder.second_ends_ns());
     }
 
-    /// How long there is nothing to do.
-    fn pause(&self, now_ns: u64) -> Duration {
+    /// Waits until a connection is ready, or there is something to do.
+    fn wait(&mut self, events: &mut Vec<Ready>) -> io::Result<()> {
+        let until_ns = self.next_ns();
+        if until_ns <= clock::monotonic_ns() {
+            return self.pool.wait(events, Some(Duration::ZERO));
+        }
+        // Of an open loop the request after the next one is known as well.
+        let then_ns = self.pace.following_ns().filter(|_| self.may_send());
+        self.alarm.ring_by(until_ns, then_ns)?;
+        self.pool.wait(events, None)
+    }
+
+    /// Until when there is nothing to do.
+    fn next_ns(&self) -> u64 {
         let mut until_ns = self.next_check_ns;
         if let Some(open_ns) = self.pool.next_open_ns() {
             until_ns = until_ns.min(open_ns);
@@ -257,12 +280,15 @@ impl<'a> Lane<'a> {
         if let Some(end_ns) = self.course.ends_ns() {
             until_ns = until_ns.min(end_ns);
         }
-        let is_loaded = self.course.window().is_some();
-        let can_send = is_loaded && (self.pool.has_free() || !self.pace.needs_free());
-        if let Some(due_ns) = self.pace.next_ns().filter(|_| can_send) {
+        if let Some(due_ns) = self.pace.next_ns().filter(|_| self.may_send()) {
             until_ns = until_ns.min(due_ns.saturating_sub(if self.spec.spins { SPUN_NS } else { 0 }));
         }
-        Duration::from_nanos(until_ns.saturating_sub(now_ns))
+        until_ns
+    }
+
+    /// Whether what is due next can be sent when its time comes.
+    fn may_send(&self) -> bool {
+        self.course.window().is_some() && (self.pool.has_free() || !self.pace.needs_free())
     }
 
     /// Counts what has no answer, and reports.
@@ -286,6 +312,7 @@ impl<'a> Lane<'a> {
 }
 
 const BELL: u64 = u64::MAX;
+const ALARMS: [u64; 2] = [u64::MAX - 1, u64::MAX - 2];
 /// One receive buffer per thread, however many connections it has.
 const BUFFER_BYTES: usize = 256 * 1024;
 /// How late a deadline may be noticed.
