@@ -583,7 +583,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__c10k)
-            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -867,7 +867,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__lab)
-            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1107,7 +1107,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__matrix)
-            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --html --markdown --quiet --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

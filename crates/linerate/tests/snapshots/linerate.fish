@@ -221,7 +221,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l allow-large -d 'Lift the limits of private addresses'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l no-breaker -d 'Go on although the server fails or asks for a pause'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l json -d 'Write one JSON object instead of text'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l json-stream -d 'Write one JSON object per second and the whole at the end'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l json-stream -d 'Write one JSON object per second and one at the end'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s q -l quiet -d 'Say nothing while it runs'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s h -l help -d 'Print help'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
@@ -247,7 +247,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l allow-large -d 'Lift the limits of private addresses'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l no-breaker -d 'Go on although the server fails or asks for a pause'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l json -d 'Write one JSON object instead of text'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l json-stream -d 'Write one JSON object per second and the whole at the end'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l json-stream -d 'Write one JSON object per second and one at the end'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s q -l quiet -d 'Say nothing while it runs'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s h -l help -d 'Print help'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l phases -d 'Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections' -r
@@ -273,7 +273,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l allow-large -d 'Lift the limits of private addresses'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l no-breaker -d 'Go on although the server fails or asks for a pause'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l json -d 'Write one JSON object instead of text'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l json-stream -d 'Write one JSON object per second and the whole at the end'
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l json-stream -d 'Write one JSON object per second and one at the end'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s q -l quiet -d 'Say nothing while it runs'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s h -l help -d 'Print help'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l phases -d 'Parts of the experiment' -r

@@ -9,6 +9,7 @@ use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::{Format, Plan};
 
+use super::output::{Files, Output};
 use super::protocol::{self, ProtocolArgs};
 use super::reach::{ControlAccess, ControlPath, SafetyArgs};
 
@@ -53,26 +54,9 @@ pub(crate) struct LabArgs {
     #[command(flatten)]
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
-    output: OutputArgs,
-}
-
-#[derive(Debug, Args)]
-struct OutputArgs {
-    /// Write one JSON object instead of text
-    #[arg(long, conflicts_with = "json_stream")]
-    json: bool,
-    /// Write one JSON object per second and the whole at the end
-    #[arg(long)]
-    json_stream: bool,
-    /// Write the report as one HTML file
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
-    /// Write the report as Markdown
-    #[arg(long, value_name = "FILE")]
-    markdown: Option<PathBuf>,
-    /// Say nothing while it runs
-    #[arg(short, long)]
-    quiet: bool,
+    output: Output,
+    #[command(flatten)]
+    files: Files,
 }
 
 const NOTES: &str = "\
@@ -126,6 +110,7 @@ pub(crate) struct LabSpec {
     pub(crate) asserts: bool,
     pub(crate) directory: Directory,
     pub(crate) output: Output,
+    pub(crate) files: Files,
 }
 
 /// How far it goes.
@@ -148,16 +133,6 @@ pub(crate) enum Directory {
     New(Option<PathBuf>),
     /// In one that holds the beginning of this experiment.
     Resumed(PathBuf),
-}
-
-/// What is written where.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Output {
-    pub(crate) json: bool,
-    pub(crate) json_stream: bool,
-    pub(crate) html: Option<PathBuf>,
-    pub(crate) markdown: Option<PathBuf>,
-    pub(crate) quiet: bool,
 }
 
 impl LabArgs {
@@ -192,13 +167,8 @@ impl LabArgs {
                 Some(directory) => Directory::Resumed(directory.clone()),
                 None => Directory::New(self.out.clone()),
             },
-            output: Output {
-                json: self.output.json,
-                json_stream: self.output.json_stream,
-                html: self.output.html.clone(),
-                markdown: self.output.markdown.clone(),
-                quiet: self.output.quiet,
-            },
+            output: self.output,
+            files: self.files.clone(),
         })
     }
 }
@@ -229,6 +199,7 @@ impl CheckArgs {
                 json: self.json,
                 ..Output::default()
             },
+            files: Files::default(),
         })
     }
 }

@@ -14,6 +14,7 @@ use linerate_lab::http::plan;
 use linerate_lab::http::preflight::too_many_connections;
 use linerate_model::http::{Arrivals, Mode};
 
+use super::output::Output;
 use super::protocol::{self, ProtocolArgs};
 use super::reach::{ControlAccess, ControlPath, SafetyArgs};
 use super::values::{self, Ramp, Resolved};
@@ -47,7 +48,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
-    output: OutputArgs,
+    output: Output,
 }
 
 #[derive(Debug, Args)]
@@ -155,19 +156,6 @@ struct OpeningArgs {
     v6: bool,
 }
 
-#[derive(Debug, Args)]
-struct OutputArgs {
-    /// Write one JSON object instead of text
-    #[arg(long, conflicts_with = "json_stream")]
-    json: bool,
-    /// Write one JSON object per second and one at the end
-    #[arg(long)]
-    json_stream: bool,
-    /// Say nothing while it runs
-    #[arg(short, long)]
-    quiet: bool,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ArrivalArg {
     /// One every 1/RATE
@@ -263,14 +251,6 @@ pub(crate) struct Opening {
     pub(crate) only_v6: Option<bool>,
 }
 
-/// What is written where.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Output {
-    pub(crate) json: bool,
-    pub(crate) json_stream: bool,
-    pub(crate) quiet: bool,
-}
-
 impl LoadArgs {
     /// # Errors
     /// What is wrong with the command line.
@@ -308,11 +288,7 @@ impl LoadArgs {
             verifies: self.request.verify,
             asks_first: !self.safety.yes,
             tolerates_failures: self.safety.no_breaker,
-            output: Output {
-                json: self.output.json,
-                json_stream: self.output.json_stream,
-                quiet: self.output.quiet,
-            },
+            output: self.output,
         })
     }
 

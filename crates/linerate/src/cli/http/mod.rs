@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
+pub(crate) mod output;
 mod protocol;
 pub(crate) mod reach;
 pub(crate) mod serve;

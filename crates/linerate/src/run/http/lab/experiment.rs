@@ -56,7 +56,7 @@ impl<'a> Experiment<'a> {
         let cost = estimate(&spec.plan, spec.phases, None);
         let stop = Stop::new().map_err(Trouble::failed)?;
         let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-        let mut screen = Screen::new(&spec.output, written::style(), count, cost.total.time);
+        let mut screen = Screen::new(spec.output, written::style(), count, cost.total.time);
         screen.say(&introduction(&site, cost.total.time));
         if spec.asks_first && !site.claims.is_ours && !site.is_local() && !is_wanted()? {
             return Err(Trouble::failed("not wanted"));
@@ -105,7 +105,7 @@ impl<'a> Experiment<'a> {
         let is_complete = !self.stop.is_wanted();
         let study = study(self.material(is_complete));
         self.record.keep_study(&linerate_report::http::json(&study))?;
-        written::study(&study, &self.spec.output)?;
+        written::study(&study, self.spec.output, &self.spec.files)?;
         Ok(self.code(&study))
     }
 

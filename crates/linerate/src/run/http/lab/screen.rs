@@ -9,7 +9,7 @@ use linerate_lab::http::cells::PlannedRun;
 use linerate_model::http::CellRun;
 use linerate_report::http::{EndNow, Progress, Stage, Style, block, event, finished_line};
 
-use crate::cli::http::lab::Output;
+use crate::cli::http::output::Output;
 use crate::run::http::watch::Watch;
 
 /// Shows how far an experiment is.
@@ -41,7 +41,7 @@ enum Voice {
 }
 
 impl Screen {
-    pub(super) fn new(output: &Output, style: Style, runs: u32, expected: Duration) -> Self {
+    pub(super) fn new(output: Output, style: Style, runs: u32, expected: Duration) -> Self {
         let voice = match (output.json_stream, output.quiet, io::stderr().is_terminal()) {
             (true, _, _) => Voice::Events,
             (_, true, _) => Voice::Silent,

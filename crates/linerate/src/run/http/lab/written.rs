@@ -10,7 +10,7 @@ use linerate_report::http::{
 };
 
 use crate::cli::http::compare::CompareArgs;
-use crate::cli::http::lab::Output;
+use crate::cli::http::output::{Files, Output};
 use crate::run::http::trouble::Trouble;
 
 /// What the standard output can show.
@@ -41,11 +41,11 @@ pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Trouble> {
 }
 
 /// The whole of an experiment.
-pub(super) fn study(study: &Study, output: &Output) -> Result<(), Trouble> {
-    if let Some(path) = &output.html {
+pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), Trouble> {
+    if let Some(path) = &files.html {
         write(path, &html(study))?;
     }
-    if let Some(path) = &output.markdown {
+    if let Some(path) = &files.markdown {
         write(path, &markdown(study))?;
     }
     print(&if output.json || output.json_stream {
