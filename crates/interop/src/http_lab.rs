@@ -347,3 +347,7 @@ const LAB_PATIENCE: Duration = Duration::from_secs(120);
 /// What tests want of every plan: as little time as an answer needs.
 const SHORT: &str = "version = 1\n[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n\
                      ramp = \"max\"\n";
+
+/// Starts a program that may have 256 descriptors and cannot have more, although it is root's.
+pub const FEW_DESCRIPTORS: &str = "ulimit -n 256; \
+    setpriv --bounding-set=-sys_resource true 2>/dev/null && exec setpriv --bounding-set=-sys_resource \"$@\"; exec \"$@\"";

@@ -31,7 +31,7 @@ mod wire;
 pub use cases::{alone, patiently, run_cases, skip};
 pub use certificate::Certificate;
 pub use deadline::{PATIENCE, wait_for};
-pub use http_lab::{HttpLab, HttpStudy};
+pub use http_lab::{FEW_DESCRIPTORS, HttpLab, HttpStudy};
 pub use http_load::HttpLoad;
 pub use http_server::{HttpAnswer, HttpClient, HttpServer, wait_for_status};
 pub use keys::Keys;

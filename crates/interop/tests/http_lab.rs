@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, alone, ours, patiently, wait_for,
+    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, alone, ours, patiently, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -387,10 +387,6 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
         assert!(run["load"]["ok"].as_u64() > Some(0), "{run:#}");
     }
 }
-
-/// Starts a program that may have 256 descriptors and cannot have more, although it is root's.
-const FEW_DESCRIPTORS: &str = "ulimit -n 256; \
-    setpriv --bounding-set=-sys_resource true 2>/dev/null && exec setpriv --bounding-set=-sys_resource \"$@\"; exec \"$@\"";
 
 /// What `check` says of the descriptors of this host.
 #[track_caller]

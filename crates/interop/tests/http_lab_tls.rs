@@ -6,7 +6,8 @@ use std::fs;
 use std::process::Command;
 
 use linerate_interop::{
-    Certificate, HttpLab, HttpStudy, Nginx, PATIENCE, Process, free_port_run, ours, patiently, run_cases,
+    Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, PATIENCE, Process, free_port_run, ours, patiently,
+    run_cases,
 };
 use serde_json::{Value, json};
 
@@ -256,9 +257,7 @@ fn cells_with_more_connections_than_can_be_are_foretold_and_left_out() {
 
 #[test]
 fn worker_processes_believe_what_the_leader_believes() {
-    let few = "ulimit -n 256; setpriv --bounding-set=-sys_resource true 2>/dev/null && \
-               exec setpriv --bounding-set=-sys_resource \"$@\"; exec \"$@\"";
-    let lab = HttpLab::start_by(&["sh", "-c", few, "sh"], &[], "127.0.0.1", &["--tls"]);
+    let lab = HttpLab::start_by(&["sh", "-c", FEW_DESCRIPTORS, "sh"], &[], "127.0.0.1", &["--tls"]);
     let plan = lab.plan("plan.toml", &matrix("400", ""));
     patiently(|| {
         let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
