@@ -28,17 +28,16 @@ fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool)
 
 const ATTEMPTS: usize = 3;
 
-/// A pair of hosts whose link carries `rate` in each direction, counted as an Ethernet counts: with preamble, check sum
+/// A pair of hosts whose link carries a gigabit in each direction, counted as an Ethernet counts: with preamble, check sum
 /// and gap of each frame. The kernel hands packets of up to 64 KiB to the shaper; the peak rate's bucket has it cut them
 /// into frames, which takes less of the processor than cutting them earlier.
-fn shaped(rate: &str) -> Option<Net> {
+fn gigabit_apart() -> Option<Net> {
     let net = Net::new()?;
     for name in [&net.a, &net.b] {
         // What arrives is put together again before TCP sees it, as adapters do.
         run("ip", &["netns", "exec", name, "ethtool", "-K", DEVICE, "gro", "on"]);
-        let shaper = format!(
-            "root tbf rate {rate} burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900"
-        );
+        let shaper =
+            "root tbf rate 1gbit burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900";
         let words = ["-n", name, "qdisc", "add", "dev", DEVICE];
         run("tc", &words.into_iter().chain(shaper.split(' ')).collect::<Vec<_>>());
     }
@@ -71,7 +70,7 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
 
 fn gigabit_lab(patience: Duration, words: &[&str], plan: &str) {
     let _alone = alone();
-    let Some(net) = shaped("1gbit") else { return };
+    let Some(net) = gigabit_apart() else { return };
     let lab = HttpLab::in_net(&net, &[]);
     let plan = lab.plan_of_usual_length("gigabit.toml", plan);
     // The device claims to be faster than what shapes it, which the lab would stop at; 20,000 connections are more than

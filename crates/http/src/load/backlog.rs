@@ -17,7 +17,7 @@ impl Backlog {
 
     /// Notes what is left when everything was sent that could be: `due_ns` is when the oldest of it was due. Returns
     /// whether that has waited for longer than an answer may take, so that the offered rate cannot be sustained.
-    pub(crate) fn is_overload(
+    pub(crate) fn note_left(
         &mut self,
         due_ns: Option<u64>,
         now_ns: u64,
@@ -63,7 +63,7 @@ mod tests {
         ];
         for (due_ns, age_ns, expected) in rows {
             let mut recorder = recorder();
-            let is_overload = Backlog::default().is_overload(due_ns, 1_000, 500, &mut recorder);
+            let is_overload = Backlog::default().note_left(due_ns, 1_000, 500, &mut recorder);
             assert_eq!(
                 (is_overload, recorder.tally.is_overloaded),
                 (expected, expected),
@@ -78,9 +78,9 @@ mod tests {
     fn it_remembers_until_when_nobody_was_free() {
         let (mut backlog, mut recorder) = (Backlog::default(), recorder());
         assert_eq!(backlog.starved_until_ns(), 0);
-        backlog.is_overload(Some(10), 30, 100, &mut recorder);
+        backlog.note_left(Some(10), 30, 100, &mut recorder);
         assert_eq!(backlog.starved_until_ns(), 30);
-        backlog.is_overload(None, 50, 100, &mut recorder);
+        backlog.note_left(None, 50, 100, &mut recorder);
         assert_eq!(backlog.starved_until_ns(), 30, "everything was sent since");
     }
 }

@@ -203,7 +203,7 @@ impl Desk {
             .filter(|due_ns| is_open_loop && *due_ns < window.end_ns);
         if self
             .backlog
-            .is_overload(left_ns, now_ns, spec.timeout_ns, &mut self.recorder)
+            .note_left(left_ns, now_ns, spec.timeout_ns, &mut self.recorder)
         {
             // What was due until now is all there is.
             self.course.cut(now_ns);

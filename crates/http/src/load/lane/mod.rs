@@ -196,10 +196,7 @@ impl<'a> Lane<'a> {
         }
         let left_ns = due(&self.pace).filter(|_| is_open_loop);
         let timeout_ns = self.spec.timeout_ns;
-        if self
-            .backlog
-            .is_overload(left_ns, now_ns, timeout_ns, &mut self.recorder)
-        {
+        if self.backlog.note_left(left_ns, now_ns, timeout_ns, &mut self.recorder) {
             // What was due until now is all there is.
             self.course.cut(now_ns);
             self.drain(now_ns, false);
