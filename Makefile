@@ -54,6 +54,9 @@ bench-floor:
 	cc -O2 -o $(TARGET_DIR)/floor bench/floor.c
 	for nap in 0 30 60; do for copies in 1 8; do \
 		echo "$$copies blocks per call, naps of $$nap us: $$($(TARGET_DIR)/floor $$copies $$nap)"; done; done
+	for offset in 0 1 16 64 128 1024 2048 4032 4080; do \
+		echo "send offset $$offset: $$($(TARGET_DIR)/floor 8 30 256 $$offset 0)"; \
+		echo "receive offset $$offset: $$($(TARGET_DIR)/floor 8 30 256 0 $$offset)"; done
 
 # Relocations in their packed form take a quarter of a megabyte less. Older toolchains bring a C library that cannot read
 # them, which running the program shows; LINK_FLAGS= does without.

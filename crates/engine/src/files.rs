@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use linerate_sys::OsError;
+use linerate_sys::{OsError, PageBuffer};
 
 use crate::worker::{Sink, Source};
 
@@ -13,7 +13,7 @@ pub(crate) fn source(path: &Path, block_len: usize) -> Result<Source, OsError> {
     let file = File::open(path).map_err(|source| named("open", path, source))?;
     Ok(Source::File {
         file,
-        buffer: vec![0; block_len.max(1)],
+        buffer: PageBuffer::zeroed(block_len.max(1))?,
         filled: 0,
         sent: 0,
     })

@@ -1,22 +1,28 @@
 //! What the blocks contain.
 
-use std::sync::Arc;
-
 use linerate_model::spec::Payload;
+use linerate_sys::{PageBuffer, Result};
 
 /// One block of payload. All streams of a test send the same one: the content is never looked at, and a shared block
-/// stays in the processor's cache.
-pub(crate) fn block(payload: Payload, len: usize) -> Arc<[u8]> {
+/// stays in the CPU's cache.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
+    let mut block = PageBuffer::zeroed(len)?;
     match payload {
-        Payload::Repeating => (0..len).map(|i| b'0' + (i % 10) as u8).collect(),
-        Payload::Random => random(len),
+        Payload::Repeating => block
+            .iter_mut()
+            .zip((b'0'..=b'9').cycle())
+            .for_each(|(byte, digit)| *byte = digit),
+        Payload::Random => fill_random(&mut block),
     }
+    Ok(block)
 }
 
 /// Incompressible bytes. Nothing depends on their unpredictability, so a small generator seeded by the kernel does.
-fn random(len: usize) -> Arc<[u8]> {
+fn fill_random(block: &mut [u8]) {
     let mut state = seed() | 1;
-    let mut block = vec![0u8; len];
     for chunk in block.chunks_mut(8) {
         // xorshift64*, Vigna 2016.
         state ^= state >> 12;
@@ -25,7 +31,6 @@ fn random(len: usize) -> Arc<[u8]> {
         let word = state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes();
         chunk.copy_from_slice(&word[..chunk.len()]);
     }
-    block.into()
 }
 
 fn seed() -> u64 {
@@ -39,12 +44,21 @@ mod tests {
 
     #[test]
     fn repeating_payload_counts_up() {
-        assert_eq!(&block(Payload::Repeating, 12)[..], b"012345678901");
+        let block = block(Payload::Repeating, 12).expect("memory");
+        assert_eq!(&block[..], b"012345678901");
+    }
+
+    #[test]
+    fn block_begins_at_a_page_boundary() {
+        for payload in [Payload::Repeating, Payload::Random] {
+            let block = block(payload, 128 * 1024 + 1).expect("memory");
+            assert_eq!(block.as_ptr().addr() % linerate_sys::page_buffer::PAGE_ALIGNMENT, 0);
+        }
     }
 
     #[test]
     fn random_payload_does_not_repeat() {
-        let block = block(Payload::Random, 4096);
+        let block = block(Payload::Random, 4096).expect("memory");
         let mut words: Vec<&[u8]> = block.chunks(8).collect();
         words.sort_unstable();
         words.dedup();

@@ -20,6 +20,7 @@ pub mod interfaces;
 pub mod lending;
 pub mod manager;
 pub mod netlink;
+pub mod page_buffer;
 pub mod poll;
 pub mod process;
 pub mod scheduling;
@@ -37,3 +38,4 @@ mod option;
 mod syscall;
 
 pub use error::{OsError, Result};
+pub use page_buffer::PageBuffer;

@@ -200,7 +200,7 @@ fn an_ipv4_sender_to_a_dual_stack_socket_is_shown_as_ipv4() {
     udp::send(&sender, b"two").expect("send");
     await_readable(&receiver);
     assert_eq!(udp::recv_from(&receiver, &mut [0; 8]).expect("recv"), (3, here));
-    let mut batch = RecvBatch::new(4, 100);
+    let mut batch = RecvBatch::new(4, 100).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 1);
     assert_eq!(batch.message(0).from, Some(here));
 }
@@ -227,7 +227,7 @@ fn a_batch_arrives_datagram_by_datagram_with_its_source() {
         "the last one is shorter"
     );
     let here = socket::local_addr(&sender).expect("local");
-    let mut batch = RecvBatch::new(4, 1_500);
+    let mut batch = RecvBatch::new(4, 1_500).expect("memory");
     let mut chunks = data.chunks(1_000);
     for expected in [4, 4, 2] {
         assert_eq!(receive(&mut batch, &receiver), expected);
@@ -256,7 +256,7 @@ fn sources_of_a_batch_are_told_apart() {
         udp::send(fd, b"x").expect("send");
     }
     let name = |fd: &OwnedFd| Some(socket::local_addr(fd).expect("local"));
-    let mut batch = RecvBatch::new(8, 100);
+    let mut batch = RecvBatch::new(8, 100).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 3);
     let sources: Vec<_> = (0..3).map(|i| batch.message(i).from).collect();
     assert_eq!(sources, [name(&first), name(&second), name(&first)]);
@@ -278,7 +278,7 @@ fn a_short_slot_tells_the_length_of_what_it_cut() {
     let data = pattern(1_200);
     udp::send(&sender, &data).expect("send");
     udp::send(&sender, b"").expect("an empty datagram");
-    let mut batch = RecvBatch::new(4, 16);
+    let mut batch = RecvBatch::new(4, 16).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 2);
     let cut = batch.message(0);
     assert_eq!((cut.data, cut.full_len, cut.truncated), (&data[..16], 1_200, true));
@@ -296,7 +296,7 @@ fn a_short_slot_tells_the_length_of_what_it_cut() {
 fn messages_of_an_earlier_call_cannot_be_read() {
     let (sender, receiver) = udp_pair(V4);
     udp::send(&sender, b"x").expect("send");
-    let mut batch = RecvBatch::new(4, 16);
+    let mut batch = RecvBatch::new(4, 16).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 1);
     batch.recv(&receiver).expect_err("empty");
     let _ = batch.message(0);
@@ -304,7 +304,7 @@ fn messages_of_an_earlier_call_cannot_be_read() {
 
 #[test]
 fn the_memory_of_a_batch_is_bounded() {
-    let batch = RecvBatch::new(usize::MAX, usize::MAX);
+    let batch = RecvBatch::new(usize::MAX, usize::MAX).expect("memory");
     assert_eq!(
         format!("{batch:?}"),
         "RecvBatch { slots: 128, slot_len: 65536, received: 0 }"
@@ -314,7 +314,7 @@ fn the_memory_of_a_batch_is_bounded() {
 #[test]
 fn a_batch_moves_to_another_thread() {
     let (sender, receiver) = udp_pair(V4);
-    let mut batch = RecvBatch::new(2, 100);
+    let mut batch = RecvBatch::new(2, 100).expect("memory");
     udp::send(&sender, b"first").expect("send");
     assert_eq!(receive(&mut batch, &receiver), 1);
     udp::send(&sender, b"second").expect("send");
@@ -333,7 +333,7 @@ fn a_train_arrives_as_separate_datagrams_without_gro() {
     };
     let data = pattern(1_000 * 7 + 321);
     assert_eq!(udp::send_segmented(&sender, &data, 1_000).expect("send"), data.len());
-    let mut batch = RecvBatch::new(16, 65_536);
+    let mut batch = RecvBatch::new(16, 65_536).expect("memory");
     assert_eq!(receive(&mut batch, &receiver), 8);
     for (i, expected) in data.chunks(1_000).enumerate() {
         let message = batch.message(i);
@@ -351,7 +351,7 @@ fn a_train_arrives_joined_with_gro() {
     udp::send_segmented(&sender, &data, 1_000).expect("send");
     // A lone datagram behind the train has no segment size to tell.
     udp::send(&sender, b"alone").expect("send");
-    let mut batch = RecvBatch::new(16, 65_536);
+    let mut batch = RecvBatch::new(16, 65_536).expect("memory");
     let mut segments = Vec::new();
     while segments.len() < 9 {
         for i in 0..receive(&mut batch, &receiver) {
@@ -371,7 +371,7 @@ fn only_the_header_of_a_train_can_be_copied_and_all_its_datagrams_counted() {
         return;
     };
     udp::send_segmented(&sender, &pattern(1_000 * 7 + 321), 1_000).expect("send");
-    let mut batch = RecvBatch::new(16, 16);
+    let mut batch = RecvBatch::new(16, 16).expect("memory");
     let count = receive(&mut batch, &receiver);
     let messages = (0..count).map(|i| batch.message(i));
     let (datagrams, bytes) = messages.fold((0, 0), |(d, b), m| (d + m.datagrams(), b + m.full_len));

@@ -9,7 +9,7 @@ use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
 use linerate_iperf2::settings::bounce_head;
 use linerate_model::workload::BounceBack;
 use linerate_model::{StreamRole, TestSpec};
-use linerate_sys::{clock, sockopt, stream_io};
+use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};
 
 use super::dialogue::wall;
 use crate::counters::StreamCounters;
@@ -95,23 +95,23 @@ impl Line {
 pub(super) struct BounceClient {
     line: Line,
     requester: Requester,
-    scratch: Vec<u8>,
+    scratch: PageBuffer,
     ends_ns: u64,
     is_over: bool,
 }
 
 impl BounceClient {
-    pub(super) fn new(parts: Parts, spec: &TestSpec, bounce: &BounceBack, gauge: Arc<Gauge>) -> Self {
+    pub(super) fn new(parts: Parts, spec: &TestSpec, bounce: &BounceBack, gauge: Arc<Gauge>) -> Result<Self, OsError> {
         let requester = Requester::new(Instant::now(), bounce_head(bounce, spec), bounce.burst, bounce.period);
         let time = spec.end.duration().unwrap_or(Duration::MAX);
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        Self {
+        Ok(Self {
             ends_ns: parts.start_ns.saturating_add(time_ns),
             line: Line::new(parts, gauge, bounce.quick_ack),
             requester,
-            scratch: vec![0; READ_BYTES],
+            scratch: PageBuffer::zeroed(READ_BYTES)?,
             is_over: false,
-        }
+        })
     }
 
     fn step(&mut self, now_ns: u64) -> io::Result<Option<Pumped>> {
@@ -211,7 +211,7 @@ const REPLY_GRACE_NS: u64 = 1_000_000_000;
 pub(super) struct BounceServer {
     line: Line,
     responder: Responder,
-    scratch: Vec<u8>,
+    scratch: PageBuffer,
     /// A reply that waits for its time.
     held: Option<(u64, Reply)>,
 }
@@ -224,7 +224,7 @@ impl BounceServer {
         let mut server = Self {
             line,
             responder: Responder::new(),
-            scratch: vec![0; READ_BYTES],
+            scratch: PageBuffer::zeroed(READ_BYTES).map_err(|error| error.source)?,
             held: None,
         };
         server.take(received)?;

@@ -9,7 +9,7 @@ use linerate_iperf2::{Timestamp, Version};
 use linerate_model::StreamRole;
 use linerate_model::details::FrameCounts;
 use linerate_model::workload::Isochronous;
-use linerate_sys::{clock, errno, udp};
+use linerate_sys::{OsError, PageBuffer, clock, errno, udp};
 
 use super::datagrams::Numbers;
 use super::frame_sizes::FrameSizes;
@@ -24,7 +24,7 @@ pub(super) struct FramedDatagrams {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     gauge: Arc<Gauge>,
-    datagram: Vec<u8>,
+    datagram: PageBuffer,
     version: Version,
     numbers: Numbers,
     sizes: FrameSizes,
@@ -55,18 +55,18 @@ impl FramedDatagrams {
         version: Version,
         gauge: Arc<Gauge>,
         budget: Option<Arc<Budget>>,
-    ) -> Self {
+    ) -> Result<Self, OsError> {
         template.resize(template.len().max(FrameWords::end(version)), b'0');
         gauge.note(|readings| readings.frames = Some(FrameCounts::default()));
         let period_ns = ((1e9 / frames.frames_per_s.max(1e-3)) as u64).max(1000);
-        Self {
+        Ok(Self {
             fd: parts.fd,
             counters: parts.counters,
             gauge,
             version,
             numbers: Numbers::new(),
             sizes: FrameSizes::of_frames(frames, FrameWords::end(version)),
-            datagram: template,
+            datagram: PageBuffer::copy_of(&template)?,
             period_ns,
             gap_ns: u64::try_from(frames.gap.as_nanos()).unwrap_or(u64::MAX),
             start_ns: parts.start_ns,
@@ -77,7 +77,7 @@ impl FramedDatagrams {
             not_before_ns: 0,
             sent: 0,
             budget,
-        }
+        })
     }
 
     fn begin_frame(&mut self, now_ns: u64) -> Result<(), Pumped> {

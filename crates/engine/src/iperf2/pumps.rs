@@ -35,7 +35,9 @@ pub(super) enum Origin {
 impl Origin {
     fn open(&self, block_len: usize) -> Result<Source, OsError> {
         match self {
-            Self::Pattern => Ok(Source::Block(payload::block(Payload::Repeating, block_len.max(1)))),
+            Self::Pattern => {
+                payload::block(Payload::Repeating, block_len.max(1)).map(|block| Source::Block(Arc::new(block)))
+            }
             Self::File(path) => files::source(path, block_len),
             Self::StandardInput => files::source("/dev/stdin".as_ref(), block_len),
         }
@@ -59,11 +61,11 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>,
         let frames = workload.trip_times || matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         let budget = budget(spec.end, Unit::ExactBytes, if frames { 0 } else { sent });
         if let Shape::BounceBack(bounce) = &workload.shape {
-            return Ok(Box::new(BounceClient::new(parts, &spec, bounce, gauge)));
+            return Ok(Box::new(BounceClient::new(parts, &spec, bounce, gauge)?));
         }
         let is_plain = !frames && workload.shape == Shape::Continuous && !workload.write_times;
         if !is_plain {
-            return Ok(Box::new(ShapedSender::new(parts, &spec, gauge, budget)));
+            return Ok(Box::new(ShapedSender::new(parts, &spec, gauge, budget)?));
         }
         let source = origin.open(spec.block_len_bytes as usize)?;
         Ok(Box::new(StreamSender::new(
@@ -128,7 +130,7 @@ pub(super) fn datagram_sender(
         if let Shape::Isochronous(frames) = &spec.workload.shape {
             return Ok(Box::new(FramedDatagrams::new(
                 parts, frames, template, version, gauge, budget,
-            )));
+            )?));
         }
         let datagrams = Datagrams {
             block: &template,
@@ -136,7 +138,7 @@ pub(super) fn datagram_sender(
             numbering: Box::new(Numbers::new()),
         };
         let (fd, counters, start_ns) = (parts.fd, parts.counters, parts.start_ns);
-        let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget);
+        let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
         Ok(Box::new(sender.continuing_after(sent).insisting()))
     })
 }

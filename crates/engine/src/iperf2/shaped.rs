@@ -10,7 +10,7 @@ use linerate_model::details::{FrameCounts, WriteCounts};
 use linerate_model::workload::Shape;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::tcp_info::tcp_info;
-use linerate_sys::{clock, stream_io};
+use linerate_sys::{OsError, PageBuffer, clock, stream_io};
 
 use super::frame_sizes::FrameSizes;
 use crate::budget::Budget;
@@ -26,7 +26,7 @@ pub(super) struct ShapedSender {
     counters: Arc<StreamCounters>,
     gauge: Arc<Gauge>,
     /// Longest write.
-    block: Vec<u8>,
+    block: PageBuffer,
     rhythm: Rhythm,
     has_heads: bool,
     times_writes: bool,
@@ -65,17 +65,22 @@ enum Rhythm {
 const CALLS_PER_PUMP: u32 = 32;
 
 impl ShapedSender {
-    pub(super) fn new(parts: Parts, spec: &TestSpec, gauge: Arc<Gauge>, budget: Option<Arc<Budget>>) -> Self {
+    pub(super) fn new(
+        parts: Parts,
+        spec: &TestSpec,
+        gauge: Arc<Gauge>,
+        budget: Option<Arc<Budget>>,
+    ) -> Result<Self, OsError> {
         let workload = &spec.workload;
         let block_len = (spec.block_len_bytes as usize).max(1);
-        let mut block = vec![0; block_len];
+        let mut block = PageBuffer::zeroed(block_len)?;
         linerate_iperf2::fill_pattern(&mut block);
         let is_on_grid = matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         gauge.note(|readings| {
             readings.writes = Some(WriteCounts::default());
             readings.frames = matches!(workload.shape, Shape::Isochronous(_)).then(FrameCounts::default);
         });
-        Self {
+        Ok(Self {
             fd: parts.fd,
             counters: parts.counters,
             gauge,
@@ -94,7 +99,7 @@ impl ShapedSender {
             number: 0,
             sent: 0,
             paused_until_ns: 0,
-        }
+        })
     }
 
     /// Begins the next burst, if it is due.

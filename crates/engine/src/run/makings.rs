@@ -6,8 +6,8 @@ use std::sync::Arc;
 use linerate_iperf3::ErrorCode;
 use linerate_model::spec::SendPath;
 use linerate_model::{StreamRole, Transport};
-use linerate_sys::lending;
 use linerate_sys::source_file::SourceFile;
+use linerate_sys::{PageBuffer, lending};
 
 use super::amount::Amount;
 use super::numbers::{Followed, Numbers};
@@ -25,7 +25,7 @@ pub(super) struct Makings<'a> {
     settings: &'a RunSettings,
     amount: &'a Amount,
     start_ns: u64,
-    memory: Option<Arc<[u8]>>,
+    memory: Option<Arc<PageBuffer>>,
     pages: Option<Arc<SourceFile>>,
 }
 
@@ -53,20 +53,14 @@ impl<'a> Makings<'a> {
         let wide = spec.udp.counters_64bit;
         let pump: Box<dyn Pump> = match (spec.transport, open.stream.role) {
             (Transport::Udp, StreamRole::Sender) => {
-                let (block, budget) = (self.block(), self.amount.budget.clone());
+                let (block, budget) = (self.block()?, self.amount.budget.clone());
                 let datagrams = Datagrams {
                     block: &block,
                     peer_coalesces: open.peer_coalesces,
                     numbering: Box::new(Numbers { wide }),
                 };
-                Box::new(DatagramSender::new(
-                    fd,
-                    counters,
-                    datagrams,
-                    spec,
-                    self.start_ns,
-                    budget,
-                ))
+                let sender = DatagramSender::new(fd, counters, datagrams, spec, self.start_ns, budget);
+                Box::new(sender.map_err(setup(ErrorCode::InitStream))?)
             }
             (Transport::Udp, StreamRole::Receiver) => {
                 let arrivals = Box::new(Followed::new(wide, spec.udp.check));
@@ -101,19 +95,23 @@ impl<'a> Makings<'a> {
         })
     }
 
-    fn block(&self) -> Arc<[u8]> {
+    fn block(&self) -> Result<PageBuffer, SetupError> {
         let spec = &self.settings.spec;
-        payload::block(spec.payload, (spec.block_len_bytes as usize).max(1))
+        let block = payload::block(spec.payload, (spec.block_len_bytes as usize).max(1));
+        block.map_err(setup(ErrorCode::InitStream))
     }
 
     /// Memory that all senders of byte streams share: a block, or several if they may share a write.
-    fn memory(&mut self) -> Arc<[u8]> {
+    fn memory(&mut self) -> Result<Arc<PageBuffer>, SetupError> {
         let blocks = blocks_per_memory(&self.settings.spec);
-        if self.memory.is_none() {
-            let block = self.block();
-            self.memory = Some(if blocks > 1 { block.repeat(blocks).into() } else { block });
+        if let Some(memory) = &self.memory {
+            return Ok(Arc::clone(memory));
         }
-        Arc::clone(self.memory.as_ref().expect("it was just filled"))
+        let mut memory = self.block()?;
+        if blocks > 1 {
+            memory = PageBuffer::repeated(&memory, blocks).map_err(setup(ErrorCode::InitStream))?;
+        }
+        Ok(Arc::clone(self.memory.insert(Arc::new(memory))))
     }
 
     /// What a stream sender reads from; `fd` is its socket.
@@ -123,17 +121,17 @@ impl<'a> Makings<'a> {
             return files::source(path, spec.block_len_bytes as usize).map_err(setup(ErrorCode::File));
         }
         match spec.send_path {
-            SendPath::Auto | SendPath::Copy => Ok(Source::Block(self.memory())),
+            SendPath::Auto | SendPath::Copy => Ok(Source::Block(self.memory()?)),
             SendPath::ZeroCopy => {
                 lending::enable(fd).map_err(setup(ErrorCode::InitStream))?;
-                Ok(Source::Lent(self.memory()))
+                Ok(Source::Lent(self.memory()?))
             }
             SendPath::SendFile => Ok(Source::Pages(self.pages()?)),
         }
     }
 
     fn pages(&mut self) -> Result<Arc<SourceFile>, SetupError> {
-        let block = self.memory();
+        let block = self.memory()?;
         let pages = match &self.pages {
             Some(pages) => Arc::clone(pages),
             None => {

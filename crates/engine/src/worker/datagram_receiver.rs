@@ -121,8 +121,8 @@ impl Pump for DatagramReceiver {
                 SequenceCheck::EveryDatagram => scratch.datagrams(),
                 SequenceCheck::FirstOfBurst => scratch.headers(),
             };
-            let messages = match batch.recv(fd.as_fd()) {
-                Ok(n) => n,
+            let (batch, messages) = match batch.and_then(|batch| batch.recv(fd.as_fd()).map(|n| (batch, n))) {
+                Ok(received) => received,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
                 // A datagram of ours bounced; what the peer sends is not affected.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_model::spec::Segmentation;
 use linerate_model::{StreamRole, TestSpec};
-use linerate_sys::{errno, udp};
+use linerate_sys::{OsError, PageBuffer, errno, udp};
 
 use super::{Ended, Numbering, Pump, Pumped, Scratch};
 use crate::budget::Budget;
@@ -39,7 +39,7 @@ pub(crate) struct DatagramSender {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     /// `batch` datagrams in a row; payload stays, headers are rewritten.
-    buffer: Vec<u8>,
+    buffer: PageBuffer,
     datagram_len: usize,
     numbering: Box<dyn Numbering>,
     batch: usize,
@@ -77,7 +77,7 @@ impl DatagramSender {
         spec: &TestSpec,
         start_ns: u64,
         budget: Option<Arc<Budget>>,
-    ) -> Self {
+    ) -> Result<Self, OsError> {
         let Datagrams {
             block,
             peer_coalesces,
@@ -87,10 +87,10 @@ impl DatagramSender {
         let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
         let gap_ns = schedule.map(|s| s.due_ns(datagram_len as u64).saturating_sub(start_ns));
         let batch = datagrams_per_call(spec, datagram_len, peer_coalesces);
-        Self {
+        Ok(Self {
             fd,
             counters,
-            buffer: block.repeat(batch),
+            buffer: PageBuffer::repeated(block, batch)?,
             datagram_len,
             numbering,
             batch,
@@ -106,7 +106,7 @@ impl DatagramSender {
             granted: 0,
             sent: 0,
             insists: false,
-        }
+        })
     }
 
     /// Goes on when the other end says that nobody listens there.

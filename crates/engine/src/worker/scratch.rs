@@ -1,17 +1,20 @@
 //! Memory for receiving.
 
+use std::io;
+
+use linerate_sys::PageBuffer;
 use linerate_sys::udp::RecvBatch;
 
 /// Memory that the streams of one worker share.
 #[derive(Default)]
 pub(crate) struct Scratch {
-    bytes: Vec<u8>,
+    bytes: Option<PageBuffer>,
     datagrams: Option<RecvBatch>,
     headers: Option<RecvBatch>,
 }
 
-/// Room for one receive call. It stays in the processor's second-level cache beside what is read; larger buffers make
-/// fewer calls and are slower.
+/// Room for one receive call. It stays in the second-level cache beside what is read; larger buffers make fewer calls and
+/// are slower.
 pub(super) const RECEIVE_BYTES: usize = 256 * 1024;
 /// Datagram slots of one receive call; each holds the largest coalesced buffer. Together they stay in the second-level
 /// cache: with 32 slots a receiver is a tenth slower, and loses what a fast sender sends.
@@ -22,21 +25,81 @@ const SLOT_BYTES: usize = 65_535;
 const HEADER_SLOT_BYTES: usize = 64;
 
 impl Scratch {
-    pub(super) fn bytes(&mut self) -> &mut [u8] {
-        if self.bytes.is_empty() {
-            self.bytes = vec![0; RECEIVE_BYTES];
+    /// Room for what one call receives from a byte stream.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, at the first call only.
+    pub(super) fn bytes(&mut self) -> io::Result<&mut [u8]> {
+        if self.bytes.is_none() {
+            self.bytes = Some(PageBuffer::zeroed(RECEIVE_BYTES).map_err(|error| error.source)?);
         }
-        &mut self.bytes
+        Ok(self.bytes.as_deref_mut().unwrap_or_default())
     }
 
-    pub(super) fn datagrams(&mut self) -> &mut RecvBatch {
-        self.datagrams
-            .get_or_insert_with(|| RecvBatch::new(RECEIVE_SLOTS, SLOT_BYTES))
+    /// Slots that hold whole datagrams.
+    ///
+    /// # Errors
+    /// `OutOfMemory`, at the first call only.
+    pub(super) fn datagrams(&mut self) -> io::Result<&mut RecvBatch> {
+        batch(&mut self.datagrams, SLOT_BYTES)
     }
 
     /// Slots that hold the header of a datagram and no more.
-    pub(super) fn headers(&mut self) -> &mut RecvBatch {
-        self.headers
-            .get_or_insert_with(|| RecvBatch::new(RECEIVE_SLOTS, HEADER_SLOT_BYTES))
+    ///
+    /// # Errors
+    /// `OutOfMemory`, at the first call only.
+    pub(super) fn headers(&mut self) -> io::Result<&mut RecvBatch> {
+        batch(&mut self.headers, HEADER_SLOT_BYTES)
+    }
+}
+
+fn batch(place: &mut Option<RecvBatch>, slot_bytes: usize) -> io::Result<&mut RecvBatch> {
+    match place {
+        Some(batch) => Ok(batch),
+        None => {
+            let batch = RecvBatch::new(RECEIVE_SLOTS, slot_bytes).map_err(|error| error.source)?;
+            Ok(place.insert(batch))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_sys::page_buffer::PAGE_ALIGNMENT;
+    use linerate_sys::udp;
+    use std::net::UdpSocket;
+
+    #[test]
+    fn receive_buffer_begins_at_a_page_boundary() {
+        let mut scratch = Scratch::default();
+        let start = scratch.bytes().expect("memory").as_ptr();
+        assert_eq!(start.addr() % PAGE_ALIGNMENT, 0);
+    }
+
+    #[test]
+    fn every_datagram_slot_begins_at_a_page_boundary() {
+        let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        sender
+            .connect(receiver.local_addr().expect("an address"))
+            .expect("a route");
+        let mut scratch = Scratch::default();
+        for batch in [Scratch::datagrams, Scratch::headers] {
+            let sent: Vec<usize> = (0..RECEIVE_SLOTS)
+                .map(|_| udp::send(&sender, &[7; 48]).expect("room"))
+                .collect();
+            let batch = batch(&mut scratch).expect("memory");
+            // Datagrams on loopback are in the receiver's queue when the send call returns.
+            assert_eq!(batch.recv(&receiver).expect("datagrams"), sent.len());
+            for index in 0..sent.len() {
+                let message = batch.message(index);
+                assert_eq!(
+                    (message.data, message.data.as_ptr().addr() % PAGE_ALIGNMENT),
+                    (&[7; 48][..], 0),
+                    "{index}"
+                );
+            }
+        }
     }
 }

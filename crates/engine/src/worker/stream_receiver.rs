@@ -89,11 +89,12 @@ impl StreamReceiver {
     fn read(&mut self, scratch: &mut Scratch) -> io::Result<usize> {
         let (fd, len) = (self.fd.as_fd(), self.read_len);
         match &mut self.sink {
-            Sink::Memory => stream_io::recv(fd, &mut scratch.bytes()[..len]),
+            Sink::Memory => stream_io::recv(fd, &mut scratch.bytes()?[..len]),
             Sink::Discard => stream_io::recv_discard(fd, DISCARD_BYTES),
             Sink::File(file) => {
-                let n = stream_io::recv(fd, &mut scratch.bytes()[..len])?;
-                file.write_all(&scratch.bytes()[..n])?;
+                let buffer = &mut scratch.bytes()?[..len];
+                let n = stream_io::recv(fd, buffer)?;
+                file.write_all(&buffer[..n])?;
                 Ok(n)
             }
         }
@@ -133,8 +134,8 @@ impl Pump for StreamReceiver {
                 Ok(0) => return Pumped::Ended(Ended::Eof),
                 Ok(n) => {
                     self.account(n);
-                    if let Some(observer) = &mut self.observer {
-                        observer.saw(&scratch.bytes()[..n.min(RECEIVE_BYTES)]);
+                    if let (Some(observer), Ok(bytes)) = (&mut self.observer, scratch.bytes()) {
+                        observer.saw(&bytes[..n.min(RECEIVE_BYTES)]);
                     }
                     taken += n;
                     // A short read says that the queue is empty (epoll(7), "Questions and answers"), but not whether the

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::source_file::SourceFile;
-use linerate_sys::stream_io;
-use linerate_sys::{errno, lending};
+use linerate_sys::{PageBuffer, errno, lending, stream_io};
 
 use super::{Ended, Pump, Pumped, Scratch};
 use crate::budget::Budget;
@@ -19,15 +18,15 @@ use crate::pacing::Schedule;
 /// Where the bytes come from.
 pub(crate) enum Source {
     /// The same memory again and again, copied by the kernel; it holds one block or more.
-    Block(Arc<[u8]>),
+    Block(Arc<PageBuffer>),
     /// The same, borrowed by the kernel.
-    Lent(Arc<[u8]>),
+    Lent(Arc<PageBuffer>),
     /// Pages of a memory file that holds the block as often as fits one submission (`sendfile(2)`).
     Pages(Arc<SourceFile>),
     /// A file, once.
     File {
         file: File,
-        buffer: Vec<u8>,
+        buffer: PageBuffer,
         filled: usize,
         sent: usize,
     },

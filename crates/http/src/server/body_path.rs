@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::stream_io;
-use linerate_sys::{OsError, Result, clock, sockopt};
+use linerate_sys::{OsError, PageBuffer, Result, clock, sockopt};
 
 use super::content::{Block, Content, Filling};
 use super::spec::BodyPath;
@@ -208,7 +208,9 @@ impl Crowd<'_> {
 /// Reads as clients would, up to the end of the connections, and counts. It never sleeps: waking it would cost the sender
 /// more than what is compared.
 fn count_all(mut receivers: Vec<OwnedFd>, received_bytes: &AtomicU64) {
-    let mut buffer = vec![0; 64 * 1024];
+    let Ok(mut buffer) = PageBuffer::zeroed(64 * 1024) else {
+        return;
+    };
     while !receivers.is_empty() {
         receivers.retain(|receiver| match stream_io::recv(receiver, &mut buffer) {
             Ok(read) => {

@@ -2,6 +2,7 @@
 
 use std::sync::OnceLock;
 
+use linerate_sys::PageBuffer;
 use linerate_sys::source_file::SourceFile;
 
 /// Which block a body is made of.
@@ -24,7 +25,7 @@ pub(crate) struct Content {
 /// Bytes of a body, and the same bytes in a file.
 #[derive(Debug)]
 pub(crate) struct Block {
-    bytes: Box<[u8]>,
+    bytes: PageBuffer,
     /// Absent where the system had no room for it; then bodies are copied.
     file: Option<SourceFile>,
 }
@@ -38,17 +39,17 @@ impl Content {
         match filling {
             Filling::Pattern => self
                 .pattern
-                .get_or_init(|| Block::new(LINE.repeat(BLOCK_BYTES / LINE.len()))),
-            Filling::Random => self.random.get_or_init(|| Block::new(noise(BLOCK_BYTES))),
+                .get_or_init(|| Block::new(&LINE.repeat(BLOCK_BYTES / LINE.len()))),
+            Filling::Random => self.random.get_or_init(|| Block::new(&noise(BLOCK_BYTES))),
         }
     }
 }
 
 impl Block {
-    fn new(bytes: Vec<u8>) -> Self {
+    fn new(bytes: &[u8]) -> Self {
         Self {
-            file: SourceFile::filled("linerate-http-body", &bytes).ok(),
-            bytes: bytes.into_boxed_slice(),
+            file: SourceFile::filled("linerate-http-body", bytes).ok(),
+            bytes: PageBuffer::copy_of(bytes).expect("memory for one block"),
         }
     }
 
@@ -89,6 +90,7 @@ fn noise(len: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_sys::page_buffer::PAGE_ALIGNMENT;
 
     #[test]
     fn a_body_is_the_block_repeated() {
@@ -98,6 +100,15 @@ mod tests {
         assert_eq!(block.run(BLOCK_BYTES as u64 + 3, 2), b"34");
         assert_eq!(block.run(BLOCK_BYTES as u64 - 2, 64).len(), 2, "a run ends at the seam");
         assert_eq!(block.run(0, u64::MAX).len(), BLOCK_BYTES);
+    }
+
+    #[test]
+    fn block_begins_at_a_page_boundary() {
+        let content = Content::default();
+        for filling in [Filling::Pattern, Filling::Random] {
+            let start = content.block(filling).run(0, 1).as_ptr();
+            assert_eq!(start.addr() % PAGE_ALIGNMENT, 0, "{filling:?}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use libc::{c_int, c_uint, iovec};
 
 use super::{ADDRESS_LEN, UDP_GRO};
+use crate::error::Result;
+use crate::page_buffer::{PAGE_ALIGNMENT, PageBuffer};
 use crate::socket::unmap;
 use crate::syscall::{socket_addr, syscall};
 
@@ -19,11 +21,15 @@ pub const SLOT_LEN_MAX: usize = 65536;
 /// Buffers for up to `slots` messages per call (recvmmsg(2), Linux 2.6.33). A message is a datagram or, on a socket with
 /// [`crate::sockopt::set_udp_gro`], a train of them.
 ///
-/// Memory is `slots` × (`slot_len` + about 300 bytes), allocated once: at most 8 MiB and a little.
+/// Every slot begins at a page boundary, for the reason given at [`PageBuffer`]: slots of 65,535 bytes one behind the other
+/// would drift by a byte each. Memory is `slots` × (`slot_len` up to the next boundary + about 300 bytes), allocated once:
+/// at most 8 MiB and a little.
 pub struct RecvBatch {
     slot_len: usize,
     received: usize,
-    data: Box<[u8]>,
+    data: PageBuffer,
+    /// From the beginning of one slot to that of the next.
+    stride: usize,
     headers: Box<[libc::mmsghdr]>,
     slices: Box<[iovec]>,
     sources: Box<[libc::sockaddr_storage]>,
@@ -66,21 +72,25 @@ impl<'a> Message<'a> {
 impl RecvBatch {
     /// A batch of 1..=[`SLOTS_MAX`] slots of 1..=[`SLOT_LEN_MAX`] bytes; values outside are brought inside. A slot
     /// shorter than the datagrams is legitimate: the rest is not even copied.
-    #[must_use]
-    pub fn new(slots: usize, slot_len: usize) -> Self {
+    ///
+    /// # Errors
+    /// `OutOfMemory`.
+    pub fn new(slots: usize, slot_len: usize) -> Result<Self> {
         let slots = slots.clamp(1, SLOTS_MAX);
         let slot_len = slot_len.clamp(1, SLOT_LEN_MAX);
+        let stride = slot_len.next_multiple_of(PAGE_ALIGNMENT);
         // SAFETY: all-zero bytes are a valid mmsghdr, iovec and sockaddr_storage.
         let (header, slice, source) = unsafe { std::mem::zeroed() };
-        Self {
+        Ok(Self {
             slot_len,
             received: 0,
-            data: vec![0; slots * slot_len].into(),
+            data: PageBuffer::zeroed(slots * stride)?,
+            stride,
             headers: vec![header; slots].into(),
             slices: vec![slice; slots].into(),
             sources: vec![source; slots].into(),
             controls: vec![GroControl([0; 3]); slots].into(),
-        }
+        })
     }
 
     /// Receives what is there, as many messages as there are slots, and returns how many came. They replace those of
@@ -110,13 +120,13 @@ impl RecvBatch {
             .headers
             .iter_mut()
             .zip(&mut self.slices)
-            .zip(self.data.chunks_exact_mut(self.slot_len))
+            .zip(self.data.chunks_exact_mut(self.stride))
             .zip(&mut self.sources)
             .zip(&mut self.controls);
         for ((((header, slice), data), source), control) in slots {
             *slice = iovec {
                 iov_base: data.as_mut_ptr().cast(),
-                iov_len: data.len(),
+                iov_len: self.slot_len,
             };
             let message = &mut header.msg_hdr;
             message.msg_name = std::ptr::from_mut(source).cast();
@@ -138,7 +148,7 @@ impl RecvBatch {
         assert!(index < self.received, "only received messages may be read");
         let header = &self.headers[index];
         let full_len = header.msg_len as usize;
-        let slot = &self.data[index * self.slot_len..][..self.slot_len];
+        let slot = &self.data[index * self.stride..][..self.slot_len];
         let from = (header.msg_hdr.msg_namelen > 0)
             .then(|| socket_addr(&self.sources[index]))
             .flatten();

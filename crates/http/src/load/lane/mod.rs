@@ -9,8 +9,8 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use linerate_model::http::{ErrorClass, Mode};
-use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest, Ready};
+use linerate_sys::{PageBuffer, clock};
 
 use crate::load::answer::Reading;
 use crate::load::backlog::Backlog;
@@ -33,7 +33,7 @@ pub(crate) struct Lane<'a> {
     pace: Pace,
     recorder: Recorder,
     reading: Reading,
-    buffer: Vec<u8>,
+    buffer: PageBuffer,
     /// How much of the buffer is used for what begins with a head.
     room_bytes: usize,
     /// The request, as often as a connection keeps outstanding.
@@ -80,7 +80,7 @@ impl<'a> Lane<'a> {
             pace: Pace::Held,
             recorder,
             reading: Reading::new(spec.is_head, spec.verifies),
-            buffer: vec![0; BUFFER_BYTES],
+            buffer: PageBuffer::zeroed(BUFFER_BYTES).map_err(|error| error.source)?,
             room_bytes: BUFFER_BYTES,
             requests: spec.request.repeat(spec.pipeline()),
             next_check_ns: now_ns,

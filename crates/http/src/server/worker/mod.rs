@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::{Epoll, EventFd, Interest};
-use linerate_sys::{Result, socket};
+use linerate_sys::{PageBuffer, Result, socket};
 
 use super::access::Guests;
 use super::answers::Answers;
@@ -57,7 +57,7 @@ pub(super) struct Worker {
     patience: Patience,
     /// Answers of the connection that is being served; empty between two of them.
     outbox: Outbox,
-    buffer: Box<[u8]>,
+    buffer: PageBuffer,
     clock: Clock,
 }
 
@@ -88,7 +88,7 @@ impl Worker {
             table: Table::default(),
             deadlines: Deadlines::default(),
             outbox: Outbox::default(),
-            buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            buffer: PageBuffer::zeroed(BUFFER_BYTES)?,
             clock: Clock::new(),
         })
     }
