@@ -3,6 +3,8 @@
 use linerate_model::spec::Payload;
 use linerate_sys::{PageBuffer, Result};
 
+use crate::random::Sequence;
+
 /// One block of payload. All streams of a test send the same one: the content is never looked at, and a shared block
 /// stays in the CPU's cache.
 ///
@@ -20,22 +22,12 @@ pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
     Ok(block)
 }
 
-/// Incompressible bytes. Nothing depends on their unpredictability, so a small generator seeded by the kernel does.
+/// Incompressible bytes.
 fn fill_random(block: &mut [u8]) {
-    let mut state = seed() | 1;
+    let mut sequence = Sequence::seeded();
     for chunk in block.chunks_mut(8) {
-        // xorshift64*, Vigna 2016.
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        let word = state.wrapping_mul(0x2545_F491_4F6C_DD1D).to_le_bytes();
-        chunk.copy_from_slice(&word[..chunk.len()]);
+        chunk.copy_from_slice(&sequence.next().to_le_bytes()[..chunk.len()]);
     }
-}
-
-fn seed() -> u64 {
-    use std::hash::{BuildHasher, Hasher, RandomState};
-    RandomState::new().build_hasher().finish()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Random bytes from the kernel, for names that must not collide or be guessed.
+//! Random bytes from the kernel, for names that must not collide or be guessed, and cheap numbers where nothing depends on
+//! their being unpredictable.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,4 +12,33 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], OsError> {
     let read = File::open("/dev/urandom").and_then(|mut f| f.read_exact(&mut bytes));
     read.map_err(|source| OsError::new("read", "/dev/urandom", source))?;
     Ok(bytes)
+}
+
+/// Numbers without a visible pattern: xorshift64* (Vigna, 2016).
+#[derive(Debug)]
+pub(crate) struct Sequence(u64);
+
+impl Sequence {
+    pub(crate) fn new(seed: u64) -> Self {
+        // 0 would stay 0.
+        Self(seed | 1)
+    }
+
+    /// A sequence that differs from process to process.
+    pub(crate) fn seeded() -> Self {
+        use std::hash::{BuildHasher, Hasher, RandomState};
+        Self::new(RandomState::new().build_hasher().finish())
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_F491_4F6C_DD1D)
+    }
+
+    /// The low bits are the weakest ones; this is the highest.
+    pub(crate) fn coin(&mut self) -> bool {
+        self.next() >> 63 == 1
+    }
 }

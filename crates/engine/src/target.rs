@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn the_amount_is_announced_once() {
-        let control = RunControl::new().expect("an eventfd");
+        let control = RunControl::new(linerate_model::spec::IoStrategy::PLAIN).expect("an eventfd");
         let target = Target::new(Arc::clone(&control), 100);
         target.add(1000);
         target.arm();

@@ -328,6 +328,8 @@ pub struct LocalOptions {
     pub cpu: Option<u32>,
     /// File that is sent, or that receives what arrives.
     pub file: Option<PathBuf>,
+    /// How byte streams are written and read; `None` lets the test find out while it runs.
+    pub io_strategy: Option<IoStrategy>,
     /// What only some dialects have; all of it off by default.
     pub end: EndOptions,
 }
@@ -343,9 +345,31 @@ impl Default for LocalOptions {
             control_keepalive: None,
             cpu: None,
             file: None,
+            io_strategy: None,
             end: EndOptions::default(),
         }
     }
+}
+
+/// How the workers of one end write and read byte streams where the user left it open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoStrategy {
+    /// Blocks that one send call submits, 1 to 64.
+    pub blocks_per_call: u16,
+    /// Time between two reads of an emptied receive queue in us, at most 1000; 0 waits for every segment.
+    pub receive_pause_us: u16,
+}
+
+impl IoStrategy {
+    /// One block per call, and a wait for every segment: what iperf3 does.
+    pub const PLAIN: Self = Self {
+        blocks_per_call: 1,
+        receive_pause_us: 0,
+    };
+    /// Most blocks of a call.
+    pub const BLOCKS_MAX: u16 = 64;
+    /// Longest pause in us. Data waits so much longer in the receive queue at most.
+    pub const PAUSE_MAX_US: u16 = 1000;
 }
 
 /// Everything a client needs to run one test.

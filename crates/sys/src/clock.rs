@@ -31,6 +31,32 @@ pub fn unix_ns() -> u64 {
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// The CPU time of one thread, readable from every thread of the process while that thread runs
+/// (pthread_getcpuclockid(3)).
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadCpuClock(libc::clockid_t);
+
+impl ThreadCpuClock {
+    /// The clock of the calling thread; `None` where the system has none.
+    #[must_use]
+    pub fn of_this_thread() -> Option<Self> {
+        let mut clock: libc::clockid_t = 0;
+        // SAFETY: the calling thread exists, and `clock` is writable during the call.
+        let error = unsafe { libc::pthread_getcpuclockid(libc::pthread_self(), &raw mut clock) };
+        (error == 0).then_some(Self(clock))
+    }
+
+    /// CPU time the thread has used, ns; `None` once it has ended.
+    #[must_use]
+    pub fn read_ns(self) -> Option<u64> {
+        let mut used = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: `used` is writable during the call; a clock of a thread that has ended is an error, no more.
+        let result = unsafe { libc::clock_gettime(self.0, &raw mut used) };
+        let seconds = u64::try_from(used.tv_sec).ok()?;
+        (result == 0).then(|| seconds * NS_PER_S + u64::try_from(used.tv_nsec).unwrap_or_default())
+    }
+}
+
 /// Lets this thread's sleeps end up to `slack_ns` late, so that the kernel may bundle wake-ups (`PR_SET_TIMERSLACK`,
 /// prctl(2), Linux 2.6.28). Linux starts threads with 50000; 1 is as exact as it gets, 0 restores the default.
 ///
@@ -82,6 +108,22 @@ mod tests {
         sleep_until_ns(0);
         sleep_until_ns(before);
         assert!(monotonic_ns() - before < NS_PER_S);
+    }
+
+    #[test]
+    fn cpu_time_of_a_thread_is_read_from_another_until_it_ends() {
+        let (send, receive) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            let clock = ThreadCpuClock::of_this_thread().expect("Linux has it");
+            while clock.read_ns().expect("this thread runs") < 1_000_000 {}
+            send.send(clock).expect("the test waits");
+            std::thread::park();
+        });
+        let clock = receive.recv().expect("the thread runs");
+        assert!(clock.read_ns().expect("it is parked") >= 1_000_000);
+        thread.thread().unpark();
+        thread.join().expect("it ended well");
+        assert_eq!(clock.read_ns(), None);
     }
 
     #[test]

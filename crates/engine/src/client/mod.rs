@@ -216,7 +216,6 @@ impl<'a> Client<'a> {
                 reporter.emit(&Event::TestStarted);
             }
             ClientAction::StartData => {
-                self.run.describe_paths(reporter);
                 if let Err(error) = self.run.start_data() {
                     self.machine.handle_local(now, ClientInput::Failed(error.into()));
                 }

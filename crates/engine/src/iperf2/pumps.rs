@@ -21,7 +21,9 @@ use crate::files;
 use crate::gauge::Gauge;
 use crate::payload;
 use crate::run::MakePump;
-use crate::worker::{DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender};
+use crate::worker::{
+    DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, may_pause,
+};
 
 /// Where the bytes of a sender come from.
 #[derive(Debug, Clone, Default)]
@@ -83,14 +85,14 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>,
 pub(super) fn stream_receiver(spec: &TestSpec, block_len: u32, gauge: &Arc<Gauge>, is_framed: bool) -> MakePump {
     let (spec, gauge) = (spec.clone(), Arc::clone(gauge));
     Box::new(move |parts| {
-        let may_nap = spec.socket.window_bytes.is_none();
         let sink = if spec.skip_rx_copy && !is_framed {
             Sink::Discard
         } else {
             Sink::Memory
         };
         let sees_data = matches!(sink, Sink::Memory);
-        let mut receiver = StreamReceiver::new(parts.fd, parts.counters, sink, block_len, may_nap, None).awaiting_end();
+        let mut receiver =
+            StreamReceiver::new(parts.fd, parts.counters, sink, block_len, may_pause(&spec), None).awaiting_end();
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
             receiver = receiver.reading_at_most(block_len);

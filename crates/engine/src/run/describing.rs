@@ -1,47 +1,60 @@
-//! The way the data goes, and how well it went.
+//! The way the data took, and how well it went.
 
 use std::os::fd::AsFd;
 
 use linerate_model::data_path::{DataPath, Method, PerCall};
-use linerate_model::spec::{SendPath, SequenceCheck};
+use linerate_model::spec::{IoStrategy, SendPath, SequenceCheck};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::lending;
 
 use super::OpenStream;
 use crate::observations::Histogram;
-use crate::worker::{datagrams_per_call, submission_bytes};
+use crate::worker::{datagrams_per_call, is_adjustable, may_pause, submission_bytes};
 
-/// How the data of these streams moves, one path per role.
-pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream]) -> impl Iterator<Item = DataPath> {
+/// How byte streams were written and read at the end of a test.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StrategyUsed {
+    pub(super) strategy: IoStrategy,
+    /// Trials that led to it; `None` when nothing was left open.
+    pub(super) trials: Option<u32>,
+}
+
+/// How the data of these streams moved, one path per role.
+pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream], used: StrategyUsed) -> impl Iterator<Item = DataPath> {
     [StreamRole::Sender, StreamRole::Receiver]
         .into_iter()
-        .filter_map(|role| {
+        .filter_map(move |role| {
             let first = streams.iter().find(|s| s.stream.role == role)?;
             Some(match (spec.transport, role) {
                 (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
                 (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec.udp.check),
-                (_, StreamRole::Sender) => bytes_out(spec),
-                (_, StreamRole::Receiver) => bytes_in(spec.skip_rx_copy),
+                (_, StreamRole::Sender) => bytes_out(spec, used),
+                (_, StreamRole::Receiver) => bytes_in(spec, used),
             })
         })
 }
 
-fn bytes_out(spec: &TestSpec) -> DataPath {
+fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     let (method, how) = match spec.send_path {
         SendPath::Auto | SendPath::Copy => (Method::Copy, "copied from memory"),
         SendPath::SendFile => (Method::SendFile, "pages of a file (sendfile)"),
         SendPath::ZeroCopy => (Method::ZeroCopy, "memory lent to the kernel (MSG_ZEROCOPY)"),
     };
-    let (block, call) = (spec.block_len_bytes as usize, submission_bytes(spec));
+    let block = spec.block_len_bytes as usize;
+    let call = if is_adjustable(spec) {
+        block * usize::from(used.strategy.blocks_per_call)
+    } else {
+        submission_bytes(spec)
+    };
     let size = match call / block.max(1) {
         0 => format!("{call} bytes per call, less than a block, for a smooth rate"),
         1 => format!("one block of {block} bytes per call"),
         blocks => format!("{blocks} blocks of {block} bytes per call"),
     };
-    let note = if spec.coalesce && spec.block_len_explicit {
-        "; small writes are gathered"
-    } else {
-        ""
+    let note = match used.trials {
+        Some(trials) if is_adjustable(spec) => chosen(trials),
+        _ if spec.coalesce && spec.block_len_explicit => "; small writes are gathered".to_owned(),
+        _ => String::new(),
     };
     DataPath {
         role: StreamRole::Sender,
@@ -51,13 +64,27 @@ fn bytes_out(spec: &TestSpec) -> DataPath {
     }
 }
 
-fn bytes_in(is_discarded: bool) -> DataPath {
-    let (method, how) = if is_discarded {
+/// Where a strategy came from.
+fn chosen(trials: u32) -> String {
+    match trials {
+        0 => String::new(),
+        1 => ", chosen by 1 trial during the test".to_owned(),
+        _ => format!(", chosen by {trials} trials during the test"),
+    }
+}
+
+fn bytes_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
+    let (method, how) = if spec.skip_rx_copy {
         (Method::Discard, "discarded in the kernel (MSG_TRUNC)")
     } else {
         (Method::Copy, "copied to memory, as an application does")
     };
-    received(method, how)
+    let when = match used.strategy.receive_pause_us {
+        pause_us if pause_us == 0 || !may_pause(spec) => "waits for each segment".to_owned(),
+        pause_us => format!("pauses {pause_us} us when the queue is empty"),
+    };
+    let note = used.trials.filter(|_| may_pause(spec)).map(chosen).unwrap_or_default();
+    received(method, &format!("{how}; {when}{note}"))
 }
 
 fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {

@@ -17,7 +17,7 @@ use crate::files;
 use crate::payload;
 use crate::worker::{
     Assignment, DatagramReceiver, DatagramSender, Datagrams, Pump, SUBMISSION_BYTES, Sink, Source, StreamReceiver,
-    StreamSender, blocks_per_memory,
+    StreamSender, blocks_per_memory, may_pause,
 };
 
 /// What the pumps of one test share.
@@ -77,14 +77,12 @@ impl<'a> Makings<'a> {
             }
             (_, StreamRole::Receiver) => {
                 let (sink, target) = (self.sink()?, self.amount.target.clone());
-                // A window the user fixed is small compared to what gathers during a nap.
-                let may_nap = spec.socket.window_bytes.is_none();
                 Box::new(StreamReceiver::new(
                     fd,
                     counters,
                     sink,
                     spec.block_len_bytes,
-                    may_nap,
+                    may_pause(spec),
                     target,
                 ))
             }

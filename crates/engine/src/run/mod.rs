@@ -10,6 +10,7 @@ mod flushing;
 mod gathering;
 mod makings;
 mod numbers;
+mod strategy_trials;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -29,15 +30,18 @@ use crate::cpu_usage::CpuMeter;
 use crate::data_socket::{SetupError, setup};
 use crate::gauge::Gauge;
 use crate::overflow;
+use crate::random::Sequence;
 use crate::reporter::Reporter;
 use crate::sampler::Sampler;
 use crate::silence::SilenceGuard;
 use crate::timeline::{Due, Timeline};
-use crate::worker::{Crew, Ended, Notice, Pump, RunControl};
+use crate::worker::{Assignment, Crew, Ended, Notice, Pump, RunControl, is_adjustable, may_pause};
 use amount::Amount;
+use describing::StrategyUsed;
 use flushing::Flushing;
 use gathering::Gathering;
 use makings::Makings;
+use strategy_trials::{Adjustable, Reading, StrategyTrials};
 
 /// What the owner of a run has to react to.
 #[derive(Debug)]
@@ -88,6 +92,8 @@ pub(crate) struct TestRun {
     stop: Stop,
     /// Workers whose senders have not stopped yet, once they were asked to.
     senders_stopping: Option<usize>,
+    /// Absent while there is nothing to choose.
+    trials: Option<StrategyTrials>,
     /// After `crew` is dropped nobody touches the sockets any more.
     crew: Option<Crew>,
 }
@@ -137,7 +143,8 @@ const STOP_PATIENCE_NS: u64 = 2_000_000_000;
 
 impl TestRun {
     pub(crate) fn new(settings: RunSettings) -> linerate_sys::Result<Self> {
-        let control = RunControl::new()?;
+        let strategy = settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL);
+        let control = RunControl::new(strategy)?;
         let amount = Amount::new(&settings, &control);
         let sampler = Sampler::new(settings.spec.transport);
         Ok(Self {
@@ -149,6 +156,7 @@ impl TestRun {
             started: None,
             stop: Stop::NotAsked,
             senders_stopping: None,
+            trials: None,
             crew: None,
         })
     }
@@ -197,11 +205,7 @@ impl TestRun {
         let assignment = makings.assignment(open)?;
         match &mut self.crew {
             Some(crew) => crew.add(assignment).map_err(setup(ErrorCode::PthreadCreate)),
-            None => {
-                let crew = Crew::start(&self.control, vec![assignment], self.settings.cpu);
-                self.crew = Some(crew.map_err(setup(ErrorCode::PthreadCreate))?);
-                Ok(())
-            }
+            None => self.start_crew(vec![assignment]),
         }
     }
 
@@ -271,11 +275,6 @@ impl TestRun {
         }
     }
 
-    /// Says how the data will move.
-    pub(crate) fn describe_paths(&self, reporter: &mut Reporter<'_>) {
-        describing::paths(&self.settings.spec, &self.streams).for_each(|path| reporter.emit(&Event::DataPath(path)));
-    }
-
     /// Starts the workers.
     pub(crate) fn start_data(&mut self) -> Result<(), SetupError> {
         let start_ns = self.started.as_ref().map_or_else(clock::monotonic_ns, |s| s.start_ns);
@@ -285,9 +284,35 @@ impl TestRun {
             .iter_mut()
             .map(|s| makings.assignment(s))
             .collect::<Result<Vec<_>, _>>()?;
+        self.start_crew(assignments)
+    }
+
+    fn start_crew(&mut self, assignments: Vec<Assignment>) -> Result<(), SetupError> {
         let crew = Crew::start(&self.control, assignments, self.settings.cpu);
         self.crew = Some(crew.map_err(setup(ErrorCode::PthreadCreate))?);
+        if self.settings.local.io_strategy.is_none() {
+            let adjustable = adjustable(&self.settings.spec, &self.streams);
+            self.trials = StrategyTrials::new(adjustable, clock::monotonic_ns(), Sequence::seeded());
+        }
         Ok(())
+    }
+
+    /// Ends a slot of a trial, or begins one.
+    fn advance_trials(&mut self, now_ns: u64) {
+        let (Some(trials), Some(crew)) = (&mut self.trials, &self.crew) else {
+            return;
+        };
+        if now_ns < trials.next_ns() {
+            return;
+        }
+        let (cpu_ns, waits) = crew.load();
+        let strategy = trials.advance(Reading {
+            at_ns: now_ns,
+            bytes: self.sampler.total_bytes(),
+            cpu_ns,
+            waits,
+        });
+        self.control.set_strategy(strategy);
     }
 
     /// When [`TestRun::poll`] has to be called even without a notice, monotonic ns.
@@ -304,7 +329,8 @@ impl TestRun {
             End::Flushing(ref flushing) => Some(flushing.look_ns()),
             End::NotReached | End::Reached => None,
         });
-        [stopping, timeline, silence, flush].into_iter().flatten().min()
+        let trial = started.and(self.trials.as_ref()).map(StrategyTrials::next_ns);
+        [stopping, timeline, silence, flush, trial].into_iter().flatten().min()
     }
 
     /// Handles notices and deadlines.
@@ -403,6 +429,7 @@ impl TestRun {
                 Due::End => self.reach_end(events),
             }
         }
+        self.advance_trials(now_ns);
         self.look_at_send_queues(now_ns, events);
         let received = self.sampler.received_bytes();
         if let Some(started) = &mut self.started
@@ -538,6 +565,10 @@ impl TestRun {
         if worth_reporting(&report, self.settings.local.interval) {
             reporter.emit(&Event::Interval(report));
         }
+        let strategy = self.strategy_used();
+        for path in describing::paths(&self.settings.spec, &self.streams, strategy) {
+            reporter.emit(&Event::DataPath(path));
+        }
         describing::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Detail(line)));
         let file_name = self.settings.local.file.as_deref();
         let mut summary = Summary {
@@ -562,6 +593,19 @@ impl TestRun {
         }
         self.name_congestion(&mut summary);
         summary
+    }
+
+    fn strategy_used(&self) -> StrategyUsed {
+        match &self.trials {
+            Some(trials) => StrategyUsed {
+                strategy: trials.current(),
+                trials: Some(trials.decided()),
+            },
+            None => StrategyUsed {
+                strategy: self.settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL),
+                trials: None,
+            },
+        }
     }
 
     fn overflows(&self) -> Option<u64> {
@@ -623,6 +667,15 @@ impl TestRun {
             .iter()
             .filter(|s| s.counters.read().bytes == 0)
             .map(|s| &s.stream)
+    }
+}
+
+/// What a test leaves open to this end.
+fn adjustable(spec: &TestSpec, streams: &[OpenStream]) -> Adjustable {
+    let has = |role| streams.iter().any(|open| open.stream.role == role);
+    Adjustable {
+        blocks: is_adjustable(spec) && has(StreamRole::Sender),
+        pause: may_pause(spec) && has(StreamRole::Receiver),
     }
 }
 

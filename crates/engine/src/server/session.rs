@@ -283,11 +283,8 @@ impl Session {
             ServerAction::StartClock => self.start_clock(context),
             ServerAction::StartData => {
                 self.flows.start_data(doors.epoll);
-                if let Some(run) = &mut self.run {
-                    run.describe_paths(&mut self.reporter);
-                    if let Err(error) = run.start_data() {
-                        self.fail(error);
-                    }
+                if let Some(Err(error)) = self.run.as_mut().map(TestRun::start_data) {
+                    self.fail(error);
                 }
             }
             ServerAction::StopData => {

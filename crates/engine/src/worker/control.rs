@@ -1,10 +1,11 @@
 //! What the control thread and the workers of a test tell each other.
 
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::StreamId;
+use linerate_model::spec::IoStrategy;
 use linerate_sys::poll::EventFd;
 
 use super::Ended;
@@ -36,18 +37,35 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(crate) struct RunControl {
     phase: AtomicU8,
+    /// [`IoStrategy`] of all workers: blocks in the upper half, pause in the lower.
+    strategy: AtomicU32,
     notices: Mutex<Vec<Notice>>,
     wake: EventFd,
 }
 
 impl RunControl {
-    pub(crate) fn new() -> linerate_sys::Result<Arc<Self>> {
+    pub(crate) fn new(strategy: IoStrategy) -> linerate_sys::Result<Arc<Self>> {
         let wake = EventFd::new()?;
         Ok(Arc::new(Self {
             phase: AtomicU8::new(Phase::Run as u8),
+            strategy: AtomicU32::new(packed(strategy)),
             notices: Mutex::default(),
             wake,
         }))
+    }
+
+    /// How the workers write and read from now on.
+    pub(super) fn strategy(&self) -> IoStrategy {
+        let packed = self.strategy.load(Ordering::Relaxed);
+        IoStrategy {
+            blocks_per_call: (packed >> u16::BITS) as u16,
+            receive_pause_us: packed as u16,
+        }
+    }
+
+    /// Workers follow at their next turn.
+    pub(crate) fn set_strategy(&self, strategy: IoStrategy) {
+        self.strategy.store(packed(strategy), Ordering::Relaxed);
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -80,4 +98,8 @@ impl RunControl {
     pub(crate) fn notice_fd(&self) -> BorrowedFd<'_> {
         self.wake.as_fd()
     }
+}
+
+fn packed(strategy: IoStrategy) -> u32 {
+    u32::from(strategy.blocks_per_call) << u16::BITS | u32::from(strategy.receive_pause_us)
 }

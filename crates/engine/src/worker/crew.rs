@@ -10,7 +10,7 @@ use linerate_sys::{OsError, cpu};
 
 use super::Pump;
 use super::control::{Phase, RunControl};
-use super::shift::Worker;
+use super::shift::{Worker, WorkerLoad};
 
 /// The threads of one test.
 pub(crate) struct Crew {
@@ -24,6 +24,7 @@ pub(crate) struct Crew {
 struct Member {
     wake: Arc<EventFd>,
     inbox: Arc<Inbox>,
+    load: Arc<WorkerLoad>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -105,7 +106,9 @@ impl Crew {
         let pin_to = self.pin_to;
         let wake = Arc::new(EventFd::new()?);
         let inbox = Arc::new(Inbox::default());
-        let mut worker = Worker::new(Arc::clone(&self.control), Arc::clone(&wake), Arc::clone(&inbox))?;
+        let load = Arc::new(WorkerLoad::default());
+        let (control, for_worker) = (Arc::clone(&self.control), Arc::clone(&load));
+        let mut worker = Worker::new(control, Arc::clone(&wake), Arc::clone(&inbox), for_worker)?;
         worker.take_on(share)?;
         let thread = std::thread::Builder::new()
             .name("linerate-data".into())
@@ -120,9 +123,18 @@ impl Crew {
         self.members.push(Member {
             wake,
             inbox,
+            load,
             thread: Some(thread),
         });
         Ok(())
+    }
+
+    /// CPU time of all workers so far in ns, and how often they have slept until data arrived or a pause was over.
+    pub(crate) fn load(&self) -> (u64, u64) {
+        let loads = self.members.iter().map(|member| &member.load);
+        loads.fold((0, 0), |(cpu_ns, waits), load| {
+            (cpu_ns + load.cpu_ns(), waits + load.waits())
+        })
     }
 
     /// How many [`Notice::Stopped`] will follow a stop.

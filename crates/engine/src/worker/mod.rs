@@ -28,9 +28,9 @@ pub(crate) use datagram_receiver::DatagramReceiver;
 pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
 pub(crate) use numbering::{Arrival, Arrivals, Numbering};
 pub(crate) use scratch::Scratch;
-pub(crate) use stream_receiver::{Sink, StreamReceiver};
+pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause};
 pub(crate) use stream_sender::{
-    SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, paces_below_block, submission_bytes,
+    SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, submission_bytes,
 };
 
 /// What one call of [`Pump::pump`] led to.
@@ -44,9 +44,9 @@ pub(crate) enum Pumped {
     Until(u64),
     /// Nothing before this time, and then at once: the last stretch is spent spinning.
     Precisely(u64),
-    /// Better nothing before this time, although data may arrive earlier: waking for each segment costs more than it
-    /// brings.
-    Nap(u64),
+    /// As blocked, after data was read: the worker may let the receive queue fill before it looks again, because being
+    /// woken for each segment costs more than it brings.
+    Drained,
     /// The stream is through.
     Ended(Ended),
 }
@@ -72,6 +72,8 @@ pub(crate) trait Pump: Send {
     fn converses(&self) -> bool {
         false
     }
+    /// From now on one call submits so many blocks, if the user left that open.
+    fn set_blocks_per_call(&mut self, _blocks: u16) {}
     /// Moves a portion.
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped;
 }

@@ -4,10 +4,13 @@ use std::io;
 use std::ops::RangeInclusive;
 use std::os::fd::AsFd;
 use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use linerate_model::spec::IoStrategy;
 use linerate_model::{StreamId, StreamRole};
-use linerate_sys::clock;
+use linerate_sys::clock::{self, ThreadCpuClock};
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
 
 use super::control::{Notice, Phase, RunControl};
@@ -30,12 +33,38 @@ enum SlotState {
         /// When to begin to spin.
         wake_ns: u64,
     },
-    Nap(u64),
+    /// As blocked; its receive queue held data until a moment ago.
+    Drained,
     Done,
+}
+
+/// What one worker has cost so far, for everybody to read.
+#[derive(Debug, Default)]
+pub(super) struct WorkerLoad {
+    cpu: OnceLock<ThreadCpuClock>,
+    waits: AtomicU64,
+}
+
+impl WorkerLoad {
+    /// CPU time in ns; 0 before the thread runs and after it has ended.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        self.cpu.get().and_then(|clock| clock.read_ns()).unwrap_or_default()
+    }
+
+    /// How often it has slept until data arrived or a pause was over.
+    pub(super) fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    fn count_wait(&self) {
+        self.waits.store(self.waits() + 1, Ordering::Relaxed);
+    }
 }
 
 pub(super) struct Worker {
     slots: Vec<Slot>,
+    strategy: IoStrategy,
+    load: Arc<WorkerLoad>,
     control: Arc<RunControl>,
     wake: Arc<EventFd>,
     inbox: Arc<Inbox>,
@@ -54,7 +83,12 @@ const DRAIN_TIME_NS: u64 = 100_000_000;
 const DRAIN_CALLS: u32 = 1024;
 
 impl Worker {
-    pub(super) fn new(control: Arc<RunControl>, wake: Arc<EventFd>, inbox: Arc<Inbox>) -> linerate_sys::Result<Self> {
+    pub(super) fn new(
+        control: Arc<RunControl>,
+        wake: Arc<EventFd>,
+        inbox: Arc<Inbox>,
+        load: Arc<WorkerLoad>,
+    ) -> linerate_sys::Result<Self> {
         let epoll = Epoll::new()?;
         epoll.add(
             wake.as_fd(),
@@ -67,6 +101,8 @@ impl Worker {
         )?;
         Ok(Self {
             slots: Vec::new(),
+            strategy: control.strategy(),
+            load,
             control,
             wake,
             inbox,
@@ -76,7 +112,8 @@ impl Worker {
     }
 
     pub(super) fn take_on(&mut self, share: Vec<Assignment>) -> linerate_sys::Result<()> {
-        for stream in share {
+        for mut stream in share {
+            stream.pump.set_blocks_per_call(self.strategy.blocks_per_call);
             let sends = stream.pump.role() == StreamRole::Sender;
             let both = stream.pump.converses();
             self.epoll.add(
@@ -111,6 +148,9 @@ impl Worker {
     pub(super) fn run(mut self) {
         // Without it the kernel may be up to 50 µs late; everything still works.
         let _ = clock::set_timer_slack_ns(1);
+        if let Some(clock) = ThreadCpuClock::of_this_thread() {
+            let _ = self.load.cpu.set(clock);
+        }
         let mut scratch = Scratch::default();
         let mut events = Vec::new();
         loop {
@@ -121,6 +161,7 @@ impl Worker {
                 Phase::Quit => return,
                 _ => {}
             }
+            self.follow_strategy();
             self.look_into_inbox();
             self.pump_ready(&mut scratch);
             if let Err(error) = self.wait(&mut events) {
@@ -130,13 +171,23 @@ impl Worker {
         }
     }
 
+    fn follow_strategy(&mut self) {
+        let strategy = self.control.strategy();
+        if strategy.blocks_per_call != self.strategy.blocks_per_call {
+            for slot in &mut self.slots {
+                slot.pump.set_blocks_per_call(strategy.blocks_per_call);
+            }
+        }
+        self.strategy = strategy;
+    }
+
     fn pump_ready(&mut self, scratch: &mut Scratch) {
         let now_ns = clock::monotonic_ns();
         for slot in &mut self.slots {
             let due = match slot.state {
                 SlotState::Ready => true,
-                SlotState::Until(t) | SlotState::Precisely { due_ns: t, .. } | SlotState::Nap(t) => t <= now_ns,
-                SlotState::Blocked | SlotState::Done => false,
+                SlotState::Until(t) | SlotState::Precisely { due_ns: t, .. } => t <= now_ns,
+                SlotState::Blocked | SlotState::Drained | SlotState::Done => false,
             };
             if due {
                 slot.advance(now_ns, scratch, &self.control, &self.epoll);
@@ -146,18 +197,33 @@ impl Worker {
 
     /// Sleeps until there is something to do: a socket, a schedule, or a word from the control thread.
     fn wait(&mut self, events: &mut Vec<Ready>) -> io::Result<()> {
-        let plan = Plan::of(&self.slots);
-        let timeout = match plan {
+        let pause_ns = u64::from(self.strategy.receive_pause_us) * 1000;
+        let timeout = match Plan::of(&self.slots, pause_ns > 0) {
             // Every stream can go on: asking for readiness would only cost a call.
             Plan::AllReady => return Ok(()),
             Plan::SomeReady => Some(Duration::ZERO),
-            Plan::NapUntil(t) => {
-                clock::sleep_until_ns(t);
+            Plan::Pause => {
+                self.load.count_wait();
+                clock::sleep_until_ns(clock::monotonic_ns() + pause_ns);
+                if let [only] = &mut self.slots[..] {
+                    // A read finds out as well as a question for readiness, and saves that call.
+                    only.state = SlotState::Ready;
+                    return Ok(());
+                }
                 Some(Duration::ZERO)
             }
             Plan::WaitUntil(t) => Some(Duration::from_nanos(t.saturating_sub(clock::monotonic_ns()))),
-            Plan::WaitForEvents => None,
+            Plan::WaitForEvents => {
+                self.load.count_wait();
+                None
+            }
         };
+        for slot in &mut self.slots {
+            // The next wait without data lasts until there is some.
+            if slot.state == SlotState::Drained {
+                slot.state = SlotState::Blocked;
+            }
+        }
         self.epoll.wait(events, timeout)?;
         for event in events.iter() {
             if event.token == WAKE_TOKEN {
@@ -207,7 +273,7 @@ impl Slot {
                 due_ns,
                 wake_ns: due_ns.saturating_sub(spin_ns(due_ns.saturating_sub(now_ns))),
             },
-            Pumped::Nap(t) => SlotState::Nap(t),
+            Pumped::Drained => SlotState::Drained,
             Pumped::Ended(why) => {
                 self.finish(epoll);
                 control.notify(Notice::Ended(self.id, why));
@@ -243,14 +309,15 @@ impl Slot {
 enum Plan {
     AllReady,
     SomeReady,
-    NapUntil(u64),
+    /// Every stream waits, and queues that were just emptied may fill for a while.
+    Pause,
     WaitUntil(u64),
     WaitForEvents,
 }
 
 impl Plan {
-    fn of(slots: &[Slot]) -> Self {
-        let (mut ready, mut open, mut napping) = (0, 0, 0);
+    fn of(slots: &[Slot], may_pause: bool) -> Self {
+        let (mut ready, mut open, mut drained) = (0, 0, 0);
         let mut earliest = u64::MAX;
         for slot in slots {
             match slot.state {
@@ -259,10 +326,7 @@ impl Plan {
                 SlotState::Blocked => {}
                 SlotState::Until(t) => earliest = earliest.min(t),
                 SlotState::Precisely { wake_ns, .. } => earliest = earliest.min(wake_ns),
-                SlotState::Nap(t) => {
-                    napping += 1;
-                    earliest = earliest.min(t);
-                }
+                SlotState::Drained => drained += 1,
             }
             open += 1;
         }
@@ -270,8 +334,8 @@ impl Plan {
             (0, _) => Self::WaitForEvents,
             _ if ready == open => Self::AllReady,
             _ if ready > 0 => Self::SomeReady,
-            _ if napping == open => Self::NapUntil(earliest),
             _ if earliest < u64::MAX => Self::WaitUntil(earliest),
+            _ if may_pause && drained > 0 => Self::Pause,
             _ => Self::WaitForEvents,
         }
     }

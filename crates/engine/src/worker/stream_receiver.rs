@@ -5,8 +5,9 @@ use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_model::StreamRole;
-use linerate_sys::{clock, stream_io};
+use linerate_model::workload::Shape;
+use linerate_model::{StreamRole, TestSpec, Transport};
+use linerate_sys::stream_io;
 
 use super::scratch::RECEIVE_BYTES;
 use super::{Ended, Observer, Pump, Pumped, Scratch};
@@ -30,7 +31,8 @@ pub(crate) struct StreamReceiver {
     sink: Sink,
     block_len: u64,
     total: u64,
-    nap: Nap,
+    /// The receive queue may fill for a while before it is read again.
+    may_pause: bool,
     target: Option<Arc<Target>>,
     observer: Option<Box<dyn Observer>>,
     /// Most bytes of one read into memory.
@@ -39,10 +41,14 @@ pub(crate) struct StreamReceiver {
     awaits_end: bool,
 }
 
+/// Below this rate few wake-ups could be spared, and a pause would show in short intervals.
+const PAUSE_MIN_RATE_BPS: u64 = 2_000_000_000;
 /// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
 const CALLS_PER_PUMP: u32 = 16;
 /// A discarding read has no buffer to fit into cache.
 const DISCARD_BYTES: usize = 4 * 1024 * 1024;
+/// More than this at once means that the window, not the sender, is about to limit: a pause would make it worse.
+const PAUSE_TAKEN_MAX_BYTES: usize = 2 * 1024 * 1024;
 
 impl StreamReceiver {
     pub(crate) fn new(
@@ -50,17 +56,16 @@ impl StreamReceiver {
         counters: Arc<StreamCounters>,
         sink: Sink,
         block_len: u32,
-        may_nap: bool,
+        may_pause: bool,
         target: Option<Arc<Target>>,
     ) -> Self {
-        let nap = Nap::new(may_nap);
         Self {
             fd,
             counters,
             sink,
             block_len: u64::from(block_len.max(1)),
             total: 0,
-            nap,
+            may_pause,
             target,
             observer: None,
             read_len: RECEIVE_BYTES,
@@ -107,6 +112,15 @@ impl StreamReceiver {
         }
     }
 
+    /// The queue is empty after `taken` bytes.
+    fn emptied(&self, taken: usize) -> Pumped {
+        if self.may_pause && (1..PAUSE_TAKEN_MAX_BYTES).contains(&taken) {
+            Pumped::Drained
+        } else {
+            Pumped::Blocked
+        }
+    }
+
     /// Counts every byte read. Blocks are derived from bytes, because the sizes of reads mean nothing.
     fn account(&mut self, n: usize) {
         let blocks_before = self.total / self.block_len;
@@ -141,10 +155,10 @@ impl Pump for StreamReceiver {
                     // A short read says that the queue is empty (epoll(7), "Questions and answers"), but not whether the
                     // peer has closed behind it.
                     if n < self.capacity() && !self.awaits_end {
-                        return self.nap.after(taken);
+                        return self.emptied(taken);
                     }
                 }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return self.nap.after(taken),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return self.emptied(taken),
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
@@ -153,60 +167,15 @@ impl Pump for StreamReceiver {
     }
 }
 
-/// Decides whether a receiver waits for the next segment or lets data gather first.
-///
-/// Being woken for each segment costs the *sender* an interrupt to another processor, about a quarter of its time at
-/// full speed; a receiver that looks every 30 µs spares it and finds several segments at once. That only pays, and
-/// only is invisible, while data arrives much faster than it needs to be looked at.
-#[derive(Debug)]
-struct Nap {
-    allowed: bool,
-    last_ns: u64,
-    /// Consecutive looks that found enough to justify another nap.
-    streak: u32,
-    /// Sum of what those looks found, to follow the rate.
-    rate_bytes_per_ns: f64,
-}
-
-/// Time between two looks.
-const NAP_NS: u64 = 30_000;
-/// Below this rate (2 Gbit/s) waking for data is cheap enough.
-const NAP_MIN_RATE_BYTES_PER_NS: f64 = 0.25;
-/// More than this in one look says that the window, not the sender, is about to limit: look at once.
-const NAP_MAX_LOOK_BYTES: usize = 2 * 1024 * 1024;
-/// Looks that must confirm the rate first.
-const NAP_STREAK: u32 = 8;
-
-impl Nap {
-    fn new(allowed: bool) -> Self {
-        Self {
-            allowed,
-            last_ns: 0,
-            streak: 0,
-            rate_bytes_per_ns: 0.0,
-        }
-    }
-
-    /// `taken` bytes were found; the pause begins when they have been read, however long that took.
-    fn after(&mut self, taken: usize) -> Pumped {
-        if !self.allowed {
-            return Pumped::Blocked;
-        }
-        let now_ns = clock::monotonic_ns();
-        let elapsed = now_ns.saturating_sub(self.last_ns).max(1);
-        self.last_ns = now_ns;
-        // Exponential average over about eight looks.
-        let rate = taken as f64 / elapsed as f64;
-        self.rate_bytes_per_ns += (rate - self.rate_bytes_per_ns) / 8.0;
-        self.streak = if self.rate_bytes_per_ns > NAP_MIN_RATE_BYTES_PER_NS {
-            self.streak + 1
-        } else {
-            0
-        };
-        if taken > 0 && taken < NAP_MAX_LOOK_BYTES && self.streak >= NAP_STREAK {
-            Pumped::Nap(now_ns + NAP_NS)
-        } else {
-            Pumped::Blocked
-        }
-    }
+/// Whether receivers of a test may let their queues fill for a moment. Not where a delay is what is measured, not with a
+/// window that the user fixed, which is small compared to what arrives during a pause, and not with a rate so low that
+/// little is gained.
+pub(crate) fn may_pause(spec: &TestSpec) -> bool {
+    let workload = &spec.workload;
+    let measures_delay =
+        workload.trip_times || workload.histogram.is_some() || matches!(workload.shape, Shape::BounceBack(_));
+    spec.transport != Transport::Udp
+        && !measures_delay
+        && spec.socket.window_bytes.is_none()
+        && spec.pacing.rate_bps.is_none_or(|rate| rate >= PAUSE_MIN_RATE_BPS)
 }

@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
+use linerate_model::spec::SendPath;
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::source_file::SourceFile;
 use linerate_sys::{PageBuffer, errno, lending, stream_io};
@@ -42,6 +43,8 @@ pub(crate) struct StreamSender {
     offset: usize,
     /// Largest number of bytes handed over per call.
     submission: usize,
+    /// The user left the number of blocks per call open.
+    is_adjustable: bool,
     schedule: Option<Schedule>,
     budget: Option<Arc<Budget>>,
     /// Bytes the budget granted and that are not sent yet.
@@ -85,6 +88,7 @@ impl StreamSender {
             block_len,
             offset: 0,
             submission,
+            is_adjustable: is_adjustable(spec),
             schedule,
             budget,
             granted: 0,
@@ -178,6 +182,12 @@ impl Pump for StreamSender {
         StreamRole::Sender
     }
 
+    fn set_blocks_per_call(&mut self, blocks: u16) {
+        if self.is_adjustable {
+            self.submission = self.block_len * usize::from(blocks.max(1));
+        }
+    }
+
     fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
         for _ in 0..CALLS_PER_PUMP {
             if let Some(schedule) = &self.schedule {
@@ -217,6 +227,15 @@ fn lend(fd: BorrowedFd<'_>, portion: &[u8], copies: usize, observations: &Observ
         Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => Err(ErrorKind::WouldBlock.into()),
         sent => sent,
     }
+}
+
+/// The number of blocks per call is left open: nothing that the user asked for depends on it.
+pub(crate) fn is_adjustable(spec: &TestSpec) -> bool {
+    spec.transport == Transport::Tcp
+        && spec.send_path == SendPath::Auto
+        && !spec.block_len_explicit
+        && spec.pacing.rate_bps.is_none()
+        && spec.pacing.burst_blocks.is_none()
 }
 
 /// The sender writes less than a block at a time to keep its rate smooth.

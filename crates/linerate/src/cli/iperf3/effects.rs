@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linerate_model::Direction;
 use linerate_model::sharing::AccessSource;
-use linerate_model::spec::{BitrateLimit, Keepalive, SendPath, SequenceCheck};
+use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, SendPath, SequenceCheck};
 use linerate_model::units::UnitFormat;
 
 use super::args::{Args, ChosenRole, Outcome, text};
@@ -280,6 +280,33 @@ pub(super) fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
     let names = SendPath::NAMES.map(|(name, _)| name).join(", ");
     let wrong = || ParameterError::Added(format!("{:?}: expected one of {names}", text(value)));
     args.test.send_path = SendPath::from_name(&text(value)).ok_or_else(wrong)?;
+    Ok(())
+}
+
+/// `auto`, or blocks per send call and the pause between reads in us: `8/30`.
+pub(super) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
+    let value = text(value);
+    if value == "auto" {
+        args.local.io_strategy = None;
+        return Ok(());
+    }
+    let strategy = value.split_once('/').and_then(|(blocks, pause_us)| {
+        Some(IoStrategy {
+            blocks_per_call: blocks.parse().ok()?,
+            receive_pause_us: pause_us.parse().ok()?,
+        })
+    });
+    let is_possible = |strategy: &IoStrategy| {
+        (1..=IoStrategy::BLOCKS_MAX).contains(&strategy.blocks_per_call)
+            && strategy.receive_pause_us <= IoStrategy::PAUSE_MAX_US
+    };
+    let wrong = || {
+        let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
+        ParameterError::Added(format!(
+            "{value:?}: expected auto, or BLOCKS/PAUSE_US of 1 to {blocks} and 0 to {pause}"
+        ))
+    };
+    args.local.io_strategy = Some(strategy.filter(is_possible).ok_or_else(wrong)?);
     Ok(())
 }
 
