@@ -4,7 +4,7 @@ namespaces.
 
 Each round runs both programs back to back, each client against a server of its own kind, in alternating order
 (AB, BA, AB, ...), so that a machine that grows warm or busy treats both alike. A row shows the median over the rounds
-of the ratio within a round, and the lowest and highest ratio seen.
+of the ratio within a round, and its 95 % interval (bootstrap).
 
     rate ratio   received payload (or connections) per second, ours / peer; above 1 ours is faster
     cpu ratio    CPU seconds of client and server together per GiB received (or per connection), ours / peer; below 1
@@ -28,7 +28,7 @@ import time
 from dataclasses import dataclass
 
 from dialects import Connections, Iperf2, Iperf3, UNREACHED_RATE
-from facts import cpu_model, kernel_default, version
+from facts import caches, commit, cpu_model, kernel_default, version
 from places import Failed, Place, free_port, pin, reap, resolve, start, text, wait_until, wait_until_listening
 from rounds import interleaved, medians, ratio_text, ratios
 
@@ -79,6 +79,8 @@ ROWS = [
     Row("iperf 2: opening connections", "--connect-only=3000", dialect=Connections),
 ]
 
+TABLE_HEAD = "| test | ours | peer | rate ratio (95 %) | CPU ratio (95 %) | notes |\n|---|---|---|---|---|---|"
+
 GIB = 2**30
 # What connecting, exchanging results and leaving may take beyond the test itself.
 OVERTIME_S = 3
@@ -116,9 +118,9 @@ class Run:
 def main():
     options = arguments()
     rows, honest = [], True
-    print(headline(options), flush=True)
-    print("| test | ours | peer | rate ratio (lowest to highest) | cpu ratio (lowest to highest) | notes |")
-    print("|---|---|---|---|---|---|", flush=True)
+    facts = environment(options)
+    print(headline(facts), flush=True)
+    print(TABLE_HEAD, flush=True)
     with tempfile.TemporaryDirectory() as folder, Place(options.place) as place:
         programs = links(folder, options)
         for row in ROWS:
@@ -130,7 +132,7 @@ def main():
             print(markdown(result), flush=True)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"environment": environment(options), "rows": rows}, file, indent=2)
+            json.dump({"environment": facts, "rows": rows}, file, indent=2)
             file.write("\n")
     return 0 if honest else 1
 
@@ -248,23 +250,25 @@ def environment(options):
         "ours": version(options.ours, "iperf3"),
         "peer": version(options.peer, "iperf3"),
         "peer2": version(options.peer2, "iperf"),
+        "commit": commit(),
+        "date": time.strftime("%Y-%m-%d"),
         "kernel": platform.release(),
         "cpu": cpu_model(),
+        "caches": caches(),
         "cpus": os.cpu_count(),
         "rounds": options.rounds,
         "seconds": options.seconds,
-        "pinned": options.cpus,
+        "pinned": options.cpus or "any",
         "place": options.place,
         "congestion": options.congestion or kernel_default("tcp_congestion_control"),
     }
 
 
-def headline(options):
-    facts = environment(options)
+def headline(facts):
     return (
-        "{ours} against {peer} and {peer2}; {cpu} ({cpus} CPUs), Linux {kernel}, {place}, "
-        "{congestion}, {rounds} rounds of {seconds} s, pinned: {pinned}\n"
-    ).format(**facts)
+        "{ours} at {commit}, {date}, against {peer} and {peer2}; {cpu} ({cpus} CPUs; {cache_list}), Linux {kernel}, {place}, "
+        "{congestion}, {rounds} rounds of {seconds} s, CPUs of client and server: {pinned}\n"
+    ).format(cache_list=", ".join(facts["caches"]), **facts)
 
 
 if __name__ == "__main__":

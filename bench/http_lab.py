@@ -2,8 +2,8 @@
 """Compares linerate's HTTP server with nginx, and its load generator with wrk, ab and h2load.
 
 Server and generator are pinned to a core each and have one thread. Each round runs ours and the peer's back to back, in
-alternating order (AB, BA, AB, ...). A figure shows the median over the rounds, and the median, lowest and highest of the
-ratio within a round.
+alternating order (AB, BA, AB, ...). A figure shows the median over the rounds, and the median of the ratio within a round
+with its 95 % interval (bootstrap).
 
     server rows       wrk asks the server; CPU is the server's from the first connection to the last, without its start
     generator rows    the generator asks linerate's server; answers per second of the generator's CPU, start included
@@ -254,7 +254,7 @@ def main():
     options = arguments()
     result, honest = [], True
     print(headline(options), flush=True)
-    print("| test | figure | ours | peer | ratio (lowest to highest) | notes |\n|---|---|---|---|---|---|", flush=True)
+    print("| test | figure | ours | peer | ratio (95 %) | notes |\n|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory() as folder, Place(options.place, options.congestion) as place:
         for name, make in Bench(options, place, folder).rows():
             if options.only and options.only not in name:
