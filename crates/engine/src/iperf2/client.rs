@@ -16,6 +16,7 @@ use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
 
+use super::arrived::drain;
 use super::channel::Channel;
 use super::connect::{self, Connected, Patience, failure, os};
 use super::dialogue::{Dialogue, wall};
@@ -57,8 +58,6 @@ const INTERRUPT: u64 = 1;
 const LISTENER: u64 = 2;
 /// Longest wait for a server that was asked to connect back.
 const BACK_TIMEOUT: Duration = Duration::from_secs(2);
-/// Datagrams that are looked at when a flow comes back.
-const DATAGRAM_BYTES: usize = 65_536;
 
 impl Client<'_> {
     fn run(&self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
@@ -379,23 +378,19 @@ impl Legs<'_> {
 
     fn accept_flow(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         let Some(listener) = &self.listener else { return Ok(()) };
-        let mut buffer = vec![0; DATAGRAM_BYTES];
-        let mut early = Vec::new();
+        let mut arrived = Vec::new();
+        drain(listener.as_fd(), &mut arrived);
+        arrived.retain(|one| self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip);
         let mut first = None;
-        while let Ok((n, from)) = linerate_sys::udp::recv_from(listener.as_fd(), &mut buffer) {
-            let datagram = &buffer[..n.min(DATAGRAM_BYTES)];
-            if self.back_missing == 0 || Some(socket::unmap(from).ip()) != self.server_ip {
-                continue;
+        for one in &arrived {
+            first = FlowServer::new(Instant::now(), wall(), back_policy(), &one.datagram, false);
+            if first.is_some() {
+                socket::connect(listener.as_fd(), &one.from).map_err(|e| os("connect", &e))?;
+                break;
             }
-            if first.is_none() {
-                first = FlowServer::new(Instant::now(), wall(), back_policy(), datagram, false).map(|m| (m, from));
-                if first.is_some() {
-                    socket::connect(listener.as_fd(), &from).map_err(|e| os("connect", &e))?;
-                }
-            }
-            early.push((datagram.to_vec(), clock::monotonic_ns()));
         }
-        let Some((machine, _)) = first else { return Ok(()) };
+        let early = arrived.into_iter().map(|one| (one.datagram, one.at_ns)).collect();
+        let Some(machine) = first else { return Ok(()) };
         let Some(fd) = self.listener.take() else { return Ok(()) };
         self.take_back(fd, Dialogue::FlowServer(machine), early, reporter)
     }

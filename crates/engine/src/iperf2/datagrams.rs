@@ -7,7 +7,7 @@ use linerate_iperf2::frame::FrameWords;
 use linerate_iperf2::statistics::Spread;
 use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
 use linerate_model::details::FrameCounts;
-use linerate_sys::clock;
+use linerate_sys::clock::{self, RealtimeOffset};
 
 use crate::counters::StreamCounters;
 use crate::gauge::Gauge;
@@ -15,14 +15,13 @@ use crate::worker::{Arrival, Arrivals, Numbering};
 
 /// Numbers what is sent and stamps it with the wall clock.
 pub(super) struct Numbers {
-    /// What the monotonic clock is behind the wall clock.
-    offset_ns: u64,
+    offset: RealtimeOffset,
 }
 
 impl Numbers {
     pub(super) fn new() -> Self {
         Self {
-            offset_ns: clock::unix_ns().saturating_sub(clock::monotonic_ns()),
+            offset: RealtimeOffset::read(),
         }
     }
 }
@@ -31,7 +30,7 @@ impl Numbering for Numbers {
     fn write(&mut self, datagram: &mut [u8], number: u64, now_ns: u64) {
         let head = DatagramHead {
             number: i64::try_from(number).unwrap_or(i64::MAX),
-            sent: Timestamp::from_unix_ns(now_ns.saturating_add(self.offset_ns)),
+            sent: Timestamp::from_unix_ns(self.offset.unix_ns(now_ns)),
         };
         head.write(datagram);
     }
@@ -60,7 +59,7 @@ pub(super) struct Followed {
     width: NumberWidth,
     verdict: SharedVerdict,
     gauge: Arc<Gauge>,
-    offset_ns: i64,
+    offset: RealtimeOffset,
     is_over: bool,
     last_arrival_ns: u64,
     /// Since the last call of `publish`.
@@ -92,7 +91,7 @@ impl Followed {
             width,
             verdict: Arc::clone(&verdict),
             gauge,
-            offset_ns: i64::try_from(clock::unix_ns().saturating_sub(clock::monotonic_ns())).unwrap_or(i64::MAX),
+            offset: RealtimeOffset::read(),
             is_over: false,
             last_arrival_ns: 0,
             fresh: Fresh::default(),
@@ -116,9 +115,7 @@ impl Arrivals for Followed {
         if head.number == 0 || self.is_over {
             return Arrival::Foreign;
         }
-        let arrived_ns = i64::try_from(arrival_ns)
-            .unwrap_or(i64::MAX)
-            .saturating_add(self.offset_ns);
+        let arrived_ns = i64::try_from(self.offset.unix_ns(arrival_ns)).unwrap_or(i64::MAX);
         let sent_ns = i64::try_from(head.sent.unix_ns()).unwrap_or(i64::MAX);
         let transit_ns = arrived_ns.saturating_sub(sent_ns);
         self.last_arrival_ns = arrival_ns;

@@ -92,6 +92,8 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
         // What is not granted shows up as loss that is counted; nothing else depends on it.
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
     }
+    // Without it datagrams count as arrived when they are read.
+    let _ = sockopt::set_receive_stamps(fd, true);
     // Coalescing is invisible to the peer and to the figures: every datagram's number is still read.
     let _ = sockopt::set_udp_gro(fd, true);
 }
