@@ -12,7 +12,7 @@ use linerate_model::{
 };
 
 use super::options::Options;
-use super::row::{Row, is_reversed, label};
+use super::row::{Row, is_leftover, is_reversed, label};
 use super::stream_columns::{Family, PLAIN_HEADER, one_way, out_of_order};
 use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
@@ -277,7 +277,8 @@ impl TextWriter {
 
     fn interval(&mut self, report: &IntervalReport) {
         let measured = std::mem::take(&mut self.measured);
-        if self.options.excluded.data || self.is_leftover(report) {
+        let grid = self.header.as_ref().and_then(|header| header.interval);
+        if self.options.excluded.data || is_leftover(report, grid) {
             return;
         }
         let nothing = Measured::default();
@@ -293,15 +294,6 @@ impl TextWriter {
             })
             .collect();
         self.rows(&rows);
-    }
-
-    /// A last interval is shown only if it is more than a quarter of a whole one.
-    fn is_leftover(&self, report: &IntervalReport) -> bool {
-        let Some(interval) = self.header.as_ref().and_then(|header| header.interval) else {
-            return true;
-        };
-        let shortest_s = interval.as_secs_f64() / 4.0;
-        report.last && report.streams.iter().all(|row| row.seconds() < shortest_s)
     }
 
     fn summary(&mut self, summary: &Summary) {
