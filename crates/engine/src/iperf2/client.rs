@@ -11,7 +11,7 @@ use linerate_iperf2::{Header, Timestamp, Version};
 use linerate_model::details::{Details, ListenerFacts};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::spec::ClientSpec;
-use linerate_model::workload::{Pairing, Shape, Start};
+use linerate_model::workload::{Pairing, Shape, Start, working_load};
 use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
@@ -86,8 +86,35 @@ impl Client<'_> {
             let again = (0..self.streams()).map(|index| connect::open(self.spec, server, index));
             connected = connect::connect_all(again.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)?;
         }
-        let leg = self.open_leg(connected, &origin, server, reporter)?;
+        let load = self.load();
+        let load = load.as_ref().map(|spec| Client { spec, ..*self });
+        let connected_load = match &load {
+            Some(load) => load.connect_beside(self.streams(), server)?,
+            None => Vec::new(),
+        };
+        let mut leg = self.open_leg(connected, &origin, server, reporter)?;
+        if let Some(load) = load
+            && let Some(failure) = load.add_streams(&mut leg, connected_load, &Origin::Pattern, server, reporter)?
+        {
+            reporter.emit(&Event::Warning(failure.message));
+        }
         self.watch(leg, listener, reporter)
+    }
+
+    /// The client of the streams that load the path beside a bounce-back test.
+    fn load(&self) -> Option<ClientSpec> {
+        let test = working_load(&self.spec.test)?;
+        Some(ClientSpec {
+            test,
+            ..self.spec.clone()
+        })
+    }
+
+    /// Connects the streams of this client behind `first` others of the same test.
+    fn connect_beside(&self, first: u32, server: SocketAddr) -> Result<Vec<Result<Connected, Failure>>, Failure> {
+        let openings =
+            (first..first.saturating_add(self.streams())).map(|index| connect::open(self.spec, server, index));
+        connect::connect_all(openings.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)
     }
 
     fn streams(&self) -> u32 {
@@ -161,9 +188,30 @@ impl Client<'_> {
         let test = &self.spec.test;
         let mut leg = Leg::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
         leg.wait_until(test.workload.start);
+        match self.add_streams(&mut leg, connected, origin, server, reporter)? {
+            Some(failure) if leg.channels().is_empty() => Err(failure),
+            Some(failure) => {
+                reporter.emit(&Event::Warning(failure.message));
+                Ok(leg)
+            }
+            None => Ok(leg),
+        }
+    }
+
+    /// Adds what is connected to `leg`; the last of the failures, the others are reported.
+    fn add_streams(
+        &self,
+        leg: &mut Leg,
+        connected: Vec<Result<Connected, Failure>>,
+        origin: &Origin,
+        server: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Option<Failure>, Failure> {
+        let test = &self.spec.test;
         let header = self.wire_header()?;
         let mut last = None;
-        for (number, outcome) in (1..).zip(connected) {
+        let first_number = leg.channels().len() as u32 + 1;
+        for (number, outcome) in (first_number..).zip(connected) {
             let one = match outcome {
                 Ok(one) => one,
                 Err(failure) => {
@@ -183,14 +231,7 @@ impl Client<'_> {
             leg.add(channel, reporter);
             self.tell_of_delay(number, reporter);
         }
-        match last {
-            Some(failure) if leg.channels().is_empty() => Err(failure),
-            Some(failure) => {
-                reporter.emit(&Event::Warning(failure.message));
-                Ok(leg)
-            }
-            None => Ok(leg),
-        }
+        Ok(last)
     }
 
     fn wire_header(&self) -> Result<Option<Header>, Failure> {

@@ -6,7 +6,6 @@ use linerate_engine::iperf2::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, LocalOptions, ServerSpec, TestSpec};
-use linerate_model::workload::Shape;
 use linerate_report::Output;
 use linerate_report::iperf2::{self, Excluded, Options, Style, Units};
 use linerate_sys::process;
@@ -61,12 +60,7 @@ pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions
 
 /// Options that are understood and that nothing stands behind.
 fn unsupported(test: &TestSpec, local: &LocalOptions, output: &OutputOptions) -> Option<&'static str> {
-    let bounce_load = matches!(&test.workload.shape, Shape::BounceBack(bounce) if bounce.load.is_some());
     let rows = [
-        (
-            bounce_load,
-            "traffic beside a bounce-back test (--bounceback-congest, --working-load) is not supported",
-        ),
         (output.per_frame, "a report per frame or burst (-i f) is not supported"),
         (
             test.workload.rate_deviation_bps.is_some(),
