@@ -47,18 +47,7 @@ fn a_receiver_that_is_held_up_measures_no_delay_of_datagrams() {
 fn a_receiver_that_is_held_up_measures_no_jitter_of_datagrams() {
     patiently(|| {
         let server = Server::start(ours(), &[]);
-        let words = [
-            "-u",
-            "-t",
-            "2",
-            "-i",
-            "0.5",
-            "-b",
-            "200K",
-            "-l",
-            "1000",
-            "--forceflush",
-        ];
+        let words = ["-u", "-t", "2", "-i", "0.5", "-b", "200K", "-l", "1000", "--forceflush"];
         let client = server.client(original(), "127.0.0.1", &words);
         hold_up(&server.process, &client);
         let client = client.finish();
