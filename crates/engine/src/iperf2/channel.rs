@@ -170,6 +170,7 @@ impl Channel {
         let transport = self.spec.transport;
         let kind = match (&self.spec.workload.shape, transport, role) {
             (Shape::BounceBack(_), ..) => HistogramKind::RoundTrips,
+            (Shape::Isochronous(_), Transport::Udp, StreamRole::Receiver) => HistogramKind::Bursts,
             (_, Transport::Udp, _) => HistogramKind::Datagrams,
             (_, _, StreamRole::Sender) => HistogramKind::Writes,
             (_, _, StreamRole::Receiver) => HistogramKind::Bursts,
