@@ -14,7 +14,8 @@ use linerate_sys::signal::{Signal, Signals};
 use crate::cli::iperf2::args::{Layout, OutputOptions};
 use crate::exit_code::ExitCode;
 
-/// Runs one test as its client. As with the original, a test that fails is told in words and not by the exit code.
+/// Runs one test as its client. As with the original, a test that fails shows in words and not in the exit code, unless the
+/// server's name is unknown.
 pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
     if let Some(text) = unsupported(&spec.test, &spec.local, output) {
         return refuse(text);
@@ -25,8 +26,10 @@ pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode 
     };
     let mut sink = iperf2::client_sink(options(Endpoint::Client, output, &spec.local), stream);
     // It has been reported.
-    let _ = client::run(spec, &mut *sink, &signals);
-    ExitCode::Done
+    match client::run(spec, &mut *sink, &signals) {
+        Err(failure) if failure.code.is_some() => ExitCode::NotCompleted,
+        _ => ExitCode::Done,
+    }
 }
 
 /// Serves clients.
