@@ -96,7 +96,7 @@ pub(crate) fn tune(
 
 /// Lets the kernel spread what a paced stream writes at once. The limit is above the rate, because the writer's own
 /// schedule decides the average and has to catch up after delays.
-pub(crate) fn smooth_writes(fd: BorrowedFd<'_>, spec: &TestSpec) {
+fn smooth_writes(fd: BorrowedFd<'_>, spec: &TestSpec) {
     if let (Transport::Tcp, None, Some(rate_bps)) = (spec.transport, spec.pacing.fq_rate_bps, spec.pacing.rate_bps) {
         // Without it the writes leave as they come.
         let _ = sockopt::set_max_pacing_rate(fd, (rate_bps / 32).saturating_mul(5));

@@ -92,6 +92,8 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     let shape = match header.frames {
         Some(frames) if header.bursts => bursts(&frames),
         Some(frames) => isochronous(&frames),
+        // A server that only receives is not told how the frames are made.
+        None if header.isochronous => isochronous(&UNTOLD_FRAMES),
         None => Shape::Continuous,
     };
     let mut test = TestSpec {
@@ -274,6 +276,13 @@ fn bursts(frames: &FrameSettings) -> Shape {
     }
 }
 
+/// What the originals take when nobody says anything else.
+const UNTOLD_FRAMES: FrameSettings = FrameSettings {
+    per_s: 60.0,
+    mean: 20e6,
+    variance: 0.0,
+    gap_s: 0.0,
+};
 /// More frames per second than any timer can keep apart.
 const FRAMES_PER_S_MAX: f64 = 1e6;
 /// Size of a burst nobody named one for.

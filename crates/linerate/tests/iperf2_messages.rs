@@ -97,6 +97,14 @@ const ENDED: [&str; 14] = [
 ];
 
 #[test]
+fn a_server_whose_name_is_unknown_shows_in_the_exit_code() {
+    // No resolver is asked for a name with an empty label.
+    let output = call_as("iperf", &["-c", "no..such", "-t", "1"], &[]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert_eq!(stderr(&output), "no..such: Host name lookup failure\n");
+}
+
+#[test]
 fn command_lines_that_go_nowhere_get_the_recorded_answer() {
     for release in ["218", "221"] {
         for case in ENDED {

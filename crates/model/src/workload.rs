@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use crate::spec::{Direction, SocketTuning, TestSpec};
+
 /// The part of a test specification that only some dialects can express.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Workload {
@@ -150,6 +152,48 @@ pub struct WorkingLoad {
     pub down: bool,
     /// Streams.
     pub streams: u32,
+}
+
+/// Block length of the streams of a working load.
+const LOAD_BLOCK_LEN_BYTES: u32 = 128 * 1024;
+/// What such a stream holds unsent where its release says so: a queue in the sender is none of the path.
+const LOAD_UNSENT_LIMIT_BYTES: u32 = 256 * 1024;
+
+/// The test of each stream that loads the path beside the bounce-back test `test`; `None` without a load.
+#[must_use]
+pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
+    let Shape::BounceBack(bounce) = &test.workload.shape else {
+        return None;
+    };
+    let load = bounce.load?;
+    let (direction, pairing) = match (load.up, load.down) {
+        (true, false) => (Direction::Forward, Pairing::Separate),
+        (false, true) => (Direction::Reverse, Pairing::Separate),
+        _ => (Direction::Bidirectional, Pairing::Shared),
+    };
+    let release = test.workload.release;
+    Some(TestSpec {
+        direction,
+        streams: load.streams.max(1),
+        block_len_bytes: LOAD_BLOCK_LEN_BYTES,
+        block_len_explicit: false,
+        socket: SocketTuning {
+            tos: 0,
+            no_delay: false,
+            ..test.socket.clone()
+        },
+        workload: Workload {
+            pairing,
+            unsent_limit_bytes: (release == Release::V2_2).then_some(LOAD_UNSENT_LIMIT_BYTES),
+            permit_key: test.workload.permit_key.clone(),
+            start: test.workload.start,
+            exact_reads: test.workload.exact_reads,
+            without_routing: test.workload.without_routing,
+            release,
+            ..Workload::default()
+        },
+        ..test.clone()
+    })
 }
 
 /// A distribution of delays.

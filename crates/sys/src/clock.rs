@@ -57,6 +57,62 @@ impl ThreadCpuClock {
     }
 }
 
+/// How far the wall clock (`CLOCK_REALTIME`) is ahead of the monotonic one. Both run at the same speed, slewed together,
+/// so it only changes when the wall clock is set.
+#[derive(Debug, Clone, Copy)]
+pub struct RealtimeOffset {
+    offset_ns: i64,
+    /// Largest error of `offset_ns`.
+    error_ns: u64,
+}
+
+impl RealtimeOffset {
+    /// Reads both clocks, as closely together as this thread is let.
+    #[must_use]
+    pub fn read() -> Self {
+        let readings = std::iter::repeat_with(Self::reading).take(READINGS);
+        let closest = readings.min_by_key(|reading| reading.error_ns);
+        closest.unwrap_or_else(Self::reading)
+    }
+
+    /// Follows a wall clock that was set. An offset that a new reading does not contradict stays as it is, so that times
+    /// converted before and after have exact differences.
+    pub fn refresh(&mut self) {
+        let now = Self::reading();
+        if now.offset_ns.abs_diff(self.offset_ns) > now.error_ns.saturating_add(self.error_ns) {
+            *self = now;
+        }
+    }
+
+    /// The monotonic time of a time since 1970; 0 for times before the monotonic clock began.
+    #[must_use]
+    pub fn monotonic_ns(self, unix_ns: u64) -> u64 {
+        unix_ns.saturating_add_signed(self.offset_ns.saturating_neg())
+    }
+
+    /// The time since 1970 of a monotonic time.
+    #[must_use]
+    pub fn unix_ns(self, monotonic_ns: u64) -> u64 {
+        monotonic_ns.saturating_add_signed(self.offset_ns)
+    }
+
+    /// The wall clock between two readings of the monotonic one, which bound the error.
+    fn reading() -> Self {
+        let (before_ns, unix_ns, after_ns) = (monotonic_ns(), unix_ns(), monotonic_ns());
+        let half_ns = after_ns.saturating_sub(before_ns) / 2;
+        let middle_ns = before_ns.saturating_add(half_ns);
+        // Both clocks stay below 2^63 ns until 2262.
+        let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
+        Self {
+            offset_ns: signed(unix_ns).saturating_sub(signed(middle_ns)),
+            error_ns: half_ns.saturating_add(1),
+        }
+    }
+}
+
+/// Readings of which one is rarely disturbed by other threads.
+const READINGS: usize = 5;
+
 /// Lets this thread's sleeps end up to `slack_ns` late, so that the kernel may bundle wake-ups (`PR_SET_TIMERSLACK`,
 /// prctl(2), Linux 2.6.28). Linux starts threads with 50000; 1 is as exact as it gets, 0 restores the default.
 ///
@@ -139,6 +195,27 @@ mod tests {
         );
         set_timer_slack_ns(0).expect("back to the default");
         assert!(ask() > 1);
+    }
+
+    #[test]
+    fn an_offset_converts_both_ways_and_stays_while_the_clocks_do() {
+        let mut offset = RealtimeOffset::read();
+        let (before, converted, after) = (monotonic_ns(), offset.monotonic_ns(unix_ns()), monotonic_ns());
+        let error = offset.error_ns;
+        assert!((before - error..=after + error).contains(&converted));
+        assert_eq!(offset.unix_ns(offset.monotonic_ns(1 << 61)), 1 << 61);
+        let first = offset.offset_ns;
+        (0..1000).for_each(|_| offset.refresh());
+        assert_eq!(offset.offset_ns, first, "nobody set the clock");
+    }
+
+    #[test]
+    fn a_clock_that_was_set_is_followed() {
+        let mut offset = RealtimeOffset::read();
+        let true_offset_ns = offset.offset_ns;
+        offset.offset_ns += 1_000_000_000;
+        offset.refresh();
+        assert!(offset.offset_ns.abs_diff(true_offset_ns) < 900_000_000);
     }
 
     #[test]

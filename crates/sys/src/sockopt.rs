@@ -49,6 +49,15 @@ pub fn set_reuse_port(fd: impl AsFd, on: bool) -> Result<()> {
     option!(SOL_SOCKET, SO_REUSEPORT).set_bool(fd, on)
 }
 
+/// Lets [`crate::udp::RecvBatch`] tell when the kernel received a datagram (`SO_TIMESTAMPNS`, socket(7), Linux 2.6.22).
+/// What is in the queue already has no time and gets that of the read.
+///
+/// # Errors
+/// The operating system's.
+pub fn set_receive_stamps(fd: impl AsFd, on: bool) -> Result<()> {
+    option!(SOL_SOCKET, SO_TIMESTAMPNS).set_bool(fd, on)
+}
+
 /// Asks for a send buffer of `bytes` (`SO_SNDBUF`, socket(7)). The kernel doubles the value for its own overhead and
 /// caps the request at `net.core.wmem_max`; [`get_send_buffer`] tells what was granted. Ends TCP's own tuning.
 ///

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use common::{V4, V6, address, await_readable, await_writable, open, pattern, tcp_pair, udp_pair};
 use linerate_sys::caps::Capabilities;
+use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::source_file::SourceFile;
 use linerate_sys::stream_io::{self, Followed};
@@ -395,6 +396,37 @@ fn a_train_of_too_many_or_too_long_segments_is_refused() {
         udp::send_segmented(&sender, &[0; 640], 640 / udp::SEGMENTS_MAX).expect("the documented limit"),
         640
     );
+}
+
+#[test]
+fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
+    let (sender, receiver) = udp_pair(V4);
+    let mut batch = RecvBatch::new(4, 100).expect("memory");
+    udp::send(&sender, b"before").expect("send");
+    assert_eq!(receive(&mut batch, &receiver), 1);
+    assert_eq!(batch.message(0).stamped_unix_ns, None, "nobody wanted one");
+    let offset = RealtimeOffset::read();
+    assert_eq!(batch.message(0).arrival_ns(offset, 7), 7, "the read stands in for it");
+    sockopt::set_receive_stamps(&receiver, true).expect("SO_TIMESTAMPNS");
+    // The kernel switches its clock on a little later, for the first socket of the host that wants stamps.
+    let deadline_ns = clock::monotonic_ns() + 20_000_000_000;
+    loop {
+        let sent_ns = clock::monotonic_ns();
+        udp::send(&sender, b"after").expect("send");
+        // On loopback the datagram is in the queue when the call returns.
+        let queued_ns = clock::monotonic_ns();
+        assert_eq!(receive(&mut batch, &receiver), 1);
+        assert!(batch.message(0).stamped_unix_ns.is_some());
+        let arrival_ns = batch.message(0).arrival_ns(offset, clock::monotonic_ns());
+        // The two clocks are compared with an error of microseconds.
+        if (sent_ns - 50_000..=queued_ns + 50_000).contains(&arrival_ns) {
+            break;
+        }
+        assert!(
+            clock::monotonic_ns() < deadline_ns,
+            "{sent_ns} {arrival_ns} {queued_ns}"
+        );
+    }
 }
 
 /// Waits for the first message, then takes what is there.

@@ -87,6 +87,12 @@ impl Line {
         self.gauge.note(|readings| {
             readings.sent_bytes += sent_bytes;
             readings.received_bytes += received_bytes;
+            if received_bytes > 0 {
+                // Requests and replies are shorter than an eighth of a block.
+                let reads = readings.reads.get_or_insert_default();
+                reads.calls += 1;
+                reads.bins[0] += 1;
+            }
         });
     }
 }
@@ -98,6 +104,8 @@ pub(super) struct BounceClient {
     scratch: PageBuffer,
     ends_ns: u64,
     is_over: bool,
+    /// The clocks of both ends can be compared.
+    has_delays: bool,
 }
 
 impl BounceClient {
@@ -111,6 +119,7 @@ impl BounceClient {
             requester,
             scratch: PageBuffer::zeroed(READ_BYTES)?,
             is_over: false,
+            has_delays: spec.workload.trip_times,
         })
     }
 
@@ -154,16 +163,17 @@ impl BounceClient {
         let mut rest = bytes;
         match self.requester.read(Instant::now(), wall(), &mut rest) {
             Ok(None) => {}
-            Ok(Some(trip)) => note(&self.line.gauge, &trip),
+            Ok(Some(trip)) => note(&self.line.gauge, &trip, self.has_delays),
             Err(error) => return Err(io::Error::other(error)),
         }
         Ok(None)
     }
 }
 
-fn note(gauge: &Gauge, trip: &RoundTrip) {
+fn note(gauge: &Gauge, trip: &RoundTrip, has_delays: bool) {
     let (round_trip_s, unix_s) = (trip.round_trip.as_secs_f64(), clock::unix_ns() as f64 / 1e9);
-    let one_way_s = trip.one_way_ns.map(|(out, back)| (out as f64 / 1e9, back as f64 / 1e9));
+    let one_way_ns = trip.one_way_ns.filter(|_| has_delays);
+    let one_way_s = one_way_ns.map(|(out, back)| (out as f64 / 1e9, back as f64 / 1e9));
     gauge.note(|readings| {
         readings.round_trips.add(round_trip_s);
         readings.sort_in(round_trip_s, unix_s);

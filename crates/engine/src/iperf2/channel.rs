@@ -9,7 +9,7 @@ use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::server::AcceptedTest;
 use linerate_iperf2::{DatagramHead, FinalReport, Header, Version};
 use linerate_model::details::HistogramKind;
-use linerate_model::workload::{Pairing, Shape};
+use linerate_model::workload::{HistogramSpec, Pairing, Shape};
 use linerate_model::{Direction, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
@@ -77,6 +77,13 @@ pub(super) struct Part {
 const READ_BYTES: usize = 16 * 1024;
 /// Reads in a row, so that one peer leaves the others their turn.
 const READS_PER_TURN: u32 = 16;
+/// The distribution of round trips that nobody specified.
+const ROUND_TRIPS: HistogramSpec = HistogramSpec {
+    bin_width_us: 100,
+    bins: 10_000,
+    lower_percent: 5.0,
+    upper_percent: 95.0,
+};
 /// Copies of the last datagram of a server, which nobody confirms.
 const LAST_COPIES: u64 = 3;
 
@@ -163,6 +170,7 @@ impl Channel {
         let transport = self.spec.transport;
         let kind = match (&self.spec.workload.shape, transport, role) {
             (Shape::BounceBack(_), ..) => HistogramKind::RoundTrips,
+            (Shape::Isochronous(_), Transport::Udp, StreamRole::Receiver) => HistogramKind::Bursts,
             (_, Transport::Udp, _) => HistogramKind::Datagrams,
             (_, _, StreamRole::Sender) => HistogramKind::Writes,
             (_, _, StreamRole::Receiver) => HistogramKind::Bursts,
@@ -176,11 +184,19 @@ impl Channel {
                 remote: self.remote,
                 effective: sockets::effective(self.fd.as_fd(), transport),
             },
-            gauge: Arc::new(Gauge::with_histogram(kind, self.spec.workload.histogram)),
+            gauge: Arc::new(Gauge::with_histogram(kind, self.distribution(role))),
             is_wanted: false,
             started_ns: None,
             is_over: false,
         }
+    }
+
+    /// A client of requests and replies keeps a distribution even if nobody asked for one.
+    fn distribution(&self, role: StreamRole) -> Option<HistogramSpec> {
+        let workload = &self.spec.workload;
+        let is_requester = matches!(workload.shape, Shape::BounceBack(_)) && role == StreamRole::Sender;
+        let wanted = workload.histogram;
+        wanted.or(is_requester.then_some(ROUND_TRIPS))
     }
 
     /// Takes what the machine said about the data.

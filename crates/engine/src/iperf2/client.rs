@@ -11,11 +11,12 @@ use linerate_iperf2::{Header, Timestamp, Version};
 use linerate_model::details::{Details, ListenerFacts};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::spec::ClientSpec;
-use linerate_model::workload::{Pairing, Shape, Start};
+use linerate_model::workload::{Pairing, Shape, Start, working_load};
 use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
 
+use super::arrived::drain;
 use super::channel::Channel;
 use super::connect::{self, Connected, Patience, failure, os};
 use super::dialogue::{Dialogue, wall};
@@ -57,8 +58,6 @@ const INTERRUPT: u64 = 1;
 const LISTENER: u64 = 2;
 /// Longest wait for a server that was asked to connect back.
 const BACK_TIMEOUT: Duration = Duration::from_secs(2);
-/// Datagrams that are looked at when a flow comes back.
-const DATAGRAM_BYTES: usize = 65_536;
 
 impl Client<'_> {
     fn run(&self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
@@ -87,8 +86,35 @@ impl Client<'_> {
             let again = (0..self.streams()).map(|index| connect::open(self.spec, server, index));
             connected = connect::connect_all(again.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)?;
         }
-        let leg = self.open_leg(connected, &origin, server, reporter)?;
+        let load = self.load();
+        let load = load.as_ref().map(|spec| Client { spec, ..*self });
+        let connected_load = match &load {
+            Some(load) => load.connect_beside(self.streams(), server)?,
+            None => Vec::new(),
+        };
+        let mut leg = self.open_leg(connected, &origin, server, reporter)?;
+        if let Some(load) = load
+            && let Some(failure) = load.add_streams(&mut leg, connected_load, &Origin::Pattern, server, reporter)?
+        {
+            reporter.emit(&Event::Warning(failure.message));
+        }
         self.watch(leg, listener, reporter)
+    }
+
+    /// The client of the streams that load the path beside a bounce-back test.
+    fn load(&self) -> Option<ClientSpec> {
+        let test = working_load(&self.spec.test)?;
+        Some(ClientSpec {
+            test,
+            ..self.spec.clone()
+        })
+    }
+
+    /// Connects the streams of this client behind `first` others of the same test.
+    fn connect_beside(&self, first: u32, server: SocketAddr) -> Result<Vec<Result<Connected, Failure>>, Failure> {
+        let openings =
+            (first..first.saturating_add(self.streams())).map(|index| connect::open(self.spec, server, index));
+        connect::connect_all(openings.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)
     }
 
     fn streams(&self) -> u32 {
@@ -162,9 +188,30 @@ impl Client<'_> {
         let test = &self.spec.test;
         let mut leg = Leg::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
         leg.wait_until(test.workload.start);
+        match self.add_streams(&mut leg, connected, origin, server, reporter)? {
+            Some(failure) if leg.channels().is_empty() => Err(failure),
+            Some(failure) => {
+                reporter.emit(&Event::Warning(failure.message));
+                Ok(leg)
+            }
+            None => Ok(leg),
+        }
+    }
+
+    /// Adds what is connected to `leg`; the last of the failures, the others are reported.
+    fn add_streams(
+        &self,
+        leg: &mut Leg,
+        connected: Vec<Result<Connected, Failure>>,
+        origin: &Origin,
+        server: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Option<Failure>, Failure> {
+        let test = &self.spec.test;
         let header = self.wire_header()?;
         let mut last = None;
-        for (number, outcome) in (1..).zip(connected) {
+        let first_number = leg.channels().len() as u32 + 1;
+        for (number, outcome) in (first_number..).zip(connected) {
             let one = match outcome {
                 Ok(one) => one,
                 Err(failure) => {
@@ -184,14 +231,7 @@ impl Client<'_> {
             leg.add(channel, reporter);
             self.tell_of_delay(number, reporter);
         }
-        match last {
-            Some(failure) if leg.channels().is_empty() => Err(failure),
-            Some(failure) => {
-                reporter.emit(&Event::Warning(failure.message));
-                Ok(leg)
-            }
-            None => Ok(leg),
-        }
+        Ok(last)
     }
 
     fn wire_header(&self) -> Result<Option<Header>, Failure> {
@@ -379,23 +419,19 @@ impl Legs<'_> {
 
     fn accept_flow(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         let Some(listener) = &self.listener else { return Ok(()) };
-        let mut buffer = vec![0; DATAGRAM_BYTES];
-        let mut early = Vec::new();
+        let mut arrived = Vec::new();
+        drain(listener.as_fd(), &mut arrived);
+        arrived.retain(|one| self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip);
         let mut first = None;
-        while let Ok((n, from)) = linerate_sys::udp::recv_from(listener.as_fd(), &mut buffer) {
-            let datagram = &buffer[..n.min(DATAGRAM_BYTES)];
-            if self.back_missing == 0 || Some(socket::unmap(from).ip()) != self.server_ip {
-                continue;
+        for one in &arrived {
+            first = FlowServer::new(Instant::now(), wall(), back_policy(), &one.datagram, false);
+            if first.is_some() {
+                socket::connect(listener.as_fd(), &one.from).map_err(|e| os("connect", &e))?;
+                break;
             }
-            if first.is_none() {
-                first = FlowServer::new(Instant::now(), wall(), back_policy(), datagram, false).map(|m| (m, from));
-                if first.is_some() {
-                    socket::connect(listener.as_fd(), &from).map_err(|e| os("connect", &e))?;
-                }
-            }
-            early.push((datagram.to_vec(), clock::monotonic_ns()));
         }
-        let Some((machine, _)) = first else { return Ok(()) };
+        let early = arrived.into_iter().map(|one| (one.datagram, one.at_ns)).collect();
+        let Some(machine) = first else { return Ok(()) };
         let Some(fd) = self.listener.take() else { return Ok(()) };
         self.take_back(fd, Dialogue::FlowServer(machine), early, reporter)
     }

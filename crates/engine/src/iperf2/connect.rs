@@ -39,8 +39,11 @@ pub(super) fn resolve(spec: &ClientSpec) -> Result<SocketAddr, Failure> {
     });
     let found = socket::resolve(&spec.host, spec.local.port, family);
     let first = found.ok().and_then(|addresses| addresses.into_iter().next());
-    first.ok_or_else(|| failure(format!("{}: Host name lookup failure", spec.host)))
+    first.ok_or_else(|| Failure::error(UNKNOWN_HOST, format!("{}: Host name lookup failure", spec.host)))
 }
+
+/// The one failure of a client that the original tells by its exit code.
+const UNKNOWN_HOST: i32 = 1;
 
 /// The socket of one stream, bound and prepared.
 pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<Opening, Failure> {

@@ -7,7 +7,7 @@ use linerate_iperf2::frame::FrameWords;
 use linerate_iperf2::statistics::Spread;
 use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
 use linerate_model::details::FrameCounts;
-use linerate_sys::clock;
+use linerate_sys::clock::{self, RealtimeOffset};
 
 use crate::counters::StreamCounters;
 use crate::gauge::Gauge;
@@ -15,14 +15,13 @@ use crate::worker::{Arrival, Arrivals, Numbering};
 
 /// Numbers what is sent and stamps it with the wall clock.
 pub(super) struct Numbers {
-    /// What the monotonic clock is behind the wall clock.
-    offset_ns: u64,
+    offset: RealtimeOffset,
 }
 
 impl Numbers {
     pub(super) fn new() -> Self {
         Self {
-            offset_ns: clock::unix_ns().saturating_sub(clock::monotonic_ns()),
+            offset: RealtimeOffset::read(),
         }
     }
 }
@@ -31,7 +30,7 @@ impl Numbering for Numbers {
     fn write(&mut self, datagram: &mut [u8], number: u64, now_ns: u64) {
         let head = DatagramHead {
             number: i64::try_from(number).unwrap_or(i64::MAX),
-            sent: Timestamp::from_unix_ns(now_ns.saturating_add(self.offset_ns)),
+            sent: Timestamp::from_unix_ns(self.offset.unix_ns(now_ns)),
         };
         head.write(datagram);
     }
@@ -60,7 +59,7 @@ pub(super) struct Followed {
     width: NumberWidth,
     verdict: SharedVerdict,
     gauge: Arc<Gauge>,
-    offset_ns: i64,
+    offset: RealtimeOffset,
     is_over: bool,
     last_arrival_ns: u64,
     /// Since the last call of `publish`.
@@ -82,6 +81,8 @@ struct Frames {
     told: FrameCounts,
     number: u32,
     received_bytes: u64,
+    /// When the first datagram of this frame was written, by the sender's clock.
+    written_ns: i64,
 }
 
 impl Followed {
@@ -92,7 +93,7 @@ impl Followed {
             width,
             verdict: Arc::clone(&verdict),
             gauge,
-            offset_ns: i64::try_from(clock::unix_ns().saturating_sub(clock::monotonic_ns())).unwrap_or(i64::MAX),
+            offset: RealtimeOffset::read(),
             is_over: false,
             last_arrival_ns: 0,
             fresh: Fresh::default(),
@@ -102,6 +103,7 @@ impl Followed {
                 told: FrameCounts::default(),
                 number: 0,
                 received_bytes: 0,
+                written_ns: 0,
             }),
         };
         (followed, verdict)
@@ -116,14 +118,12 @@ impl Arrivals for Followed {
         if head.number == 0 || self.is_over {
             return Arrival::Foreign;
         }
-        let arrived_ns = i64::try_from(arrival_ns)
-            .unwrap_or(i64::MAX)
-            .saturating_add(self.offset_ns);
+        let arrived_ns = i64::try_from(self.offset.unix_ns(arrival_ns)).unwrap_or(i64::MAX);
         let sent_ns = i64::try_from(head.sent.unix_ns()).unwrap_or(i64::MAX);
         let transit_ns = arrived_ns.saturating_sub(sent_ns);
         self.last_arrival_ns = arrival_ns;
         if let Some(frames) = &mut self.frames
-            && let Some(delay_s) = frames.take(datagram, arrived_ns)
+            && let Some(delay_s) = frames.take(datagram, sent_ns, arrived_ns)
         {
             self.tracker.forget_transit();
             self.fresh.frame_delays.extend(delay_s);
@@ -155,13 +155,16 @@ impl Arrivals for Followed {
         self.gauge.note(|readings| {
             *readings.datagrams_received.get_or_insert(0) += fresh.datagrams;
             readings.reads.get_or_insert_default().calls += fresh.datagrams;
-            for delay_s in &fresh.delays {
-                readings.one_way.add(*delay_s);
-                readings.sort_in(*delay_s, unix_s);
-            }
-            for delay_s in &fresh.frame_delays {
-                readings.frame_delay.add(*delay_s);
-            }
+            fresh.delays.iter().for_each(|delay_s| readings.one_way.add(*delay_s));
+            let frame_delays = fresh.frame_delays.iter();
+            frame_delays.for_each(|delay_s| readings.frame_delay.add(*delay_s));
+            // Where there are frames their delays are the distribution.
+            let sorted = if frames.is_some() {
+                &fresh.frame_delays
+            } else {
+                &fresh.delays
+            };
+            sorted.iter().for_each(|delay_s| readings.sort_in(*delay_s, unix_s));
             if let Some(frames) = frames {
                 let counts = readings.frames.get_or_insert_default();
                 counts.done += frames.done;
@@ -180,7 +183,7 @@ impl Arrivals for Followed {
 
 impl Frames {
     /// `Some` when a frame has begun; with its delay when it was the end of one, too.
-    fn take(&mut self, datagram: &[u8], arrived_ns: i64) -> Option<Option<f64>> {
+    fn take(&mut self, datagram: &[u8], sent_ns: i64, arrived_ns: i64) -> Option<Option<f64>> {
         let words = FrameWords::parse(datagram, self.version)?;
         let is_new = words.number != self.number;
         if is_new {
@@ -188,16 +191,14 @@ impl Frames {
             self.counts.missed += u64::from(if words.number > self.number { skipped } else { 0 });
             self.number = words.number;
             self.received_bytes = 0;
+            self.written_ns = sent_ns;
         }
         self.received_bytes += datagram.len() as u64;
         let is_complete = words.left_bytes as usize <= datagram.len();
         if is_complete {
             self.counts.done += 1;
         }
-        let due_ns = words.start.unix_ns().saturating_add(
-            u64::from(words.number.saturating_sub(1)).saturating_mul(u64::from(words.period_us) * 1000),
-        );
-        let delay_s = arrived_ns.saturating_sub(i64::try_from(due_ns).unwrap_or(i64::MAX)) as f64 / 1e9;
+        let delay_s = arrived_ns.saturating_sub(self.written_ns) as f64 / 1e9;
         (is_new || is_complete).then(|| is_complete.then_some(delay_s))
     }
 

@@ -9,7 +9,8 @@ use linerate_iperf2::{Timestamp, Version};
 use linerate_model::StreamRole;
 use linerate_model::details::FrameCounts;
 use linerate_model::workload::Isochronous;
-use linerate_sys::{OsError, PageBuffer, clock, errno, udp};
+use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::{OsError, PageBuffer, errno, udp};
 
 use super::datagrams::Numbers;
 use super::frame_sizes::FrameSizes;
@@ -70,7 +71,7 @@ impl FramedDatagrams {
             period_ns,
             gap_ns: u64::try_from(frames.gap.as_nanos()).unwrap_or(u64::MAX),
             start_ns: parts.start_ns,
-            wall_start: super::dialogue::wall(),
+            wall_start: Timestamp::from_unix_ns(RealtimeOffset::read().unix_ns(parts.start_ns)),
             next: 0,
             frame: FrameWords::default(),
             left: 0,
@@ -88,7 +89,7 @@ impl FramedDatagrams {
         let missed = (now_ns - due_ns) / self.period_ns;
         self.next += missed + 1;
         let previous = self.frame.number;
-        self.left = self.sizes.next();
+        self.left = whole_datagrams(self.sizes.next(), self.datagram.len(), FrameWords::end(self.version));
         self.frame = FrameWords {
             period_us: u32::try_from(self.period_ns / 1000).unwrap_or(u32::MAX),
             start: self.wall_start,
@@ -117,6 +118,15 @@ impl FramedDatagrams {
         self.counters.add(len as u64, 1);
         self.counters.set_packets(self.sent);
         Ok(())
+    }
+}
+
+/// A frame of about `size` bytes whose last datagram holds the words, too. The original takes a frame for lost whose last
+/// datagram is longer than what was left of it.
+fn whole_datagrams(size: usize, datagram_len: usize, len_min: usize) -> usize {
+    match size % datagram_len {
+        0 => size,
+        tail => size - tail + tail.max(len_min),
     }
 }
 
@@ -159,5 +169,24 @@ impl Pump for FramedDatagrams {
             }
         }
         Pumped::Again
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::whole_datagrams;
+
+    #[test]
+    fn the_last_datagram_of_a_frame_is_as_long_as_what_is_left_of_it() {
+        for (size, expected) in [
+            (1470, 1470),
+            (2940, 2940),
+            (1471, 1578),
+            (1577, 1578),
+            (1578, 1578),
+            (108, 108),
+        ] {
+            assert_eq!(whole_datagrams(size, 1470, 108), expected);
+        }
     }
 }

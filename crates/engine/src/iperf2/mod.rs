@@ -4,6 +4,7 @@
 //! The protocol is in `linerate-iperf2`. A `Channel` joins one of its machines with a socket, a `Leg` joins channels
 //! with a clock, workers and a report, and the owners of legs, [`client`] and [`server`], open and accept.
 
+mod arrived;
 mod bounce;
 mod channel;
 pub mod client;

@@ -70,6 +70,9 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>,
             return Ok(Box::new(ShapedSender::new(parts, &spec, gauge, budget)?));
         }
         let source = origin.open(spec.block_len_bytes as usize)?;
+        let mut spec = spec.clone();
+        // Reports name the length of a write and count writes, so a rate does not change that length.
+        spec.block_len_explicit |= spec.pacing.rate_bps.is_some();
         Ok(Box::new(StreamSender::new(
             parts.fd,
             parts.counters,

@@ -9,9 +9,6 @@ use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::socket::{Family, Protocol};
 use linerate_sys::{OsError, clock, sockopt, tcp_info};
 
-use crate::data_socket::smooth_writes;
-use crate::worker::paces_below_block;
-
 /// The kernel's protocol of this transport.
 pub(super) fn protocol(transport: Transport) -> Protocol {
     match transport {
@@ -80,25 +77,25 @@ fn prepare_stream(fd: BorrowedFd<'_>, spec: &TestSpec, note: &mut dyn FnMut(Resu
     if let Some(bytes) = workload.window_clamp_bytes {
         note(sockopt::set_window_clamp(fd, bytes), "setting the window clamp");
     }
-    if tuning.no_delay || paces_below_block(spec) {
+    if tuning.no_delay {
         note(sockopt::set_no_delay(fd, true), "setting TCP_NODELAY");
     }
 }
 
-/// Options of a connected socket whose data are about to flow.
+/// Options of a connected socket whose data are about to flow. A sender with a rate gets no pacing in the kernel: what
+/// that holds back would be measured as delay of the path.
 pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
-    match (spec.transport, role) {
-        (Transport::Udp, StreamRole::Receiver) => {
-            if spec.socket.window_bytes.is_none() {
-                // What is not granted shows up as loss that is counted; nothing else depends on it.
-                let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
-            }
-            // Coalescing is invisible to the peer and to the figures: every datagram's number is still read.
-            let _ = sockopt::set_udp_gro(fd, true);
-        }
-        (_, StreamRole::Sender) => smooth_writes(fd, spec),
-        _ => {}
+    if (spec.transport, role) != (Transport::Udp, StreamRole::Receiver) {
+        return;
     }
+    if spec.socket.window_bytes.is_none() {
+        // What is not granted shows up as loss that is counted; nothing else depends on it.
+        let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
+    }
+    // Without it datagrams count as arrived when they are read.
+    let _ = sockopt::set_receive_stamps(fd, true);
+    // Coalescing is invisible to the peer and to the figures: every datagram's number is still read.
+    let _ = sockopt::set_udp_gro(fd, true);
 }
 
 /// A socket before it is used.

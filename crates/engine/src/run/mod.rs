@@ -165,6 +165,10 @@ impl TestRun {
     /// `peer_coalesces` tells that the other end takes large bursts of datagrams.
     pub(crate) fn add(&mut self, stream: Stream, fd: OwnedFd, peer_coalesces: bool) {
         let paced = self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
+        if self.settings.spec.transport == Transport::Udp && stream.role == StreamRole::Receiver {
+            // Without it datagrams count as arrived when they are read.
+            let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
+        }
         let (fd, counters) = (Arc::new(fd), Arc::new(StreamCounters::new(paced)));
         self.sampler
             .add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), None);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_model::StreamRole;
 use linerate_model::spec::SequenceCheck;
-use linerate_sys::clock;
+use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::Message;
 
 use super::scratch::RECEIVE_SLOTS;
@@ -19,6 +19,8 @@ pub(crate) struct DatagramReceiver {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     arrivals: Box<dyn Arrivals>,
+    /// Between the clock of the kernel's receive stamps and ours.
+    offset: RealtimeOffset,
     /// The sender said that it has finished.
     is_over: bool,
     jitter_resets_seen: u64,
@@ -39,6 +41,7 @@ impl DatagramReceiver {
             fd,
             counters,
             arrivals,
+            offset: RealtimeOffset::read(),
             is_over: false,
             jitter_resets_seen: 0,
             target,
@@ -129,10 +132,12 @@ impl Pump for DatagramReceiver {
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             };
-            let arrival_ns = clock::monotonic_ns();
+            self.offset.refresh();
+            let read_ns = clock::monotonic_ns();
             let (mut bytes, mut datagrams) = (0, 0);
             for i in 0..messages {
                 let message = batch.message(i);
+                let arrival_ns = message.arrival_ns(self.offset, read_ns);
                 let (b, d) = match check {
                     SequenceCheck::EveryDatagram => self.take(message.data, message.segment_len, arrival_ns),
                     SequenceCheck::FirstOfBurst => self.take_first(&message, arrival_ns),

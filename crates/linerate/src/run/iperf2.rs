@@ -6,7 +6,6 @@ use linerate_engine::iperf2::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, LocalOptions, ServerSpec, TestSpec};
-use linerate_model::workload::Shape;
 use linerate_report::Output;
 use linerate_report::iperf2::{self, Excluded, Options, Style, Units};
 use linerate_sys::process;
@@ -15,7 +14,8 @@ use linerate_sys::signal::{Signal, Signals};
 use crate::cli::iperf2::args::{Layout, OutputOptions};
 use crate::exit_code::ExitCode;
 
-/// Runs one test as its client. As with the original, a test that fails is told in words and not by the exit code.
+/// Runs one test as its client. As with the original, a test that fails shows in words and not in the exit code, unless the
+/// server's name is unknown.
 pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
     if let Some(text) = unsupported(&spec.test, &spec.local, output) {
         return refuse(text);
@@ -26,8 +26,10 @@ pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode 
     };
     let mut sink = iperf2::client_sink(options(Endpoint::Client, output, &spec.local), stream);
     // It has been reported.
-    let _ = client::run(spec, &mut *sink, &signals);
-    ExitCode::Done
+    match client::run(spec, &mut *sink, &signals) {
+        Err(failure) if failure.code.is_some() => ExitCode::NotCompleted,
+        _ => ExitCode::Done,
+    }
 }
 
 /// Serves clients.
@@ -61,12 +63,7 @@ pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions
 
 /// Options that are understood and that nothing stands behind.
 fn unsupported(test: &TestSpec, local: &LocalOptions, output: &OutputOptions) -> Option<&'static str> {
-    let bounce_load = matches!(&test.workload.shape, Shape::BounceBack(bounce) if bounce.load.is_some());
     let rows = [
-        (
-            bounce_load,
-            "traffic beside a bounce-back test (--bounceback-congest, --working-load) is not supported",
-        ),
         (output.per_frame, "a report per frame or burst (-i f) is not supported"),
         (
             test.workload.rate_deviation_bps.is_some(),

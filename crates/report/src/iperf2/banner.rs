@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use linerate_model::details::{ListenerFacts, SocketFacts};
 use linerate_model::spec::{TestSpec, Transport};
-use linerate_model::workload::{BounceBack, Isochronous, Shape};
+use linerate_model::workload::{BounceBack, Isochronous, Shape, working_load};
 
 use super::amount::{bits, bytes};
 use super::options::Options;
@@ -58,7 +58,10 @@ pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, 
     let flows = match (options.enhanced, options.is_new()) {
         (false, _) => String::new(),
         (true, false) => format!(" with pid {} ({} flows)", options.process_id, test.streams),
-        (true, true) => format!(" with pid {} ({}/0 flows/load)", options.process_id, test.streams),
+        (true, true) => {
+            let load = working_load(test).map_or(0, |load| load.streams);
+            format!(" with pid {} ({}/{load} flows/load)", options.process_id, test.streams)
+        }
     };
     lines.add(format!(
         "Client connecting to {host}, {} port {port}{flows}",

@@ -10,7 +10,7 @@ use linerate_model::{Event, EventSink, IntervalReport, SinkError, Stream, Stream
 
 use super::clock;
 use super::options::Options;
-use super::row::Row;
+use super::row::{Row, is_leftover};
 use super::stream_columns::datagram_rate;
 use crate::Output;
 
@@ -75,7 +75,8 @@ impl EventSink for CsvWriter {
 impl CsvWriter {
     fn interval(&mut self, report: &IntervalReport) {
         let measured = std::mem::take(&mut self.measured);
-        if self.header.as_ref().is_none_or(|header| header.interval.is_none()) || report.last {
+        let grid = self.header.as_ref().and_then(|header| header.interval);
+        if is_leftover(report, grid) {
             return;
         }
         let nothing = Measured::default();

@@ -1,9 +1,11 @@
 //! One line of numbers about one stream, whatever it is of: an interval, the whole test, or what the peer says.
 
+use std::time::Duration;
+
 use linerate_model::details::Measured;
 use linerate_model::spec::TestSpec;
 use linerate_model::workload::Pairing;
-use linerate_model::{Direction, Flow, StreamInterval, StreamRole, TcpInterval, UdpInterval};
+use linerate_model::{Direction, Flow, IntervalReport, StreamInterval, StreamRole, TcpInterval, UdpInterval};
 
 use super::options::Options;
 
@@ -64,6 +66,13 @@ impl<'a> Row<'a> {
             units.rate(self.bits_per_s())
         )
     }
+}
+
+/// Whether an interval is not shown: there is no grid of intervals, or it is a last one of less than a quarter of the grid.
+pub(super) fn is_leftover(report: &IntervalReport, grid: Option<Duration>) -> bool {
+    let Some(grid) = grid else { return true };
+    let shortest_s = grid.as_secs_f64() / 4.0;
+    report.last && report.streams.iter().all(|row| row.seconds() < shortest_s)
 }
 
 /// `0.0000-1.0000`.

@@ -55,7 +55,7 @@ impl Family {
         let more = options.enhanced || implies_more(test) && row.role == StreamRole::Receiver;
         let is_new = options.is_new();
         match (test.transport, row.role) {
-            _ if row.more.bounces.is_some() && options.enhanced => Self::Bounces,
+            (_, StreamRole::Sender) if row.more.bounces.is_some() && options.enhanced => Self::Bounces,
             (Transport::Udp, StreamRole::Sender) if options.enhanced && is_isochronous => Self::DatagramFrames,
             (Transport::Udp, StreamRole::Sender) if options.enhanced => Self::Datagrams,
             (Transport::Udp, StreamRole::Receiver) if more && is_isochronous && test.workload.trip_times => {
@@ -70,7 +70,13 @@ impl Family {
                 Self::PacedWrites
             }
             (_, StreamRole::Sender) if options.enhanced => Self::Writes,
-            (_, StreamRole::Receiver) if matches!(shape, Shape::BounceBack(_)) => Self::Plain,
+            (_, StreamRole::Receiver) if matches!(shape, Shape::BounceBack(_)) => {
+                if is_new && options.enhanced {
+                    Self::Reads
+                } else {
+                    Self::Plain
+                }
+            }
             (_, StreamRole::Receiver) if matches!(shape, Shape::Bursts { .. }) => Self::Bursts,
             (_, StreamRole::Receiver) if test.workload.trip_times && is_isochronous => Self::FrameDelays,
             (_, StreamRole::Receiver) if test.workload.trip_times => Self::Delays,

@@ -2,17 +2,19 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_model::details::{ConnectTimes, Details, ListenerFacts, Measured, SocketFacts, StreamFacts, Totals};
+use linerate_model::details::{
+    ConnectTimes, Details, HistogramKind, ListenerFacts, Measured, SocketFacts, StreamFacts, Totals,
+};
 use linerate_model::event::TestHeader;
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::summary::{Half, StreamSummary};
-use linerate_model::workload::{Pairing, Shape};
+use linerate_model::workload::{Pairing, Shape, working_load};
 use linerate_model::{
     Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamRole, Summary, UdpInterval,
 };
 
 use super::options::Options;
-use super::row::{Row, is_reversed, label};
+use super::row::{Row, is_leftover, is_reversed, label};
 use super::stream_columns::{Family, PLAIN_HEADER, one_way, out_of_order};
 use super::sum::{Numbered, Sum};
 use super::{banner, connection, histogram};
@@ -159,6 +161,13 @@ impl TextWriter {
             .unwrap_or_default()
     }
 
+    /// The test of a stream: those that load the path beside another test have the numbers behind its streams.
+    fn test_of(&self, number: u32) -> TestSpec {
+        let test = self.test();
+        let is_load = self.options.is_client() && number > test.streams.max(1);
+        working_load(&test).filter(|_| is_load).unwrap_or(test)
+    }
+
     fn details(&mut self, details: &Details) {
         match details {
             Details::Socket(facts) => self.socket = facts.clone(),
@@ -216,7 +225,7 @@ impl TextWriter {
             .iter()
             .any(|known| known.is_same_connection(stream, facts.number));
         if !is_known && !self.options.excluded.connection && !self.options.sum_only {
-            let line = connection::line(&self.options, &self.test(), stream, &facts);
+            let line = connection::line(&self.options, &self.test_of(facts.number), stream, &facts);
             self.page.push_str(&line);
         }
         // What comes after the client has finished is a test of its own.
@@ -277,7 +286,8 @@ impl TextWriter {
 
     fn interval(&mut self, report: &IntervalReport) {
         let measured = std::mem::take(&mut self.measured);
-        if self.options.excluded.data || self.is_leftover(report) {
+        let grid = self.header.as_ref().and_then(|header| header.interval);
+        if self.options.excluded.data || is_leftover(report, grid) {
             return;
         }
         let nothing = Measured::default();
@@ -293,15 +303,6 @@ impl TextWriter {
             })
             .collect();
         self.rows(&rows);
-    }
-
-    /// A last interval is shown only if it is more than a quarter of a whole one.
-    fn is_leftover(&self, report: &IntervalReport) -> bool {
-        let Some(interval) = self.header.as_ref().and_then(|header| header.interval) else {
-            return true;
-        };
-        let shortest_s = interval.as_secs_f64() / 4.0;
-        report.last && report.streams.iter().all(|row| row.seconds() < shortest_s)
     }
 
     fn summary(&mut self, summary: &Summary) {
@@ -328,10 +329,11 @@ impl TextWriter {
         let test = self.test();
         let numbered: Vec<Numbered<'_>> = rows.iter().map(|(id, row)| (self.number(*id), *row)).collect();
         for (at, (id, row)) in rows.iter().enumerate() {
+            let number = self.number(*id);
+            let test = self.test_of(number);
             if !self.options.sum_only {
                 self.row(&test, *id, row);
             }
-            let number = self.number(*id);
             let pair: Vec<Numbered<'_>> = numbered[..=at].iter().filter(|(n, _)| *n == number).copied().collect();
             if pair.len() == 2 && self.options.enhanced && test.workload.pairing == Pairing::Shared {
                 self.pair(&test, number, &pair);
@@ -361,6 +363,11 @@ impl TextWriter {
             .more
             .histograms
             .iter()
+            // That of round trips is shown unasked, at the end.
+            .filter(|histogram| {
+                let is_unasked = histogram.kind == HistogramKind::RoundTrips && test.workload.histogram.is_none();
+                row.is_total || !is_unasked
+            })
             .map(|distribution| histogram::line(&options, row, distribution));
         for line in more.chain(histograms) {
             self.line(&format!("{label}{line}"));

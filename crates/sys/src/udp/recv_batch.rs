@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use libc::{c_int, c_uint, iovec};
 
 use super::{ADDRESS_LEN, UDP_GRO};
+use crate::clock::RealtimeOffset;
 use crate::error::Result;
 use crate::page_buffer::{PAGE_ALIGNMENT, PageBuffer};
 use crate::socket::unmap;
@@ -33,7 +34,7 @@ pub struct RecvBatch {
     headers: Box<[libc::mmsghdr]>,
     slices: Box<[iovec]>,
     sources: Box<[libc::sockaddr_storage]>,
-    controls: Box<[GroControl]>,
+    controls: Box<[Control]>,
 }
 
 // SAFETY: the raw pointers in `headers` and `slices` point into the other boxes, which move with the batch and are
@@ -54,6 +55,9 @@ pub struct Message<'a> {
     pub truncated: bool,
     /// Length of the message as it came.
     pub full_len: usize,
+    /// When the kernel received it, by the wall clock, ns since 1970; of joined datagrams the first. `None` without
+    /// [`crate::sockopt::set_receive_stamps`].
+    pub stamped_unix_ns: Option<u64>,
 }
 
 impl<'a> Message<'a> {
@@ -61,6 +65,13 @@ impl<'a> Message<'a> {
     #[must_use]
     pub fn datagrams(&self) -> usize {
         self.full_len.div_ceil(self.segment_len.max(1)).max(1)
+    }
+
+    /// When it arrived by the monotonic clock. `read_ns`, when it was read, stands in for a missing stamp and bounds one.
+    #[must_use]
+    pub fn arrival_ns(&self, offset: RealtimeOffset, read_ns: u64) -> u64 {
+        self.stamped_unix_ns
+            .map_or(read_ns, |stamp_ns| offset.monotonic_ns(stamp_ns).min(read_ns))
     }
 
     /// The datagrams one by one, as far as they are in [`Self::data`]; nothing for an empty one.
@@ -89,7 +100,7 @@ impl RecvBatch {
             headers: vec![header; slots].into(),
             slices: vec![slice; slots].into(),
             sources: vec![source; slots].into(),
-            controls: vec![GroControl([0; 3]); slots].into(),
+            controls: vec![Control([0; CONTROL_WORDS]); slots].into(),
         })
     }
 
@@ -134,7 +145,7 @@ impl RecvBatch {
             message.msg_iov = slice;
             message.msg_iovlen = 1;
             message.msg_control = std::ptr::from_mut(control).cast();
-            message.msg_controllen = size_of::<GroControl>() as _;
+            message.msg_controllen = size_of::<Control>() as _;
             message.msg_flags = 0;
         }
     }
@@ -149,15 +160,17 @@ impl RecvBatch {
         let header = &self.headers[index];
         let full_len = header.msg_len as usize;
         let slot = &self.data[index * self.stride..][..self.slot_len];
+        let attached = Attached::of(&header.msg_hdr);
         let from = (header.msg_hdr.msg_namelen > 0)
             .then(|| socket_addr(&self.sources[index]))
             .flatten();
         Message {
             data: &slot[..full_len.min(self.slot_len)],
-            segment_len: gro_segment_len(&header.msg_hdr).map_or(full_len, |len| len.min(full_len)),
+            segment_len: attached.segment_len.map_or(full_len, |len| len.min(full_len)),
             from: from.map(unmap),
             truncated: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
             full_len,
+            stamped_unix_ns: attached.stamped_unix_ns,
         }
     }
 }
@@ -172,28 +185,51 @@ impl std::fmt::Debug for RecvBatch {
     }
 }
 
-/// Payload of one datagram of a joined train; `None` when the kernel joined nothing.
-fn gro_segment_len(message: &libc::msghdr) -> Option<usize> {
-    // SAFETY: the kernel filled in the control buffer of this message and set its length to what it wrote, so header
-    // and data of each message it put there lie inside; reads are unaligned.
-    unsafe {
-        let mut header = libc::CMSG_FIRSTHDR(message);
-        while !header.is_null() {
-            if (*header).cmsg_level == libc::SOL_UDP && (*header).cmsg_type == UDP_GRO {
-                let len = libc::CMSG_DATA(header).cast::<c_int>().read_unaligned();
-                return usize::try_from(len).ok().filter(|len| *len > 0);
-            }
-            header = libc::CMSG_NXTHDR(message, header);
-        }
-    }
-    None
+/// What the kernel attached to a message.
+#[derive(Default)]
+struct Attached {
+    /// Payload of one datagram of a joined train.
+    segment_len: Option<usize>,
+    stamped_unix_ns: Option<u64>,
 }
 
-/// Room for one control message with an `int`, aligned as `cmsghdr` wants it.
+impl Attached {
+    fn of(message: &libc::msghdr) -> Self {
+        let mut attached = Self::default();
+        // SAFETY: the kernel filled in the control buffer of this message and set its length to what it wrote, so header
+        // and data of each message it put there lie inside; reads are unaligned and no longer than the data.
+        unsafe {
+            let mut header = libc::CMSG_FIRSTHDR(message);
+            while !header.is_null() {
+                let (kind, data) = (((*header).cmsg_level, (*header).cmsg_type), libc::CMSG_DATA(header));
+                let holds = |len: usize| (*header).cmsg_len as usize >= libc::CMSG_LEN(len as c_uint) as usize;
+                if kind == (libc::SOL_UDP, UDP_GRO) && holds(size_of::<c_int>()) {
+                    let len = data.cast::<c_int>().read_unaligned();
+                    attached.segment_len = usize::try_from(len).ok().filter(|len| *len > 0);
+                } else if kind == (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) && holds(size_of::<libc::timespec>()) {
+                    attached.stamped_unix_ns = nanoseconds(&data.cast::<libc::timespec>().read_unaligned());
+                }
+                header = libc::CMSG_NXTHDR(message, header);
+            }
+        }
+        attached
+    }
+}
+
+fn nanoseconds(time: &libc::timespec) -> Option<u64> {
+    let (seconds, rest) = (u64::try_from(time.tv_sec).ok()?, u64::try_from(time.tv_nsec).ok()?);
+    seconds.checked_mul(1_000_000_000)?.checked_add(rest)
+}
+
+/// Room for two control messages, an `int` and a time, aligned as `cmsghdr` wants it.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
-struct GroControl([u64; 3]);
+struct Control([u64; CONTROL_WORDS]);
+
+const CONTROL_WORDS: usize = 7;
 
 // SAFETY: CMSG_SPACE only computes.
-const _: () = assert!(unsafe { libc::CMSG_SPACE(size_of::<c_int>() as c_uint) } as usize <= size_of::<GroControl>());
-const _: () = assert!(align_of::<GroControl>() >= align_of::<libc::cmsghdr>());
+const NEEDED_BYTES: u32 =
+    unsafe { libc::CMSG_SPACE(size_of::<c_int>() as c_uint) + libc::CMSG_SPACE(size_of::<libc::timespec>() as c_uint) };
+const _: () = assert!(NEEDED_BYTES as usize <= size_of::<Control>());
+const _: () = assert!(align_of::<Control>() >= align_of::<libc::cmsghdr>());

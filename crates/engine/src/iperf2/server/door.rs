@@ -13,8 +13,9 @@ use linerate_iperf2::FlowServer;
 use linerate_iperf2::server::Policy;
 use linerate_model::TestSpec;
 use linerate_sys::socket::{self, Protocol};
-use linerate_sys::{OsError, clock, sockopt, udp};
+use linerate_sys::{OsError, sockopt};
 
+use crate::iperf2::arrived::{Arrived, drain};
 use crate::iperf2::dialogue::wall;
 use crate::iperf2::sockets;
 
@@ -34,20 +35,8 @@ pub(super) struct Newcomer {
     pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
-/// What arrived at a socket.
-struct Arrived {
-    datagram: Vec<u8>,
-    /// As the socket names it, for connecting.
-    raw: SocketAddr,
-    at_ns: u64,
-}
-
-/// Datagrams that are taken in one turn.
-const DATAGRAMS_PER_TURN: usize = 4096;
 /// Flows that may begin in one turn.
 const NEWCOMERS_PER_TURN: usize = 64;
-/// Largest UDP payload.
-const DATAGRAM_BYTES: usize = 65_535;
 
 impl Door {
     pub(super) fn open(address: SocketAddr, v6_only: bool, test: &TestSpec) -> Result<Self, OsError> {
@@ -71,8 +60,8 @@ impl Door {
         let mut arrived = VecDeque::new();
         drain(self.fd.as_fd(), &mut arrived);
         let mut found: BTreeMap<SocketAddr, Newcomer> = BTreeMap::new();
-        while let Some(Arrived { datagram, raw, at_ns }) = arrived.pop_front() {
-            let peer = socket::unmap(raw);
+        while let Some(Arrived { datagram, from, at_ns }) = arrived.pop_front() {
+            let peer = socket::unmap(from);
             if let Some(newcomer) = found.get_mut(&peer) {
                 newcomer.early.push((datagram, at_ns));
                 continue;
@@ -84,7 +73,7 @@ impl Door {
             let Some(machine) = FlowServer::new(Instant::now(), wall(), policy.clone(), &datagram, is_group) else {
                 continue;
             };
-            let fd = self.connect(raw, test)?;
+            let fd = self.connect(from, test)?;
             drain(fd.as_fd(), &mut arrived);
             drain(self.fd.as_fd(), &mut arrived);
             let early = vec![(datagram, at_ns)];
@@ -119,21 +108,8 @@ fn bound(address: SocketAddr, v6_only: bool) -> Result<OwnedFd, OsError> {
     if address.is_ipv6() {
         sockopt::set_v6_only(fd.as_fd(), v6_only)?;
     }
+    // Without it datagrams count as arrived when they are read.
+    let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
     socket::bind(fd.as_fd(), &address)?;
     Ok(fd)
-}
-
-fn drain(fd: BorrowedFd<'_>, into: &mut VecDeque<Arrived>) {
-    let mut buffer = vec![0; DATAGRAM_BYTES];
-    for _ in 0..DATAGRAMS_PER_TURN {
-        // An error of an earlier answer says nothing about what else has arrived; the next turn looks again.
-        let Ok((n, raw)) = udp::recv_from(fd, &mut buffer) else {
-            return;
-        };
-        into.push_back(Arrived {
-            datagram: buffer[..n.min(DATAGRAM_BYTES)].to_vec(),
-            raw,
-            at_ns: clock::monotonic_ns(),
-        });
-    }
 }
