@@ -10,4 +10,5 @@ pub(crate) mod links;
 pub(crate) mod native;
 pub(crate) mod serve;
 pub(crate) mod sharing;
+mod suggest;
 pub(crate) mod sweep;

@@ -12,6 +12,7 @@ use super::http::HttpArgs;
 use super::iperf3::{completion, man};
 use super::links;
 use super::serve::ServeArgs;
+use super::suggest;
 use super::sweep::SweepArgs;
 use crate::exit_code::ExitCode;
 use crate::run;
@@ -123,13 +124,7 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
     let cli = match Cli::try_parse_from(argv) {
         Ok(cli) => cli,
         Err(answer) => {
-            // Help and version arrive here as well; a reader that has gone away is no error of ours.
-            let _ = answer.print();
-            return if answer.use_stderr() {
-                ExitCode::Usage
-            } else {
-                ExitCode::Done
-            };
+            return show(&answer, words);
         }
     };
     match cli.command {
@@ -155,6 +150,19 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
         Command::Links { directory } => links::main(&directory),
         Command::Generate { what } => write_out(&artefact(what)),
     }
+}
+
+/// Prints help, version or the error of a command line. A reader that has gone away is no error of ours.
+fn show(answer: &clap::Error, words: &[OsString]) -> ExitCode {
+    if !answer.use_stderr() {
+        let _ = answer.print();
+        return ExitCode::Done;
+    }
+    match suggest::misplaced_options(words) {
+        Some(text) => drop(io::stderr().write_all(text.as_bytes())),
+        None => drop(answer.print()),
+    }
+    ExitCode::Usage
 }
 
 fn write_out(text: &[u8]) -> ExitCode {
