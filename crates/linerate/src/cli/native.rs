@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
 use clap_complete::{Shell, generate};
@@ -10,7 +9,7 @@ use clap_complete::{Shell, generate};
 use super::doctor::DoctorArgs;
 use super::http::HttpArgs;
 use super::iperf3::{completion, man};
-use super::links;
+use super::links::{self, LinksArgs};
 use super::serve::ServeArgs;
 use super::suggest;
 use super::sweep::SweepArgs;
@@ -83,13 +82,10 @@ enum Command {
     Sweep(Box<SweepArgs>),
     /// Serve, load and measure HTTP: requests per second, latency, ten thousand connections
     Http(HttpArgs),
-    /// Create links in a directory, so that calling iperf3 starts linerate
+    /// Create links in a directory, so that iperf3, iperf and iperf2 start linerate
     ///
-    /// Nothing that is already there is overwritten, unless it is such a link.
-    Links {
-        /// An existing directory, for example one on your PATH
-        directory: PathBuf,
-    },
+    /// Nothing that is already there is overwritten. Reports afterwards which program each name starts.
+    Links(LinksArgs),
     /// Write a manual page or shell completions to the standard output
     Generate {
         /// What to write
@@ -147,7 +143,7 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
             }
         },
         Command::Http(args) => super::http::main(&args),
-        Command::Links { directory } => links::main(&directory),
+        Command::Links(args) => links::main(&args),
         Command::Generate { what } => write_out(&artefact(what)),
     }
 }
