@@ -70,6 +70,53 @@ fn names_and_passwords_that_no_server_takes_are_refused() {
     }
 }
 
+/// A pseudo-terminal needs system calls that this crate must not contain, hence the script.
+#[test]
+fn a_password_prompt_hides_what_is_typed_and_a_signal_leaves_the_terminal_as_it_was() {
+    let script = r#"
+import os, pty, sys, termios, fcntl
+def at_terminal(typed):
+    parent, terminal = pty.openpty()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+        for stream in (0, 1, 2):
+            os.dup2(terminal, stream)
+        os.execv(sys.argv[1], ["linerate", "generate", "user", "mario"])
+    seen = b""
+    for answer in typed:
+        while not seen.rstrip().endswith(b":"):
+            seen += os.read(parent, 4096)
+        os.write(parent, answer)
+        seen += b"|"
+    _, status = os.waitpid(pid, 0)
+    os.set_blocking(parent, False)
+    seen += os.read(parent, 4096)
+    shows = bool(termios.tcgetattr(terminal)[3] & termios.ECHO)
+    print(os.waitstatus_to_exitcode(status), shows, seen.replace(b"\r\n", b" ").decode())
+at_terminal([b"rossi\n", b"rossi\n"])
+at_terminal([b"rossi\n", b"bianchi\n"])
+at_terminal([b"ros\x03"])
+"#;
+    let mut command = Command::new("python3");
+    command.args(["-c", script]).arg(ours().path());
+    let run = Process::start(command).finish();
+    run.expect_clean();
+    let lines: Vec<&str> = run.stdout.lines().map(str::trim_end).collect();
+    let line = Keys::USERS.trim();
+    assert_eq!(lines[0], format!("0 True Password: | The same again: | {line}"));
+    assert_eq!(
+        lines[1],
+        "1 True Password: | The same again: | linerate: the passwords differ"
+    );
+    // Ended by SIGINT, with the echo that was there before.
+    assert!(
+        lines[2].starts_with("-2 True Password: |") && !lines[2].contains("ros"),
+        "{run:?}"
+    );
+}
+
 #[test]
 fn a_server_names_the_port_that_is_taken_and_what_to_do() {
     let tcp = TcpListener::bind("[::]:0").or_else(|_| TcpListener::bind("0.0.0.0:0"));
