@@ -57,7 +57,7 @@ pub(crate) struct DoctorArgs {
 const EXAMPLES: &str = "\
 Examples:
   linerate doctor eth0 --window 5s         while a test runs: what holds it back
-  linerate doctor --from pasted.txt        judge the output of ethtool, lspci, ip, tc, sysctl, iperf3
+  linerate doctor --from pasted.txt        judge the output of ethtool, lspci, ip, tc, iperf3
   linerate doctor --diff a.txt b.txt       what differs between two hosts, and can matter
 
 Nothing is ever changed.

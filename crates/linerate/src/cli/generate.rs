@@ -199,7 +199,7 @@ fn password_line(input: impl BufRead) -> Result<String, String> {
     let mut input = input.take(PASSWORD_LINE_BYTES_MAX);
     input
         .read_line(&mut line)
-        .map_err(|error| format!("cannot read the password from the standard input: {error}"))?;
+        .map_err(|error| format!("cannot read the password from the standard input: {}", io_text(&error)))?;
     if input.limit() == 0 {
         return Err(format!("the password is longer than {PASSWORD_LINE_BYTES_MAX} bytes"));
     }
@@ -214,7 +214,7 @@ fn failed(text: &str) -> ExitCode {
 fn write_out(text: &[u8]) -> ExitCode {
     match io::stdout().write_all(text).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            failed(&format!("cannot write to the standard output: {error}"))
+            failed(&format!("cannot write to the standard output: {}", io_text(&error)))
         }
         _ => ExitCode::Done,
     }
