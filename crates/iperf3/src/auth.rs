@@ -35,6 +35,9 @@ pub enum AuthError {
     /// RSA encrypts at most as many bytes as the key has, less the padding.
     #[error("user name and password are too long for this key")]
     TooLong,
+    /// The user file separates fields by commas and lines by line ends, and `#` begins a comment.
+    #[error("a user name must not hold a comma or control character, begin with #, or be longer than 256 bytes")]
+    UserName,
     /// This program was built small.
     #[error("this build does not support authentication")]
     NotBuilt,
@@ -96,13 +99,54 @@ impl Refusal {
     }
 }
 
+/// Longest user name of a user file in bytes; the original reads lines of at most 1023.
+const USER_NAME_BYTES_MAX: usize = 256;
+
+/// Whether a user file and a token can hold this name.
+///
+/// # Errors
+/// Why not.
+pub fn check_user_name(username: &str) -> Result<(), AuthError> {
+    if is_blank(username) {
+        return Err(AuthError::Blank);
+    }
+    let separates = |c: char| c == ',' || c.is_control();
+    if username.contains(separates) || username.starts_with('#') || username.len() > USER_NAME_BYTES_MAX {
+        return Err(AuthError::UserName);
+    }
+    Ok(())
+}
+
+/// The line of the user file for this user and password, without a line end.
+///
+/// # Errors
+/// When the file cannot hold the name, or no token can hold the password.
+pub fn users_file_line(username: &str, password: &str) -> Result<String, AuthError> {
+    check_user_name(username)?;
+    if is_blank(password) {
+        return Err(AuthError::Blank);
+    }
+    if !cfg!(feature = "auth") {
+        return Err(AuthError::NotBuilt);
+    }
+    Ok(format!("{username},{}", password_hash(username, password)))
+}
+
+fn password_hash(username: &str, password: &str) -> String {
+    rsa::sha256_hex(&format!("{{{username}}}{password}"))
+}
+
+/// Servers read user name and password as words.
+fn is_blank(text: &str) -> bool {
+    text.is_empty() || text.contains(char::is_whitespace)
+}
+
 /// Makes the token a client sends. `unix_s` is the wall-clock time in s since 1970.
 ///
 /// # Errors
 /// When the key is unusable or user name or password cannot be sent.
 pub fn make_token(credentials: &Credentials, unix_s: i64) -> Result<String, AuthError> {
-    let unusable = |text: &str| text.is_empty() || text.contains(char::is_whitespace);
-    if unusable(&credentials.username) || unusable(&credentials.password) {
+    if is_blank(&credentials.username) || is_blank(&credentials.password) {
         return Err(AuthError::Blank);
     }
     let Credentials { username, password, .. } = credentials;
@@ -173,7 +217,7 @@ impl<'a> Claim<'a> {
 }
 
 fn look_up(users_file: &str, claim: &Claim<'_>) -> Result<(), Refusal> {
-    let hash = rsa::sha256_hex(&format!("{{{}}}{}", claim.user, claim.password));
+    let hash = password_hash(claim.user, claim.password);
     let mut verdict = Err(Refusal::NoUsers);
     for line in users_file.lines().filter(|line| !line.starts_with('#')) {
         let mut fields = line.trim_end_matches('\r').split(',');

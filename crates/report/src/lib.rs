@@ -8,6 +8,7 @@
 //! * [`service`]: logs and figures of a server
 //! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON, HTML and Markdown
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
+//! * [`trial`]: the closing line of `linerate try`
 //! * [`Output`]: where lines go, shared by all writers of a process
 
 #![forbid(unsafe_code)]
@@ -17,6 +18,7 @@ pub mod http;
 pub mod iperf2;
 pub mod iperf3;
 pub mod sweep;
+pub mod trial;
 
 mod figures;
 mod flood;

@@ -7,6 +7,8 @@ use std::io::{self, IsTerminal, Read, Write};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use crate::error::{During, Result};
+use crate::poll::{self, Interest};
+use crate::signal::{self, Signal, Signals};
 use crate::syscall::syscall;
 
 /// Goes to the background as `daemon(3)` does: no terminal, its own session, standard streams on `/dev/null`, and the
@@ -182,7 +184,8 @@ pub fn isatty(fd: impl AsFd) -> bool {
 }
 
 /// Asks for a password on the controlling terminal without showing it, or on standard error and input when there is
-/// none. The line ends at a newline or end of file and has at most 4096 bytes.
+/// none. The line ends at a newline or end of file and has at most 4096 bytes. A signal that ends the process does so
+/// after the terminal shows again what is typed.
 ///
 /// # Errors
 /// The operating system's; `UnexpectedEof` when the input ended before a line began, `InvalidData` for a line that is
@@ -196,15 +199,61 @@ pub fn read_password(prompt: &str) -> Result<String> {
 }
 
 fn ask(prompt: &str, input: &mut (impl Read + AsFd), output: &mut impl Write) -> io::Result<String> {
-    // Hidden before the prompt, so that whoever answers at once is not shown either.
+    let signals = Signals::new(&ENDING).map_err(|error| error.source)?;
+    let answer = ask_hidden(prompt, input, output, &signals);
+    drop(signals);
+    signal::unblock(&ENDING);
+    match answer? {
+        Answer::Line(line) => Ok(line),
+        Answer::Signal(signal) => {
+            // The process ends here as it would have without the prompt.
+            signal::raise(signal);
+            Err(io::ErrorKind::Interrupted.into())
+        }
+    }
+}
+
+/// Signals that end the process. During the prompt they wait: the terminal would be left without echo.
+const ENDING: [Signal; 4] = [Signal::Interrupt, Signal::Terminate, Signal::Hangup, Signal::Quit];
+
+enum Answer {
+    Line(String),
+    Signal(Signal),
+}
+
+fn ask_hidden(
+    prompt: &str,
+    input: &mut (impl Read + AsFd),
+    output: &mut impl Write,
+    signals: &Signals,
+) -> io::Result<Answer> {
+    // Hidden before the prompt, so that an early answer is not shown either.
     let hidden = HiddenInput::begin(input.as_fd())?;
     output.write_all(prompt.as_bytes())?;
     output.flush()?;
-    let line = read_line(input);
+    let answer = match wait_for_line(input.as_fd(), signals) {
+        Ok(None) => read_line(input).map(Answer::Line),
+        Ok(Some(signal)) => Ok(Answer::Signal(signal)),
+        Err(error) => Err(error),
+    };
     drop(hidden);
     // The user's own newline was not shown.
     output.write_all(b"\n")?;
-    line
+    answer
+}
+
+/// Waits until a line can be read, or for the signal that came instead.
+fn wait_for_line(input: BorrowedFd<'_>, signals: &Signals) -> io::Result<Option<Signal>> {
+    loop {
+        let watched = [(input, Interest::READ), (signals.as_fd(), Interest::READ)];
+        let [is_readable, is_signalled] = poll::wait_fds(watched, None)?;
+        if is_signalled && let Some(signal) = signals.take()? {
+            return Ok(Some(signal));
+        }
+        if is_readable {
+            return Ok(None);
+        }
+    }
 }
 
 /// Reads byte by byte, so that nothing behind the line is taken from whoever reads next.

@@ -114,6 +114,20 @@ impl Signals {
     }
 }
 
+/// Lets signals that [`Signals`] blocked act on this thread again.
+pub fn unblock(signals: &[Signal]) {
+    let set = signal_set(signals);
+    // SAFETY: `set` is initialised and outlives the call, which cannot fail for a valid operation; the old mask may be
+    // null.
+    unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const set, std::ptr::null_mut()) };
+}
+
+/// Sends a signal to the calling thread (raise(3)). Returns when the signal is blocked or ignored.
+pub fn raise(signal: Signal) {
+    // SAFETY: the call has no memory operands.
+    unsafe { libc::raise(signal.number()) };
+}
+
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

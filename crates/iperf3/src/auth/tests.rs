@@ -245,3 +245,33 @@ fn what_is_no_key_is_refused_with_a_reason() {
         assert!(make_token(&credentials(pem, "rossi", false), NOW).is_err(), "{pem}");
     }
 }
+
+#[test]
+fn a_line_of_the_user_file_lets_its_user_in() {
+    // The hash is what sha256sum(1) makes of {mario}rossi.
+    assert_eq!(
+        users_file_line("mario", "rossi").as_deref(),
+        Ok("mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b")
+    );
+    let Some(keys) = keys() else { return };
+    let server = authenticator(&keys.private_pkcs8, false);
+    let users = users_file_line("mario", "bianchi-\u{e9}{}").expect("a line");
+    let token = make_token(&credentials(&keys.public_spki, "bianchi-\u{e9}{}", false), NOW).expect("a token");
+    assert_eq!(server.check(Some(&token), &users, NOW).as_deref(), Ok("mario"));
+}
+
+#[test]
+fn names_that_would_break_a_user_file_are_refused() {
+    for name in ["a,b", "#a", "a\u{7}", &"x".repeat(257)] {
+        assert_eq!(users_file_line(name, "rossi"), Err(AuthError::UserName), "{name}");
+    }
+    for (name, password) in [
+        ("", "rossi"),
+        ("a b", "rossi"),
+        ("a\nb", "rossi"),
+        ("mario", ""),
+        ("mario", "a\tb"),
+    ] {
+        assert_eq!(users_file_line(name, password), Err(AuthError::Blank), "{name}");
+    }
+}

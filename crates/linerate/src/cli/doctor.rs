@@ -57,10 +57,12 @@ pub(crate) struct DoctorArgs {
 const EXAMPLES: &str = "\
 Examples:
   linerate doctor eth0 --window 5s         while a test runs: what holds it back
-  linerate doctor --from pasted.txt        judge the output of ethtool, lspci, ip, tc, sysctl, iperf3
+  linerate doctor --from pasted.txt        judge the output of ethtool, lspci, ip, tc, iperf3
   linerate doctor --diff a.txt b.txt       what differs between two hosts, and can matter
 
-Nothing is ever changed. Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
+Nothing is ever changed.
+
+Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
 
 /// Severities that can fail a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

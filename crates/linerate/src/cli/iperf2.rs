@@ -4,6 +4,7 @@ pub(crate) mod args;
 mod conflicts;
 mod effects;
 pub(crate) mod help;
+pub(crate) mod man;
 mod message;
 pub(crate) mod options;
 pub(crate) mod resolve;

@@ -2,16 +2,15 @@
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::PathBuf;
 
-use clap::{CommandFactory, Parser, Subcommand, ValueEnum};
-use clap_complete::{Shell, generate};
+use clap::{Parser, Subcommand};
 
 use super::doctor::DoctorArgs;
+use super::generate::{self, GenerateArgs};
 use super::http::HttpArgs;
-use super::iperf3::{completion, man};
-use super::links;
+use super::links::{self, LinksArgs};
 use super::serve::ServeArgs;
+use super::suggest;
 use super::sweep::SweepArgs;
 use crate::exit_code::ExitCode;
 use crate::run;
@@ -19,24 +18,33 @@ use crate::run;
 /// How fast is this path really, and what is holding it back?
 #[derive(Debug, Parser)]
 #[command(name = "linerate", version, arg_required_else_help = true, after_help = EXAMPLES, max_term_width = 100)]
-struct Cli {
+pub(super) struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  linerate try                             see it work, on this machine alone
-  linerate serve                           wait for clients on port 5201, any number at once
-  linerate iperf3 -s                       the same with the reports of iperf3
-  linerate iperf3 -c 192.0.2.7             test the path to that server, 10 seconds of TCP
-  linerate iperf3 -c 192.0.2.7 -u -b 1G -R the other direction, UDP at 1 Gbit/s
-  linerate doctor eth0 --window 5s         why is it not faster?
-  linerate sweep 192.0.2.7                 how many streams are best?
-  linerate links ~/bin                     call it as iperf3 from now on
+  linerate try                                see it work, on this machine alone
+  linerate serve                              wait for clients on port 5201, any number at once
+  linerate iperf3 -s                          the same with the reports of iperf3
+  linerate iperf3 -c 192.0.2.7                test the path to that server, 10 seconds of TCP
+  linerate iperf3 -c 192.0.2.7 -u -b 1G -R    the other direction, UDP at 1 Gbit/s
+  linerate doctor eth0 --window 5s            why is it not faster?
+  linerate sweep 192.0.2.7                    how many streams are best?
+  linerate links ~/bin                        call it as iperf3, iperf and iperf2 from now on
 
-The other end may be linerate or any iperf3 from version 3.12 on.
+The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8 and 2.2.1.
+
 Exit codes: 0 done, 1 test not completed, 2 wrong command line, 3 doctor --fail-on, 130 interrupted.";
+
+const TRY_EXAMPLES: &str = "\
+The last line holds the answer: sound or not, what arrived in each of the four tests, and the next command.
+
+Examples:
+  linerate try    takes 8 seconds
+
+Exit codes: 0 sound, 1 not sound, 2 wrong command line, 130 interrupted.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -69,6 +77,7 @@ enum Command {
     /// Starts a server on a free port of the loopback interface and tests against it. Nothing leaves this machine and
     /// nothing is changed.
     #[command(visible_alias = "selftest")]
+    #[command(after_help = TRY_EXAMPLES)]
     Try,
     /// Say what holds the network back, prove it, and give the fix and the undo
     ///
@@ -82,39 +91,12 @@ enum Command {
     Sweep(Box<SweepArgs>),
     /// Serve, load and measure HTTP: requests per second, latency, ten thousand connections
     Http(HttpArgs),
-    /// Create links in a directory, so that calling iperf3 starts linerate
+    /// Create links in a directory, so that iperf3, iperf and iperf2 start linerate
     ///
-    /// Nothing that is already there is overwritten, unless it is such a link.
-    Links {
-        /// An existing directory, for example one on your PATH
-        directory: PathBuf,
-    },
-    /// Write a manual page or shell completions to the standard output
-    Generate {
-        /// What to write
-        what: Artefact,
-    },
-}
-
-/// What `generate` can write.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Artefact {
-    /// Manual page of linerate
-    Man,
-    /// Completions of linerate for bash
-    Bash,
-    /// Completions of linerate for zsh
-    Zsh,
-    /// Completions of linerate for fish
-    Fish,
-    /// Manual page of linerate called as iperf3
-    ManIperf3,
-    /// Completions of iperf3 for bash
-    BashIperf3,
-    /// Completions of iperf3 for zsh
-    ZshIperf3,
-    /// Completions of iperf3 for fish
-    FishIperf3,
+    /// Nothing that is already there is overwritten. Reports afterwards which program each name starts.
+    Links(LinksArgs),
+    /// Write the manual, shell completions, or a line of a user file
+    Generate(GenerateArgs),
 }
 
 /// Carries out a native command line; `words` is what followed the program name.
@@ -123,13 +105,7 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
     let cli = match Cli::try_parse_from(argv) {
         Ok(cli) => cli,
         Err(answer) => {
-            // Help and version arrive here as well; a reader that has gone away is no error of ours.
-            let _ = answer.print();
-            return if answer.use_stderr() {
-                ExitCode::Usage
-            } else {
-                ExitCode::Done
-            };
+            return show(&answer, words);
         }
     };
     match cli.command {
@@ -152,50 +128,28 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
             }
         },
         Command::Http(args) => super::http::main(&args),
-        Command::Links { directory } => links::main(&directory),
-        Command::Generate { what } => write_out(&artefact(what)),
+        Command::Links(args) => links::main(&args),
+        Command::Generate(args) => generate::main(&args),
     }
 }
 
-fn write_out(text: &[u8]) -> ExitCode {
-    match io::stdout().write_all(text) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            let _ = writeln!(io::stderr(), "linerate: cannot write to the standard output: {error}");
-            ExitCode::NotCompleted
-        }
-        _ => ExitCode::Done,
+/// Prints help, version or the error of a command line. A reader that has gone away is no error of ours.
+fn show(answer: &clap::Error, words: &[OsString]) -> ExitCode {
+    if !answer.use_stderr() {
+        let _ = answer.print();
+        return ExitCode::Done;
     }
-}
-
-fn artefact(what: Artefact) -> Vec<u8> {
-    match what {
-        Artefact::Man => native_man_page(),
-        Artefact::Bash => native_completions(Shell::Bash),
-        Artefact::Zsh => native_completions(Shell::Zsh),
-        Artefact::Fish => native_completions(Shell::Fish),
-        Artefact::ManIperf3 => man::man_page().into_bytes(),
-        Artefact::BashIperf3 => completion::bash().into_bytes(),
-        Artefact::ZshIperf3 => completion::zsh().into_bytes(),
-        Artefact::FishIperf3 => completion::fish().into_bytes(),
+    match suggest::misplaced_options(words) {
+        Some(text) => drop(io::stderr().write_all(text.as_bytes())),
+        None => drop(answer.print()),
     }
-}
-
-fn native_man_page() -> Vec<u8> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(Cli::command())
-        .render(&mut page)
-        .expect("writing to memory cannot fail");
-    page
-}
-
-fn native_completions(shell: Shell) -> Vec<u8> {
-    let mut script = Vec::new();
-    generate(shell, &mut Cli::command(), "linerate", &mut script);
-    script
+    ExitCode::Usage
 }
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory;
+
     use super::*;
 
     #[test]

@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use linerate_model::sharing::{AccessRules, AccessSource, Admission, ServerLimits, Sharing, Uncontrolled};
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
+use linerate_sys::error::io_text;
 
 use super::sharing::{self, LimitArg};
 
@@ -85,7 +86,15 @@ pub(crate) struct ServeArgs {
 
 const NOTES: &str = "\
 Clients are iperf3 from version 3.12 on, or linerate. Any number of them may come at the same time.
-Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads the files of --allow and --deny again.";
+Signals: SIGTERM and SIGINT tell every client and end the server, SIGHUP reads the files of --allow and --deny again.
+
+Examples:
+  linerate serve                                               port 5201, all networks
+  linerate serve --allow 192.0.2.0/24 --limit address:tests=2  one network, 2 tests per address
+  linerate serve --private-key private.pem --users users.csv   users with a password
+  linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, figures
+
+Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FormatArg {
@@ -202,7 +211,7 @@ impl ServeArgs {
         let (Some(key), Some(users_file)) = (&self.private_key, &self.users) else {
             return Ok(None);
         };
-        let named = |path: &PathBuf, error: std::io::Error| format!("{}: {error}", path.display());
+        let named = |path: &PathBuf, error: std::io::Error| format!("{}: {}", path.display(), io_text(&error));
         let private_key_pem = fs::read_to_string(key).map_err(|e| named(key, e))?;
         fs::File::open(users_file).map_err(|e| named(users_file, e))?;
         Ok(Some(ServerAuth {

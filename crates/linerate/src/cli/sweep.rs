@@ -95,8 +95,10 @@ Examples:
   linerate sweep 192.0.2.7 --over window=64K..16M,congestion  which window? which algorithm?
   linerate sweep 192.0.2.7 -u -l 1400 --over rate=100M..10G   which rate arrives?
 
-What it costs is said first. Ctrl-C ends it with what is known until then. Exit codes: 0 done (also
-when the runs allow no answer), 1 not completed, 2 wrong command line, 130 interrupted.";
+What it costs is said first. Ctrl-C ends it with what is known until then.
+
+Exit codes: 0 done (also when the runs allow no answer), 1 not completed, 2 wrong command line,
+130 interrupted.";
 
 /// Words for objectives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

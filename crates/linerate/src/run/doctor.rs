@@ -13,6 +13,7 @@ use linerate_host::{Request, collect};
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::Snapshot;
 use linerate_report::doctor as report;
+use linerate_sys::error::io_text;
 
 use crate::cli::doctor::DoctorArgs;
 use crate::exit_code::ExitCode;
@@ -136,7 +137,7 @@ fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Trouble> {
 fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Trouble> {
     let mut found = Vec::new();
     for file in files(path)? {
-        let text = read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let text = read(&file).map_err(|error| format!("{}: {}", file.display(), io_text(&error)))?;
         let name = file
             .file_stem()
             .map_or_else(|| "input".into(), |name| name.to_string_lossy());
@@ -154,7 +155,7 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Trouble> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let entries = fs::read_dir(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
     let mut files: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
@@ -183,7 +184,7 @@ fn save(path: &Path, observed: &[Observed]) -> Result<(), Trouble> {
     };
     let mut text = serde_json::to_string(&one.snapshot).map_err(|error| error.to_string())?;
     text.push('\n');
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    fs::write(path, text).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))
 }
 
 fn explain(id: &str) -> ExitCode {

@@ -12,7 +12,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::ServerReporter;
 use linerate_report::service::{Figures, ProcessFigures, counted};
+use linerate_sys::error::io_text;
 use linerate_sys::{cpu, process};
+
+use super::in_use;
 
 /// Longest request that is read.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
@@ -26,7 +29,10 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// # Errors
 /// When the address cannot be listened on.
 pub(super) fn offer(inner: Box<dyn ServerReporter>, address: SocketAddr) -> Result<Box<dyn ServerReporter>, String> {
-    let named = |error: io::Error| format!("unable to listen on {address} for metrics: {error}");
+    let named = |error: io::Error| {
+        let text = format!("unable to listen on {address} for metrics: {}", io_text(&error));
+        in_use::explained(&text, address.port(), "choose another address for metrics")
+    };
     let listener = TcpListener::bind(address).map_err(named)?;
     let figures = Arc::new(Figures::default());
     let shown = Arc::clone(&figures);

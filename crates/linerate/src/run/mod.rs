@@ -4,6 +4,7 @@ mod doctor;
 mod embedded;
 mod examination;
 pub(crate) mod http;
+mod in_use;
 pub(crate) mod iperf2;
 mod metrics;
 mod pidfile;

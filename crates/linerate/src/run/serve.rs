@@ -5,12 +5,15 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_engine::{Interrupts, server};
+use linerate_iperf3::ErrorCode;
+use linerate_model::sharing::Uncontrolled;
+use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_report::{Output, service};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
 
-use super::{examination, metrics};
+use super::{examination, in_use, metrics};
 use crate::cli::serve::Service;
 use crate::exit_code::ExitCode;
 
@@ -20,10 +23,28 @@ pub(crate) fn run(what: &Service) -> ExitCode {
         Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Done,
         Err(failure) => {
             // There is nowhere left to complain if stderr is gone.
-            let _ = writeln!(io::stderr(), "linerate: error - {failure}");
+            let _ = writeln!(io::stderr(), "linerate: error - {}", explained(&failure, &what.spec));
             ExitCode::NotCompleted
         }
         Ok(()) => ExitCode::Done,
+    }
+}
+
+/// Names the port of a listener that could not be opened, and what to do.
+fn explained(failure: &Failure, spec: &ServerSpec) -> String {
+    let port = spec.local.port;
+    if failure.code == Some(ErrorCode::Listen.number()) {
+        let remedy = match spec.sharing.uncontrolled {
+            Uncontrolled::SamePort => "choose another one with --one-port",
+            _ => "choose another one with --port",
+        };
+        let host = spec.local.bind.host.as_ref();
+        let host = host.map(|host| format!("{host} ")).unwrap_or_default();
+        return in_use::explained(&format!("{host}port {port}: {failure}"), port, remedy);
+    }
+    match spec.sharing.uncontrolled {
+        Uncontrolled::Port(port) => in_use::explained(&failure.message, port, "choose another one with --iperf2-port"),
+        _ => failure.to_string(),
     }
 }
 

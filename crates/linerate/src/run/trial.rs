@@ -6,9 +6,12 @@ use std::time::Duration;
 use linerate_engine::client;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, LocalOptions};
-use linerate_model::{Direction, EndCondition, Failure, FailureKind, TestSpec, Transport};
+use linerate_model::{
+    Direction, EndCondition, Event, EventSink, Failure, FailureKind, SinkError, Summary, TestSpec, Transport,
+};
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
+use linerate_report::trial::{self, Received};
 use linerate_sys::signal::{Signal, Signals};
 
 use crate::cli::iperf3::version;
@@ -23,42 +26,125 @@ const UDP_RATE_BPS: u64 = 1_000_000_000;
 /// Datagram that fits an Ethernet frame.
 const UDP_BLOCK_LEN_BYTES: u32 = 1448;
 
+/// One of the tests.
+struct Trial {
+    title: &'static str,
+    transport: Transport,
+    direction: Direction,
+}
+
+const TRIALS: [Trial; 4] = [
+    Trial {
+        title: "TCP, this machine to itself",
+        transport: Transport::Tcp,
+        direction: Direction::Forward,
+    },
+    Trial {
+        title: "TCP, the other direction",
+        transport: Transport::Tcp,
+        direction: Direction::Reverse,
+    },
+    Trial {
+        title: "UDP at 1 Gbit/s",
+        transport: Transport::Udp,
+        direction: Direction::Forward,
+    },
+    Trial {
+        title: "UDP at 1 Gbit/s, the other direction",
+        transport: Transport::Udp,
+        direction: Direction::Reverse,
+    },
+];
+
+/// A test that did not pass.
+struct Unsound {
+    title: &'static str,
+    failure: Failure,
+}
+
 /// Tests this machine against itself: TCP and UDP, both directions.
 pub(crate) fn run() -> ExitCode {
-    match try_all() {
-        Ok(()) => ExitCode::Done,
-        Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Interrupted,
-        Err(failure) => {
-            let _ = writeln!(io::stderr(), "linerate: error - {failure}");
-            ExitCode::NotCompleted
+    let outcome = try_all();
+    let (line, code) = match &outcome {
+        Ok([a, b, c, d]) => (trial::sound([*a, *b], [*c, *d]), ExitCode::Done),
+        Err(unsound) if unsound.failure.kind == FailureKind::Interrupted => return ExitCode::Interrupted,
+        Err(Unsound { title, failure }) => (trial::not_sound(title, &failure.message), ExitCode::NotCompleted),
+    };
+    // There is nowhere left to complain if stdout is gone.
+    let _ = write!(io::stdout(), "\n{line}");
+    code
+}
+
+fn try_all() -> Result<[Received; 4], Unsound> {
+    let at_start = |failure| Unsound {
+        title: "start of the server",
+        failure,
+    };
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+    let signals = signals.map_err(|e| at_start(failed(&e)))?;
+    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0).map_err(at_start)?;
+    let mut results = [Received {
+        rate_bps: 0.0,
+        lost_percent: None,
+    }; 4];
+    for (trial, result) in TRIALS.iter().zip(&mut results) {
+        let outcome = run_trial(trial, server.port(), &signals);
+        *result = outcome.map_err(|failure| Unsound {
+            title: trial.title,
+            failure,
+        })?;
+    }
+    server.stop().map_err(|failure| Unsound {
+        title: "end of the server",
+        failure,
+    })?;
+    Ok(results)
+}
+
+fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
+    writeln!(io::stdout(), "\n== {} ==", trial.title).map_err(|e| failed(&e))?;
+    let mut sink = Keeping {
+        report: iperf3::client_sink(options(Endpoint::Client), Output::standard()),
+        summary: None,
+    };
+    let spec = client_spec(port, trial.transport, trial.direction);
+    client::run(&spec, &mut sink, signals)?;
+    received(sink.summary.as_deref()).map_err(|text| failed(&text))
+}
+
+/// Passes events on to the report, and keeps the result.
+struct Keeping {
+    report: Box<dyn EventSink>,
+    summary: Option<Box<Summary>>,
+}
+
+impl EventSink for Keeping {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Event::Summary(summary) = event {
+            self.summary = Some(summary.clone());
         }
+        self.report.event(event)
     }
 }
 
-fn try_all() -> Result<(), Failure> {
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| failed(&e))?;
-    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0)?;
-    let outcome = run_tests(server.port(), &signals);
-    outcome.and(server.stop())
-}
-
-fn run_tests(port: u16, signals: &Signals) -> Result<(), Failure> {
-    let tests = [
-        ("TCP, this machine to itself", Transport::Tcp, Direction::Forward),
-        ("TCP, the other direction", Transport::Tcp, Direction::Reverse),
-        ("UDP at 1 Gbit/s", Transport::Udp, Direction::Forward),
-        (
-            "UDP at 1 Gbit/s, the other direction",
-            Transport::Udp,
-            Direction::Reverse,
-        ),
-    ];
-    for (title, transport, direction) in tests {
-        writeln!(io::stdout(), "\n== {title} ==").map_err(|e| failed(&e))?;
-        let mut sink = iperf3::client_sink(options(Endpoint::Client), Output::standard());
-        client::run(&client_spec(port, transport, direction), &mut *sink, signals)?;
+/// What the only stream of a test received.
+fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
+    let stream = summary.and_then(|summary| summary.streams.first());
+    let halves = stream.and_then(|stream| Some((stream.sender?, stream.receiver?)));
+    let (sender, receiver) = halves.ok_or("the test has no result")?;
+    if receiver.bytes == 0 {
+        return Err("nothing was received");
     }
-    Ok(())
+    if receiver.bytes > sender.bytes {
+        return Err("more bytes were received than sent");
+    }
+    Ok(Received {
+        rate_bps: receiver.bits_per_second(),
+        lost_percent: receiver
+            .udp
+            .filter(|udp| udp.packets > 0)
+            .map(|udp| udp.lost as f64 / udp.packets as f64 * 100.0),
+    })
 }
 
 fn client_spec(port: u16, transport: Transport, direction: Direction) -> ClientSpec {
@@ -97,5 +183,59 @@ fn failed(error: &impl std::fmt::Display) -> Failure {
         kind: FailureKind::Error,
         message: error.to_string(),
         code: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::summary::UdpHalf;
+    use linerate_model::{Flow, Half, StreamId, StreamRole, StreamSummary};
+
+    use super::*;
+
+    fn summary(sent: u64, received: u64, udp: Option<UdpHalf>) -> Summary {
+        let half = |bytes, udp| {
+            Some(Half {
+                bytes,
+                duration_ns: 1_000_000_000,
+                udp,
+            })
+        };
+        Summary {
+            streams: vec![StreamSummary {
+                id: StreamId(0),
+                role: StreamRole::Sender,
+                flow: Flow::Forward,
+                sender: half(sent, None),
+                receiver: half(received, udp),
+                tcp: None,
+                file: None,
+            }],
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn a_test_is_sound_when_something_arrived_and_not_more_than_was_sent() {
+        let whole = received(Some(&summary(1000, 1000, None))).expect("sound");
+        assert_eq!(
+            (whole.rate_bps.to_bits(), whole.lost_percent),
+            (8000_f64.to_bits(), None)
+        );
+        assert!(received(Some(&summary(1000, 0, None))).is_err());
+        assert!(received(Some(&summary(1000, 1001, None))).is_err());
+        assert!(received(Some(&Summary::default())).is_err());
+        assert!(received(None).is_err());
+    }
+
+    #[test]
+    fn loss_is_a_share_of_the_datagrams() {
+        let udp = UdpHalf {
+            packets: 200,
+            lost: 50,
+            ..UdpHalf::default()
+        };
+        let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
+        assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));
     }
 }

@@ -49,6 +49,30 @@ _linerate() {
             linerate,try)
                 cmd="linerate__subcmd__try"
                 ;;
+            linerate__subcmd__generate,completions)
+                cmd="linerate__subcmd__generate__subcmd__completions"
+                ;;
+            linerate__subcmd__generate,help)
+                cmd="linerate__subcmd__generate__subcmd__help"
+                ;;
+            linerate__subcmd__generate,man)
+                cmd="linerate__subcmd__generate__subcmd__man"
+                ;;
+            linerate__subcmd__generate,user)
+                cmd="linerate__subcmd__generate__subcmd__user"
+                ;;
+            linerate__subcmd__generate__subcmd__help,completions)
+                cmd="linerate__subcmd__generate__subcmd__help__subcmd__completions"
+                ;;
+            linerate__subcmd__generate__subcmd__help,help)
+                cmd="linerate__subcmd__generate__subcmd__help__subcmd__help"
+                ;;
+            linerate__subcmd__generate__subcmd__help,man)
+                cmd="linerate__subcmd__generate__subcmd__help__subcmd__man"
+                ;;
+            linerate__subcmd__generate__subcmd__help,user)
+                cmd="linerate__subcmd__generate__subcmd__help__subcmd__user"
+                ;;
             linerate__subcmd__help,doctor)
                 cmd="linerate__subcmd__help__subcmd__doctor"
                 ;;
@@ -78,6 +102,15 @@ _linerate() {
                 ;;
             linerate__subcmd__help,try)
                 cmd="linerate__subcmd__help__subcmd__try"
+                ;;
+            linerate__subcmd__help__subcmd__generate,completions)
+                cmd="linerate__subcmd__help__subcmd__generate__subcmd__completions"
+                ;;
+            linerate__subcmd__help__subcmd__generate,man)
+                cmd="linerate__subcmd__help__subcmd__generate__subcmd__man"
+                ;;
+            linerate__subcmd__help__subcmd__generate,user)
+                cmd="linerate__subcmd__help__subcmd__generate__subcmd__user"
                 ;;
             linerate__subcmd__help__subcmd__http,agent)
                 cmd="linerate__subcmd__help__subcmd__http__subcmd__agent"
@@ -237,8 +270,124 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__generate)
-            opts="-h --help man bash zsh fish man-iperf3 bash-iperf3 zsh-iperf3 fish-iperf3"
+            opts="-h --help man completions user help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__completions)
+            opts="-h --help bash zsh fish linerate iperf3"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__help)
+            opts="man completions user help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__help__subcmd__completions)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__help__subcmd__help)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__help__subcmd__man)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__help__subcmd__user)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__man)
+            opts="-h --dir --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --dir)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__generate__subcmd__user)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -279,8 +428,50 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__help__subcmd__generate)
-            opts=""
+            opts="man completions user"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__help__subcmd__generate__subcmd__completions)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__help__subcmd__generate__subcmd__man)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        linerate__subcmd__help__subcmd__generate__subcmd__user)
+            opts=""
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
@@ -1309,7 +1500,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__links)
-            opts="-h --help"
+            opts="-h --remove --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -26,7 +26,8 @@ const NOTES: &str = "\
 With both --pid and --listen-port, the process is the one that is named and the connections are
 those of the port; with neither, only the host is watched.
 
-Example: linerate http agent --listen-port 80     beside nginx, answers on port 81";
+Examples:
+  linerate http agent --listen-port 80    beside nginx; answers on port 81";
 
 /// An agent, resolved.
 #[derive(Debug)]

@@ -24,5 +24,10 @@ pub(crate) struct CompareArgs {
 
 const NOTES: &str = "\
 Figures are after over before. One is marked as different when it changed by more than the runs of
-either experiment allow to tell. Exit codes: 0 compared, whatever was found; 1 not completed; 2 one
-of them cannot be read.";
+either experiment allow to tell.
+
+Examples:
+  linerate http compare linerate-http-20260131-120000 linerate-http-20260201-120000
+  linerate http compare before.json after.json --html changes.html
+
+Exit codes: 0 compared, whatever was found; 1 not completed; 2 one of them cannot be read.";

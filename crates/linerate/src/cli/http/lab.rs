@@ -66,12 +66,14 @@ Examples:
   client$ linerate http matrix https://192.0.2.7:8443 --h2 -m 8 --pin-sha256 HEX --token-file t
   client$ linerate http lab --resume linerate-http-20260131-120000 --token-file t
 
-Ctrl-C ends it after the current second with what is known until then; twice ends it at once. Exit
-codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from the server,
-5 --assert missed, 6 more than a fifth of the cells say nothing, 130 interrupted.";
+Ctrl-C ends it after the current second with what is known until then; twice ends it at once.
+
+Exit codes: 0 done, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer from
+the server, 5 --assert missed, 6 more than a fifth of the cells say nothing, 130 interrupted.";
 
 /// What `linerate http check` looks at.
 #[derive(Debug, Args)]
+#[command(after_help = CHECK_EXAMPLES)]
 pub(crate) struct CheckArgs {
     /// The server
     #[arg(value_name = "URL")]
@@ -93,6 +95,13 @@ pub(crate) struct CheckArgs {
     #[arg(long)]
     json: bool,
 }
+
+const CHECK_EXAMPLES: &str = "\
+Examples:
+  linerate http check http://192.0.2.7:8080 --token-file t
+
+Exit codes: 0 nothing is in the way, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer
+from the server.";
 
 /// An experiment, resolved.
 #[derive(Debug, Clone)]

@@ -18,10 +18,18 @@ use crate::run::http as run;
 
 /// The HTTP lab.
 #[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct HttpArgs {
     #[command(subcommand)]
     command: HttpCommand,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  server$ linerate http serve --token-file t                                    the server
+  client$ linerate http check http://192.0.2.7:8080 --token-file t              are both ready?
+  client$ linerate http load http://192.0.2.7:8080/b/1k -c 64 --token-file t    one load
+  client$ linerate http lab http://192.0.2.7:8080 --quick --token-file t        everything";
 
 #[derive(Debug, Subcommand)]
 enum HttpCommand {

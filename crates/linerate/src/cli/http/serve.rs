@@ -109,7 +109,12 @@ const NOTES: &str = "\
 Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size, ?random=1 bytes that cannot be
 compressed. POST or PUT /sink reads a body and answers 204.
 Without --tls and --h2 the server's own loop speaks HTTP/1.1, and that is what is worth measuring; with them hyper does.
-Signals: SIGTERM and SIGINT end the server, which then says what it did.";
+Signals: SIGTERM and SIGINT end the server, which then says what it did.
+
+Examples:
+  linerate http serve --token-file t                           port 8080, networks of this host
+  linerate http serve -b 192.0.2.7:8443 --tls --token-file t   TLS, one address
+  linerate http serve --allow 198.51.100.0/24                  another network";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum BodyPathArg {

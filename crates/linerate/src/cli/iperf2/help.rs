@@ -7,7 +7,7 @@ use super::options::{Effect, OPTIONS, OptionRow, Section};
 use crate::cli::help_layout;
 
 /// The sections of the help in their order.
-const SECTIONS: [(Section, &str); 5] = [
+pub(super) const SECTIONS: [(Section, &str); 5] = [
     (Section::Both, "Client or server"),
     (Section::Server, "Server"),
     (Section::Client, "Client"),

@@ -1,76 +1,110 @@
 //! The manual page of the iperf3 dialect, made from the option table.
 
 use super::help::SECTIONS;
-use super::options::{Effect, OPTIONS, OptionRow};
+use super::options::{OPTIONS, OptionRow};
+use crate::cli::roff::{Page, bold, option_term};
+
+const EXAMPLES: [(&str, &str); 10] = [
+    ("linerate iperf3 -s", "Serve tests on port 5201 until interrupted."),
+    (
+        "linerate iperf3 -c 192.0.2.7",
+        "Send TCP to that server for 10 seconds.",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 -R -P 4 -t 30",
+        "Receive on 4 TCP streams for 30 seconds.",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 --bidir",
+        "Send and receive at the same time.",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 -u -b 100M -l 1400",
+        "Send UDP datagrams of 1400 bytes at 100 Mbit/s, and report jitter and loss.",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 -n 1G -O 2",
+        "Send 1 GiB after a warm-up of 2 seconds.",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 -J > result.json",
+        "Write the report as one JSON document.",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 -C bbr -w 4M",
+        "Use the congestion control algorithm bbr and socket buffers of 4 MiB.",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 --username mario --rsa-public-key-path public.pem",
+        "Log in; see linerate-logins(7).",
+    ),
+    (
+        "linerate iperf3 -c 192.0.2.7 --lr-doctor",
+        "Report after the test what limited it.",
+    ),
+];
 
 /// The page in the roff language of man(7).
 pub(crate) fn man_page() -> String {
-    let mut page = format!(
-        r#".TH IPERF3 1 "" "linerate {}" "User Commands"
-.SH NAME
-iperf3 \- measure network throughput (linerate)
-.SH SYNOPSIS
-.B iperf3 \-s
-.RI [ options ]
-.br
-.B iperf3 \-c
-.I host
-.RI [ options ]
-.SH DESCRIPTION
-One end runs as the server, the other as the client. The client opens one or more data streams to the server, moves
-data for a while, and both ends report what arrived.
-.PP
-This is linerate in the guise of iperf3: it takes the same options, speaks the same protocol and writes the same
-reports, so either end may be the original. Options act in the order they are given; where one is repeated the last
-one counts. Long options may be shortened as long as they stay unique. Words that are no options are ignored.
-.PP
-Where [KMGT] is shown, a number may be followed by K, M, G or T: powers of 1000 for rates, of 1024 for amounts.
-"#,
-        env!("CARGO_PKG_VERSION")
+    let mut page = Page::new(
+        &["linerate-iperf3", "iperf3"],
+        1,
+        "measure network throughput with the options of iperf3",
+    );
+    page.section("Synopsis");
+    for role in ["-s", "-c HOST"] {
+        page.paragraphs(&format!("`linerate iperf3 {role}` [OPTIONS]"));
+    }
+    page.section("Description");
+    page.paragraphs(
+        "One end runs as the server, the other as the client. The client opens one or more data streams to the server, \
+         moves data for a while, and both ends report what arrived.\n\n\
+         The options, the protocol and the reports are those of iperf3 3.21, so either end may be iperf3 from version \
+         3.12 on. Called by the name iperf3, linerate is this command; `linerate links` makes such a name.\n\n\
+         Options act in the order they are given; where one is repeated the last one counts. Long options may be \
+         shortened as long as they stay unique. Words that are no options are ignored.\n\n\
+         Where [KMGT] is shown, a number may be followed by K, M, G or T: powers of 1000 for rates, of 1024 for amounts.",
     );
     for (section, title) in SECTIONS {
-        page.push_str(&format!(".SH {}\n", title.to_uppercase()));
+        page.section(title);
         for option in OPTIONS.iter().filter(|option| option.section == section) {
-            page.push_str(&entry(option));
+            page.item(&term(option), option.help);
         }
     }
-    page.push_str(
-        ".SH ENVIRONMENT
-.TP
-.B IPERF3_PASSWORD
-Password for a server that asks for a login.
-.SH EXIT STATUS
-0 when the test was completed, 1 when it was not or the command line was wrong.
-.SH SEE ALSO
-.BR linerate (1)
-",
-    );
-    page
+    page.section("Environment");
+    page.item(&bold("IPERF3_PASSWORD"), "Password for a server that requires a login.");
+    page.section("Exit status");
+    page.paragraphs("0 when the test was completed, 1 when it was not or the command line was wrong.");
+    page.section("Examples");
+    for (command, text) in EXAMPLES {
+        page.item(&bold(command), text);
+    }
+    page.references(&["linerate(1)", "linerate-serve(1)", "linerate-logins(7)"].map(String::from));
+    page.finish()
 }
 
-fn entry(option: &OptionRow) -> String {
-    let names: Vec<String> = [
-        option.short.map(|letter| format!("-{letter}")),
-        Some(format!("--{}", option.long)),
-    ]
-    .into_iter()
-    .flatten()
-    .map(|name| format!(r"\fB{}\fR", escape(&name)))
-    .collect();
-    let value = match option.effect {
-        Effect::Switch(_) => String::new(),
-        Effect::Value(name, _) => format!(r" \fI{}\fR", escape(name)),
-        Effect::MaybeValue(name, _) => format!(r"[=\fI{}\fR]", escape(name)),
-    };
-    format!(".TP\n{}{value}\n{}\n", names.join(", "), escape(option.help))
+fn term(option: &OptionRow) -> String {
+    let short = option.short.map(|letter| format!("-{letter}"));
+    let longs = [Some(option.long), option.alias];
+    let longs = longs.into_iter().flatten().map(|name| format!("--{name}"));
+    let names: Vec<String> = short.into_iter().chain(longs).collect();
+    option_term(&names, &option.placeholder())
 }
 
-/// Backslashes and hyphens have a meaning in roff, and so has a dot or quote at the start of a line.
-fn escape(text: &str) -> String {
-    let escaped = text.replace('\\', r"\e").replace('-', r"\-");
-    if escaped.starts_with(['.', '\'']) {
-        format!(r"\&{escaped}")
-    } else {
-        escaped
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_option_has_an_entry() {
+        let page = man_page().replace(r"\-", "-");
+        for option in OPTIONS {
+            let short = option.short.map(|letter| format!(r"\fB-{letter}\fR"));
+            let longs = [Some(option.long), option.alias].into_iter().flatten();
+            let longs = longs.map(|name| format!(r"\fB--{name}\fR"));
+            for name in short.into_iter().chain(longs) {
+                assert!(page.contains(&name), "{name}");
+            }
+        }
     }
 }

@@ -15,6 +15,7 @@ use super::watch::{STEP, STEP_LONG, Watch};
 use crate::cli::http::agent::AgentSpec;
 use crate::cli::http::control::ControlChannel;
 use crate::exit_code::ExitCode;
+use crate::run::in_use;
 
 /// How long a host is watched to know what others do with it.
 const LOOK_WINDOW: Duration = Duration::from_millis(300);
@@ -61,7 +62,8 @@ pub(crate) fn open(
         crew,
         cells: Mutex::default(),
     };
-    Control::open(channel.spec.clone(), Arc::new(agent)).map_err(|error| error.to_string())
+    Control::open(channel.spec.clone(), Arc::new(agent))
+        .map_err(|error| in_use::explained_os(&error, "choose another one with --control"))
 }
 
 fn announce(watched: &Watched, address: SocketAddr, channel: &ControlChannel) {

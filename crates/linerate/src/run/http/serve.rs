@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_host::load::{Tested, Watched};
 use linerate_http::control::Control;
-use linerate_http::server::{Access, Figures, Identity, Protocol, Server, ServerSpec, ThreadFigures};
+use linerate_http::server::{Access, Figures, Identity, Protocol, Server, ServerSpec, StartError, ThreadFigures};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
@@ -17,6 +17,7 @@ use crate::cli::http::control::ControlChannel;
 use crate::cli::http::serve::{ServePlan, TcpSpec};
 use crate::exit_code::ExitCode;
 use crate::run::embedded::Embedded;
+use crate::run::in_use;
 
 /// Serves until a signal comes.
 pub(crate) fn run(plan: &ServePlan) -> ExitCode {
@@ -37,7 +38,10 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
     // Thousands of connections need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    let server = Server::start(&plan.spec).map_err(|error| error.to_string())?;
+    let server = Server::start(&plan.spec).map_err(|error| match &error {
+        StartError::System(error) => in_use::explained_os(error, "choose another one with --bind"),
+        error => error.to_string(),
+    })?;
     let mut text = announcement(&plan.spec, &server);
     let tcp = open_tcp(&plan.tcp)?;
     if let Some(tcp) = &tcp {
@@ -67,7 +71,10 @@ fn open_tcp(spec: &TcpSpec) -> Result<Option<Embedded>, String> {
     }
     match Embedded::start(spec.host.clone(), spec.port) {
         Ok(server) => Ok(Some(server)),
-        Err(failure) if spec.is_chosen => Err(format!("--tcp {}: {failure}", spec.port)),
+        Err(failure) if spec.is_chosen => {
+            let text = format!("--tcp {}: {failure}", spec.port);
+            Err(in_use::explained(&text, spec.port, "choose another one with --tcp"))
+        }
         Err(failure) => {
             complain(&format!("no TCP tests: {failure}; choose another port with --tcp"));
             Ok(None)
@@ -85,9 +92,7 @@ fn open_control(crew: &Arc<ServerCrew>, channel: &ControlChannel) -> Result<Opti
         Ok(control) => Ok(Some(control)),
         Err(why) if channel.is_address_chosen => Err(why),
         Err(why) => {
-            complain(&format!(
-                "no control channel: {why}; choose another address with --control"
-            ));
+            complain(&format!("no control channel: {why}"));
             Ok(None)
         }
     }

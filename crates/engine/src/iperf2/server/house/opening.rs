@@ -47,9 +47,9 @@ impl House {
             }
             address => address,
         };
-        let named = |f: Failure| failure(format!("port {port}: {}", f.message));
-        house.listen_tcp(address).map_err(named)?;
-        house.open_door(address).map_err(named)?;
+        let named = |transport: &str, f: Failure| failure(format!("port {port} (iperf 2, {transport}): {}", f.message));
+        house.listen_tcp(address).map_err(|f| named("TCP", f))?;
+        house.open_door(address).map_err(|f| named("UDP", f))?;
         Ok(house)
     }
 

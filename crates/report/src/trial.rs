@@ -1,0 +1,72 @@
+//! The closing line of `linerate try`.
+
+use crate::figures::{digits, rate};
+
+/// What arrived in one test.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Received {
+    /// Payload at the receiver in bit/s.
+    pub rate_bps: f64,
+    /// Lost datagrams in percent of those sent; `None` for TCP.
+    pub lost_percent: Option<f64>,
+}
+
+/// All tests passed: their figures, forward and reverse for each transport, and the next command.
+#[must_use]
+pub fn sound(tcp: [Received; 2], udp: [Received; 2]) -> String {
+    format!(
+        "Sound: TCP {}, reverse {}; UDP {}, reverse {}. \
+         Next: `linerate serve` on one host, `linerate iperf3 -c HOST` on another.\n",
+        figure(tcp[0]),
+        figure(tcp[1]),
+        figure(udp[0]),
+        figure(udp[1]),
+    )
+}
+
+/// The test of this title failed.
+#[must_use]
+pub fn not_sound(title: &str, reason: &str) -> String {
+    format!("Not sound: {title}: {reason}. Next: `linerate doctor lo` looks for the cause on this host.\n")
+}
+
+fn figure(received: Received) -> String {
+    let lost = received.lost_percent.map(|percent| match percent {
+        0.0 => " (0 % lost)".to_owned(),
+        some if some < 0.01 => " (less than 0.01 % lost)".to_owned(),
+        some => format!(" ({} % lost)", digits(some)),
+    });
+    format!("{}{}", rate(received.rate_bps), lost.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(rate_bps: f64, lost_percent: Option<f64>) -> Received {
+        Received { rate_bps, lost_percent }
+    }
+
+    #[test]
+    fn the_closing_line_holds_four_figures_and_the_next_command() {
+        let tcp = [received(38.2e9, None), received(9.5e9, None)];
+        let udp = [received(999.6e6, Some(0.0)), received(900e6, Some(9.96))];
+        assert_eq!(
+            sound(tcp, udp),
+            "Sound: TCP 38.2 Gbit/s, reverse 9.50 Gbit/s; UDP 1.00 Gbit/s (0 % lost), reverse 900 Mbit/s (9.96 % lost). \
+             Next: `linerate serve` on one host, `linerate iperf3 -c HOST` on another.\n"
+        );
+        let few = sound(tcp, [received(1e9, Some(0.001)), udp[1]]);
+        assert!(few.contains("1.00 Gbit/s (less than 0.01 % lost)"), "{few}");
+    }
+
+    #[test]
+    fn a_failure_names_the_test_and_the_reason() {
+        let line = not_sound("TCP, reverse", "nothing was received");
+        assert!(
+            line.starts_with("Not sound: TCP, reverse: nothing was received. "),
+            "{line}"
+        );
+        assert_eq!(line.lines().count(), 1);
+    }
+}
