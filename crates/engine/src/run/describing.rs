@@ -9,7 +9,7 @@ use linerate_sys::lending;
 
 use super::OpenStream;
 use crate::observations::Histogram;
-use crate::worker::{datagrams_per_call, submission_bytes};
+use crate::worker::{datagrams_per_call, usual_call_bytes};
 
 /// How the data of these streams moves, one path per role.
 pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream]) -> impl Iterator<Item = DataPath> {
@@ -32,9 +32,9 @@ fn bytes_out(spec: &TestSpec) -> DataPath {
         SendPath::SendFile => (Method::SendFile, "pages of a file (sendfile)"),
         SendPath::ZeroCopy => (Method::ZeroCopy, "memory lent to the kernel (MSG_ZEROCOPY)"),
     };
-    let (block, call) = (spec.block_len_bytes as usize, submission_bytes(spec));
+    let (block, call) = (spec.block_len_bytes as usize, usual_call_bytes(spec));
     let size = match call / block.max(1) {
-        0 => format!("{call} bytes per call, less than a block, for a smooth rate"),
+        _ if call % block.max(1) != 0 => format!("{call} bytes per call, for a smooth rate"),
         1 => format!("one block of {block} bytes per call"),
         blocks => format!("{blocks} blocks of {block} bytes per call"),
     };
