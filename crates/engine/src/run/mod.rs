@@ -22,7 +22,7 @@ use linerate_model::spec::LocalOptions;
 use linerate_model::summary::{FileSummary, StreamSummary, Summary};
 use linerate_model::{Event, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::poll::{self, Interest};
-use linerate_sys::{OsError, clock, sockopt};
+use linerate_sys::{OsError, clock, sockopt, stream_io};
 
 use crate::counters::{Counts, StreamCounters};
 use crate::cpu_usage::CpuMeter;
@@ -35,8 +35,8 @@ use crate::silence::SilenceGuard;
 use crate::timeline::{Due, Timeline};
 use crate::worker::{Crew, Ended, Notice, Pump, RunControl};
 use amount::Amount;
-use flushing::Flushing;
-use gathering::Gathering;
+pub(crate) use flushing::Flushing;
+pub(crate) use gathering::Gathering;
 use makings::Makings;
 
 /// What the owner of a run has to react to.
@@ -99,7 +99,7 @@ struct OpenStream {
     peer_coalesces: bool,
     /// Of a stream whose dialect makes the pump itself, until it is made.
     make: Option<MakePump>,
-    /// The sender used up its amount.
+    /// The sender used up its amount, or the receiver read to the end.
     through: bool,
 }
 
@@ -352,8 +352,9 @@ impl TestRun {
             }
             Notice::Ended(id, Ended::AmountReached) => self.on_sender_through(id, now_ns),
             // The control connection tells why; a stream alone says nothing.
-            Notice::Ended(_, Ended::Eof) => {}
+            Notice::Ended(id, Ended::Eof) => self.mark_through(id),
             Notice::Ended(id, Ended::Failed(error)) => {
+                self.mark_through(id);
                 let role = self
                     .streams
                     .get(id.0 as usize)
@@ -365,10 +366,14 @@ impl TestRun {
         }
     }
 
-    fn on_sender_through(&mut self, id: StreamId, now_ns: u64) {
+    fn mark_through(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id.0 as usize) {
             stream.through = true;
         }
+    }
+
+    fn on_sender_through(&mut self, id: StreamId, now_ns: u64) {
+        self.mark_through(id);
         let all_through = self
             .streams
             .iter()
@@ -461,7 +466,8 @@ impl TestRun {
         }
     }
 
-    fn outstanding_bytes(&self) -> u64 {
+    /// Bytes of the senders that the peer has not acknowledged.
+    pub(crate) fn outstanding_bytes(&self) -> u64 {
         if self.settings.spec.transport == Transport::Udp {
             return 0;
         }
@@ -511,6 +517,26 @@ impl TestRun {
                 let _ = poll::wait_fd(self.notice_fd(), Interest::READ, Some(Duration::from_nanos(left_ns)));
             }
         }
+    }
+
+    /// The time of the test is up: stops the senders and takes their totals. Receivers go on.
+    pub(crate) fn end_senders(&mut self, reporter: &mut Reporter<'_>) {
+        self.stop_now(reporter);
+        for stream in self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
+            self.sampler.end_stream(stream.stream.id);
+        }
+    }
+
+    /// Every byte stream that is received here has been read to its end.
+    pub(crate) fn has_read_all_streams(&self) -> bool {
+        let mut receivers = self.streams.iter().filter(|s| s.stream.role == StreamRole::Receiver);
+        receivers.all(|s| s.through || has_nothing_left(s.fd.as_fd()))
+    }
+
+    /// This end receives byte streams, whose end is seen.
+    pub(crate) fn receives_byte_streams(&self) -> bool {
+        let receives = |s: &OpenStream| s.stream.role == StreamRole::Receiver;
+        self.settings.spec.transport != Transport::Udp && self.streams.iter().any(receives)
     }
 
     /// Ends the workers; nobody reads the streams any more.
@@ -623,6 +649,15 @@ impl TestRun {
             .iter()
             .filter(|s| s.counters.read().bytes == 0)
             .map(|s| &s.stream)
+    }
+}
+
+/// The peer has closed this stream, and all that came before has been read. A worker that was woken for data and end at once
+/// reads the data and waits.
+fn has_nothing_left(fd: BorrowedFd<'_>) -> bool {
+    match stream_io::peek(fd, &mut [0]) {
+        Ok(bytes) => bytes == 0,
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
     }
 }
 
