@@ -344,10 +344,11 @@ impl<'a> Client<'a> {
     fn show_results(&mut self, reporter: &mut Reporter<'_>) {
         self.run.quit();
         let mut summary = self.stop_data(reporter).clone();
-        let (mut server_output, mut facts) = (None, None);
+        let (mut server_output, mut facts, mut neighbours) = (None, None, None);
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
             let _ = linerate_iperf3::results::merge_peer(&mut summary, &self.spec.test, Endpoint::Client, &results);
+            neighbours = results.ran_beside;
             (server_output, facts) = (results.server_output, results.facts);
         }
         for (host, overflows) in [
@@ -355,8 +356,11 @@ impl<'a> Client<'a> {
             ("the server", summary.overflows_remote),
         ] {
             if let Some(text) = overflow::warning(host, overflows) {
-                reporter.emit(&Event::Warning(text));
+                reporter.emit(&Event::Notice(text));
             }
+        }
+        if let Some(text) = neighbours.and_then(neighbours_notice) {
+            reporter.emit(&Event::Notice(text));
         }
         self.show_summary(summary, reporter);
         if let Some(output) = server_output {
@@ -399,6 +403,16 @@ impl<'a> Client<'a> {
             }
         }
     }
+}
+
+/// A result that other tests have lowered is no property of the path.
+fn neighbours_notice(tests: u32) -> Option<String> {
+    let text = match tests {
+        0 => return None,
+        1 => "another test ran on the server at the same time".to_owned(),
+        _ => format!("up to {tests} other tests ran on the server at the same time"),
+    };
+    Some(format!("{text}; this result is not that of the path alone"))
 }
 
 /// What the server will be told.

@@ -564,7 +564,7 @@ impl TestRun {
         if worth_reporting(&report, self.settings.local.interval) {
             reporter.emit(&Event::Interval(report));
         }
-        describing::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Detail(line)));
+        describing::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
         let file_name = self.settings.local.file.as_deref();
         let mut summary = Summary {
             cpu_local: cpu,
