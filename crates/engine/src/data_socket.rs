@@ -10,7 +10,7 @@ use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{OsError, Result as OsResult, sockopt};
 
 use crate::reporter::Reporter;
-use crate::worker::paces_below_block;
+use crate::worker::{kernel_pacing_bytes_per_s, paces_below_block};
 
 /// A socket could not be set up: the dialect's code and what the operating system said.
 #[derive(Debug)]
@@ -94,12 +94,11 @@ pub(crate) fn tune(
     Ok(())
 }
 
-/// Lets the kernel spread what a paced stream writes at once. The limit is above the rate, because the writer's own
-/// schedule decides the average and has to catch up after delays.
+/// Lets the kernel spread the bursts of a paced stream.
 fn smooth_writes(fd: BorrowedFd<'_>, spec: &TestSpec) {
-    if let (Transport::Tcp, None, Some(rate_bps)) = (spec.transport, spec.pacing.fq_rate_bps, spec.pacing.rate_bps) {
+    if let Some(limit) = kernel_pacing_bytes_per_s(spec) {
         // Without it the writes leave as they come.
-        let _ = sockopt::set_max_pacing_rate(fd, (rate_bps / 32).saturating_mul(5));
+        let _ = sockopt::set_max_pacing_rate(fd, limit);
     }
 }
 

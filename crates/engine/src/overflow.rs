@@ -16,7 +16,7 @@ pub(crate) fn count<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Option
 pub(crate) fn warning(host: &str, overflows: Option<u64>) -> Option<String> {
     let overflows = overflows.filter(|n| *n > 0)?;
     Some(format!(
-        "at least {overflows} of the lost datagrams reached {host} and were dropped there, because the receive buffer \
-         was full; this loss is not the network's"
+        "lost datagrams reached {host} and were dropped there, because the receive buffer was full {overflows} times; each \
+         time the kernel drops one datagram or several that it has joined. This loss is not the network's"
     ))
 }

@@ -49,7 +49,7 @@ fn both_ends_name_the_path() {
     if ours().is_original() {
         return skip("the original says nothing of it");
     }
-    let server = Server::start(ours(), &["-V"]);
+    let server = Server::start(ours(), &["-V", "--lr-report"]);
     for (options, line) in [
         (
             &["-k", "20"][..],
@@ -80,7 +80,7 @@ fn both_ends_name_the_path() {
         ),
         (&["-t", "1", "-b", "1M"], "Pacing: "),
     ] {
-        let client = server.run(ours(), &[options, &["-V"]].concat());
+        let client = server.run(ours(), &[options, &["-V", "--lr-report"]].concat());
         assert!(
             client.expect_clean().stdout.contains(line),
             "{options:?}: {}",
@@ -115,7 +115,7 @@ fn json_names_the_path_and_what_one_call_moves() {
         (&["-k", "20", "-R", "--skip-rx-copy"], "receiver", "discard", ("", 0)),
     ] {
         for style in ["-J", "--json-stream"] {
-            let client = server.run(ours(), &[options, &[style]].concat());
+            let client = server.run(ours(), &[options, &[style, "--lr-report"]].concat());
             let text = &client.expect_clean().stdout;
             let last = text.lines().last().expect("a report");
             let (document, end) = if style == "-J" {
@@ -196,6 +196,24 @@ fn datagrams_lost_in_the_receivers_own_buffer_are_told_apart() {
         let client = server.run(ours(), &[&flood, options].concat());
         client.expect_code(0).expect_stderr(host);
     }
+    // In JSON it stands where the user asked for it, and nowhere else.
+    let flood = ["-u", "-b", "0", "-l", "1400", "-t", "1", "-w", "8K", "-J"];
+    let stock = server.run(ours(), &flood);
+    assert!(
+        Report::parse(&stock.expect_clean().stdout)
+            .get("/end/linerate")
+            .is_none(),
+        "{stock:?}"
+    );
+    let ample = server.run(ours(), &[&flood[..], &["--lr-report"]].concat());
+    let report = Report::parse(&ample.expect_clean().stdout);
+    let notices = report.array("/end/linerate/notices");
+    assert!(
+        notices
+            .iter()
+            .any(|n| n.as_str().is_some_and(|text| text.contains("reached the server"))),
+        "{notices:?}"
+    );
     let quiet = server.run(ours(), &["-u", "-b", "1M", "-t", "1"]);
     assert!(!quiet.stderr.contains("dropped"), "{quiet:?}");
 }

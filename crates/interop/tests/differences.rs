@@ -1,6 +1,7 @@
 //! What we do better than the original on purpose: the table of the README, row by row, where no other test covers it.
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use linerate_interop::{
@@ -46,15 +47,16 @@ fn an_amount_ends_the_test_at_once_and_to_the_block() {
     });
 }
 
-/// A block of 128 KiB is ten seconds' worth at this rate; sent as one it would be a rate of its own.
+/// A block of 128 KiB is ten seconds' worth at this rate; sent as one it would be a rate of its own. The last interval
+/// completes the block.
 #[test]
-fn a_rate_below_one_block_per_interval_is_kept() {
+fn a_rate_below_one_block_per_interval_is_kept_until_the_last_one() {
     let Some(program) = improved() else { return };
     for options in [["-t", "2", "-b", "100K", "-J"], ["-t", "2", "-b", "400K", "-J"]] {
         let pair = run_pair((program, &[]), (program, &options));
         let report = Report::parse(&pair.client.expect_clean().stdout);
         let wanted = report.number("/start/test_start/target_bitrate");
-        let ratio = report.number("/end/sum_sent/bits_per_second") / wanted;
+        let ratio = report.number("/intervals/0/sum/bits_per_second") / wanted;
         assert!((0.8..1.2).contains(&ratio), "{ratio} times the rate of {wanted} bit/s");
     }
 }
@@ -147,4 +149,102 @@ fn an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
         }
         client.expect_code(0);
     });
+}
+
+/// The original ends, too, when its log cannot be written, and takes the running test with it.
+#[test]
+fn a_server_outlives_its_log() {
+    let Some(program) = improved() else { return };
+    let server = Server::start(program, &["--logfile", "/dev/full"]);
+    for _ in 0..2 {
+        server.run(program, &["-n", "64K"]).expect_clean();
+    }
+    server.process.signal(Signal::Terminate);
+    server
+        .finish()
+        .expect_code(0)
+        .expect_stderr("unable to write the report, the server goes on without it: No space left on device");
+}
+
+#[test]
+fn what_a_log_file_does_not_take_is_on_standard_error() {
+    let Some(program) = improved() else { return };
+    let server = Server::start(program, &[]);
+    let client = server.run(program, &["-n", "64K", "--logfile", "/dev/full"]);
+    client
+        .expect_code(1)
+        .expect_stderr("unable to write the report: No space left on device");
+}
+
+#[test]
+fn an_interrupted_server_reports_it_once() {
+    let Some(program) = improved() else { return };
+    let server = Server::start(program, &[]);
+    let client = server.client(program, "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
+    client.wait_for_stdout("/sec", 1);
+    server.process.signal(Signal::Terminate);
+    let server = server.finish();
+    assert_eq!(
+        server.stderr.matches("the server has terminated by signal").count(),
+        1,
+        "{server:?}"
+    );
+}
+
+/// The original prints the cause of an unreadable key in a line of its own as well, in OpenSSL's words.
+#[test]
+fn the_cause_of_a_file_or_device_that_cannot_be_used_is_reported() {
+    let Some(program) = improved() else { return };
+    for (options, cause) in [
+        (
+            &["-c", "127.0.0.1", "--username", "x", "--rsa-public-key-path", "/none"][..],
+            "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must specify a username",
+        ),
+        (
+            &[
+                "-s",
+                "--rsa-private-key-path",
+                "/none",
+                "--authorized-users-path",
+                "/dev/null",
+            ],
+            "iperf3: /none: No such file or directory\n\niperf3: parameter error - you must specify a path",
+        ),
+        (&["-c", "127.0.0.1", "--bind-dev", "nope0"], "etc.: No such device"),
+    ] {
+        let ended = Process::start(program.command(options)).finish();
+        ended.expect_code(1).expect_stderr(cause);
+    }
+}
+
+#[test]
+fn the_file_with_the_process_id_belongs_to_its_owner_alone() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("pid");
+    let server = Server::start(ours(), &["-I", path.to_str().expect("a plain path")]);
+    let mode = std::fs::metadata(&path)
+        .expect("the file is there")
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    drop(server);
+}
+
+/// Other tests on the server lower a result; the client's text has a warning, its JSON is the original's.
+#[test]
+fn a_client_learns_of_tests_beside_its_own() {
+    let Some(program) = improved() else { return };
+    let server = Server::start(program, &[]);
+    let beside = server.client(program, "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
+    beside.wait_for_stdout("/sec", 1);
+    let text = server.run(program, &["-n", "64K"]);
+    text.expect_code(0)
+        .expect_stderr("warning: another test ran on the server at the same time");
+    assert_eq!(text.stderr.lines().count(), 1, "{text:?}");
+    let json = server.run(program, &["-n", "64K", "-J"]);
+    assert!(
+        Report::parse(&json.expect_clean().stdout)
+            .get("/end/linerate")
+            .is_none()
+    );
 }

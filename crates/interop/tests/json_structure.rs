@@ -46,9 +46,6 @@ const KNOWN: [(&str, &str); 11] = [
     ),
 ];
 
-/// What the original has no place for.
-const OURS: &str = "end/linerate";
-
 /// A server of 3.13 and later repeats this key; ours writes it once.
 const ONCE: &str = "start/target_bitrate";
 
@@ -103,7 +100,7 @@ fn structure(report: &str) -> String {
 
 fn is_compared(line: &str) -> bool {
     let path = line.split(':').next().unwrap_or(line);
-    !path.ends_with(ONCE) && !path.contains(OURS) && !KNOWN.iter().any(|(end, _)| path.ends_with(end))
+    !path.ends_with(ONCE) && !KNOWN.iter().any(|(end, _)| path.ends_with(end))
 }
 
 fn collect(path: &str, value: &Value, lines: &mut Vec<String>) {

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Control, Keys, PATIENCE, Process, Program, Server, Service, Signal, established, frame, free_port, fresh_cookie,
-    original, ours, patiently, run_cases, state, wait_for,
+    Control, Keys, PATIENCE, Process, Program, Report, Server, Service, Signal, established, frame, free_port,
+    fresh_cookie, original, ours, patiently, run_cases, state, wait_for,
 };
 use serde_json::Value;
 
@@ -398,4 +398,20 @@ fn the_log_is_in_order() {
 /// The exit code of a client that knows the password.
 fn login(keys: &Keys, service: &Service, program: &Program, more: &[&str]) -> Option<i32> {
     keys.client(service.port, program, "rossi", more).code()
+}
+
+#[test]
+fn a_service_sends_its_report_to_a_client_that_wants_it() {
+    let service = Service::start(&[]);
+    for program in [original(), ours()] {
+        let text = service.client(program, &["-n", "64K", "--get-server-output"]).finish();
+        text.expect_clean()
+            .expect_stdout("Server output:")
+            .expect_stdout("receiver");
+        let json = service
+            .client(program, &["-n", "64K", "--get-server-output", "-J"])
+            .finish();
+        let report = Report::parse(&json.expect_clean().stdout);
+        assert!(report.text("/server_output_text").contains("Accepted connection from"));
+    }
 }

@@ -42,10 +42,14 @@ pub enum Event {
     Appendix(Box<Appendix>),
     /// Something the user should know, without consequences for the test.
     Warning(String),
+    /// The same, where the original of the dialect has nothing to report.
+    Notice(String),
     /// How the data of one role will move; before `TestStarted`.
     DataPath(DataPath),
     /// A fact for verbose reports; one line.
     Detail(String),
+    /// The same, where the original of the dialect has none.
+    Addition(String),
     /// Facts for a user who debugs; one line.
     Debug(String),
     /// Facts that belong to the next event, which only some dialects measure or show.

@@ -66,7 +66,7 @@ pub(super) fn bind(
     remote: &SocketAddr,
 ) -> Result<(), Failure> {
     if let Some(device) = &wanted.device {
-        sockopt::bind_device(fd, device).map_err(failed(ErrorCode::BindDev))?;
+        sockopt::bind_device(fd, device).map_err(failed(ErrorCode::Connect))?;
     }
     let family = if remote.is_ipv4() { Family::V4 } else { Family::V6 };
     let address = match (&wanted.host, port) {

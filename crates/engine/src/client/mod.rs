@@ -4,6 +4,7 @@
 //! notices and deadlines are inputs of one loop; there is one way out, which prints what happened and closes.
 
 mod connect;
+mod ending;
 mod streams;
 
 pub(crate) use connect::{WaitError, wait};
@@ -30,6 +31,7 @@ use crate::overflow;
 use crate::random;
 use crate::reporter::Reporter;
 use crate::run::{RunEvent, RunSettings, TestRun};
+use ending::{Ending, Next};
 
 /// Runs one test and reports it to `sink`.
 ///
@@ -54,6 +56,7 @@ struct Client<'a> {
     header: TestHeader,
     run: TestRun,
     epoll: Epoll,
+    ending: Option<Ending>,
     /// Totals, once the data has stopped.
     summary: Option<Summary>,
     summary_shown: bool,
@@ -118,6 +121,7 @@ impl<'a> Client<'a> {
             header,
             run: TestRun::new(settings).map_err(failed(ErrorCode::InitTest))?,
             epoll: Epoll::new().map_err(failed(ErrorCode::InitTest))?,
+            ending: None,
             summary: None,
             summary_shown: false,
             peer_results: None,
@@ -176,6 +180,7 @@ impl<'a> Client<'a> {
                 }
             }
             self.on_run(reporter);
+            self.follow_ending(reporter);
             self.machine.handle_timeout(Instant::now());
         }
     }
@@ -185,10 +190,9 @@ impl<'a> Client<'a> {
             .machine
             .poll_timeout()
             .map(|t| t.saturating_duration_since(Instant::now()));
-        let run = self
-            .run
-            .next_deadline_ns()
-            .map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
+        let ending = self.ending.as_ref().map(Ending::look_ns);
+        let run = self.run.next_deadline_ns().into_iter().chain(ending).min();
+        let run = run.map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
         [machine, run].into_iter().flatten().min()
     }
 
@@ -220,18 +224,42 @@ impl<'a> Client<'a> {
                     self.machine.handle_local(now, ClientInput::Failed(error.into()));
                 }
             }
-            ClientAction::CollectResults => {
-                self.stop_data(reporter);
-                let totals = self
-                    .summary
-                    .as_ref()
-                    .map(|s| Results::from_summary(s, &self.spec.test, Endpoint::Client));
-                let Some(results) = totals else { return };
-                self.machine.handle_local(now, ClientInput::Results(Box::new(results)));
+            ClientAction::CollectResults if self.summary.is_none() && self.run.receives_byte_streams() => {
+                self.ending = Some(Ending::gather());
+                self.follow_ending(reporter);
             }
+            ClientAction::CollectResults => self.hand_in(reporter),
             ClientAction::PeerResults(results) => self.peer_results = Some(results),
             ClientAction::ShowResults => self.show_results(reporter),
             ClientAction::Close(_) => {}
+        }
+    }
+
+    fn hand_in(&mut self, reporter: &mut Reporter<'_>) {
+        let summary = self.stop_data(reporter).clone();
+        let results = Results::from_summary(&summary, &self.spec.test, Endpoint::Client);
+        self.machine
+            .handle_local(Instant::now(), ClientInput::Results(Box::new(results)));
+    }
+
+    /// The end condition is met: the senders stop, and the server learns of the end once it has what they wrote.
+    fn end_data(&mut self, reporter: &mut Reporter<'_>) {
+        self.run.end_senders(reporter);
+        if !self.run.receives_byte_streams() {
+            self.stop_data(reporter);
+        }
+        self.ending = Some(Ending::flush());
+        self.follow_ending(reporter);
+    }
+
+    fn follow_ending(&mut self, reporter: &mut Reporter<'_>) {
+        let Some(next) = self.ending.as_mut().and_then(|e| e.look(&self.run)) else {
+            return;
+        };
+        self.ending = None;
+        match next {
+            Next::Announce => self.machine.handle_local(Instant::now(), ClientInput::EndReached),
+            Next::HandIn => self.hand_in(reporter),
         }
     }
 
@@ -284,8 +312,8 @@ impl<'a> Client<'a> {
         for event in self.run.poll(clock::monotonic_ns(), reporter) {
             let input = match event {
                 RunEvent::EndReached => {
-                    self.stop_data(reporter);
-                    ClientInput::EndReached
+                    self.end_data(reporter);
+                    continue;
                 }
                 RunEvent::Stopped | RunEvent::StreamEnded { .. } => continue,
                 RunEvent::Silent => ClientInput::Failed(ErrorCode::NoMsg.failure(None)),
@@ -315,10 +343,11 @@ impl<'a> Client<'a> {
     fn show_results(&mut self, reporter: &mut Reporter<'_>) {
         self.run.quit();
         let mut summary = self.stop_data(reporter).clone();
-        let (mut server_output, mut facts) = (None, None);
+        let (mut server_output, mut facts, mut neighbours) = (None, None, None);
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
             let _ = linerate_iperf3::results::merge_peer(&mut summary, &self.spec.test, Endpoint::Client, &results);
+            neighbours = results.ran_beside;
             (server_output, facts) = (results.server_output, results.facts);
         }
         for (host, overflows) in [
@@ -326,8 +355,11 @@ impl<'a> Client<'a> {
             ("the server", summary.overflows_remote),
         ] {
             if let Some(text) = overflow::warning(host, overflows) {
-                reporter.emit(&Event::Warning(text));
+                reporter.emit(&Event::Notice(text));
             }
+        }
+        if let Some(text) = neighbours.and_then(neighbours_notice) {
+            reporter.emit(&Event::Notice(text));
         }
         self.show_summary(summary, reporter);
         if let Some(output) = server_output {
@@ -370,6 +402,16 @@ impl<'a> Client<'a> {
             }
         }
     }
+}
+
+/// A result that other tests have lowered is no property of the path.
+fn neighbours_notice(tests: u32) -> Option<String> {
+    let text = match tests {
+        0 => return None,
+        1 => "another test ran on the server at the same time".to_owned(),
+        _ => format!("up to {tests} other tests ran on the server at the same time"),
+    };
+    Some(format!("{text}; this result is not that of the path alone"))
 }
 
 /// What the server will be told.

@@ -29,11 +29,15 @@ pub(super) struct Context<'a, 'c> {
 
 /// Longest wait for a data connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
-/// Longest wait for the answer to a UDP hello. Nothing is sent again: a stock server that got the first hello would
-/// take the second for data.
+/// Longest wait for the answer to a UDP hello. Nothing is sent again unless it was refused: a stock server that got the
+/// first hello would take the second for data.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number that iperf3 gives a failed `sctp_bindx(3)`; it has no text.
 const SCTP_BINDX: i32 = 139;
+/// A stock server closes its UDP port between two tests and two streams. A hello that is refused is repeated for this long.
+const REOPEN_PATIENCE: Duration = Duration::from_secs(1);
+/// Pause before a refused hello is repeated.
+const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 /// Pause before the only second attempt at a data connection: a stock server re-opens its listener for some options.
 const REOPEN_PAUSE: Duration = Duration::from_millis(100);
 
@@ -62,6 +66,24 @@ struct Opened {
     peer_coalesces: bool,
 }
 
+/// Why a UDP stream did not come about.
+enum HelloError {
+    /// No socket is bound to the port of the server.
+    Refused(Failure),
+    Failed(Failure),
+}
+
+impl HelloError {
+    fn of(code: ErrorCode, error: &std::io::Error) -> Self {
+        let failure = code.failure(Some(&io_text(error)));
+        if error.kind() == ErrorKind::ConnectionRefused {
+            Self::Refused(failure)
+        } else {
+            Self::Failed(failure)
+        }
+    }
+}
+
 fn role_of(spec: &ClientSpec, index: u32) -> (StreamRole, Flow) {
     let forward = match spec.test.direction {
         Direction::Forward => true,
@@ -83,7 +105,7 @@ impl Context<'_, '_> {
         let first = self.connect_stream(index, remote, reporter)?;
         let connected = match first {
             Err(refused) if refused.is_refused() => {
-                self.pause()?;
+                self.pause(REOPEN_PAUSE)?;
                 self.connect_stream(index, remote, reporter)?
             }
             other => other,
@@ -158,17 +180,30 @@ impl Context<'_, '_> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
         socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
-        udp::send(fd.as_fd(), &udp_header::HELLO).map_err(|e| ErrorCode::StreamWrite.failure(Some(&io_text(&e))))?;
-        let peer_coalesces = self.await_reply(fd.as_fd())?;
+        let deadline = Instant::now() + REOPEN_PATIENCE;
+        let peer_coalesces = loop {
+            match self.greet(fd.as_fd()) {
+                // A hello that was refused has reached no server, so it may be repeated.
+                Err(HelloError::Refused(_)) if Instant::now() < deadline => self.pause(REFUSED_PAUSE)?,
+                Err(HelloError::Refused(failure) | HelloError::Failed(failure)) => return Err(failure),
+                Ok(peer_coalesces) => break peer_coalesces,
+            }
+        };
         Ok(Opened { fd, peer_coalesces })
+    }
+
+    /// Sends the hello and waits for its answer.
+    fn greet(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
+        udp::send(fd, &udp_header::HELLO).map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
+        self.await_reply(fd)
     }
 
     /// Waits for the server's answer and tells whether the server coalesces. In reverse tests the first data may overtake
     /// the answer.
-    fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, Failure> {
+    fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;
         let deadline = Instant::now() + HELLO_TIMEOUT;
-        let read_failed = |e: &std::io::Error| ErrorCode::StreamRead.failure(Some(&io_text(e)));
+        let read_failed = |e: &std::io::Error| HelloError::of(ErrorCode::StreamRead, e);
         let mut datagram = [0; 64];
         let mut strangers = 0;
         while strangers < OVERTAKING_MAX {
@@ -187,22 +222,24 @@ impl Context<'_, '_> {
                     match connect::wait(fd, Interest::READ, Some(left), self.interrupts) {
                         // A time-out is the receive error of the next turn.
                         Ok(()) | Err(WaitError::Os(_)) => {}
-                        Err(interrupted) => return Err(interrupted.into_failure(ErrorCode::StreamRead)),
+                        Err(interrupted) => {
+                            return Err(HelloError::Failed(interrupted.into_failure(ErrorCode::StreamRead)));
+                        }
                     }
                 }
                 Err(e) => return Err(read_failed(&e)),
             }
         }
-        Err(ErrorCode::StreamRead.failure(None))
+        Err(HelloError::Failed(ErrorCode::StreamRead.failure(None)))
     }
 
-    fn pause(&self) -> Result<(), Failure> {
+    fn pause(&self, pause: Duration) -> Result<(), Failure> {
         let nothing = Interest {
             read: false,
             write: false,
             edge: false,
         };
-        match connect::wait(self.control, nothing, Some(REOPEN_PAUSE), self.interrupts) {
+        match connect::wait(self.control, nothing, Some(pause), self.interrupts) {
             Ok(()) | Err(WaitError::Os(_)) => Ok(()),
             Err(interrupted) => Err(interrupted.into_failure(ErrorCode::StreamConnect)),
         }

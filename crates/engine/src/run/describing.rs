@@ -9,7 +9,7 @@ use linerate_sys::lending;
 
 use super::OpenStream;
 use crate::observations::Histogram;
-use crate::worker::{datagrams_per_call, is_adjustable, may_pause, submission_bytes};
+use crate::worker::{datagrams_per_call, is_adjustable, may_pause, usual_call_bytes};
 
 /// How byte streams were written and read at the end of a test.
 #[derive(Debug, Clone, Copy)]
@@ -44,10 +44,10 @@ fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     let call = if is_adjustable(spec) {
         block * usize::from(used.strategy.blocks_per_call)
     } else {
-        submission_bytes(spec)
+        usual_call_bytes(spec)
     };
     let size = match call / block.max(1) {
-        0 => format!("{call} bytes per call, less than a block, for a smooth rate"),
+        _ if call % block.max(1) != 0 => format!("{call} bytes per call, for a smooth rate"),
         1 => format!("one block of {block} bytes per call"),
         blocks => format!("{blocks} blocks of {block} bytes per call"),
     };

@@ -1,11 +1,12 @@
-//! The last bytes of a limited test on their way to the peer.
+//! The last bytes of a test on their way to the peer.
 
 /// Follows the unacknowledged bytes until there are none, or the peer takes no more.
 #[derive(Debug)]
-pub(super) struct Flushing {
+pub(crate) struct Flushing {
     outstanding_bytes: u64,
     progress_ns: u64,
     look_ns: u64,
+    deadline_ns: u64,
 }
 
 /// Pause between two looks at the send queues.
@@ -13,28 +14,42 @@ const LOOK_NS: u64 = 200_000;
 /// A peer that acknowledges nothing for this long does not hold the end up any longer.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
+/// What a slow path holds after the time of a timed test does not hold the end up any longer than this.
+const TIMED_PATIENCE_NS: u64 = 2_000_000_000;
+
 impl Flushing {
+    /// As long as the peer takes anything.
     pub(super) fn new(now_ns: u64) -> Self {
         Self {
             outstanding_bytes: u64::MAX,
             progress_ns: now_ns,
             look_ns: now_ns,
+            deadline_ns: u64::MAX,
+        }
+    }
+
+    /// With a limit, for a test whose time is up.
+    pub(crate) fn timed(now_ns: u64) -> Self {
+        Self {
+            deadline_ns: now_ns.saturating_add(TIMED_PATIENCE_NS),
+            ..Self::new(now_ns)
         }
     }
 
     /// When to call [`Flushing::is_over`] next.
-    pub(super) fn look_ns(&self) -> u64 {
+    pub(crate) fn look_ns(&self) -> u64 {
         self.look_ns
     }
 
     /// Nothing is left, or nothing moves.
-    pub(super) fn is_over(&mut self, now_ns: u64, outstanding_bytes: u64) -> bool {
+    pub(crate) fn is_over(&mut self, now_ns: u64, outstanding_bytes: u64) -> bool {
         if outstanding_bytes < self.outstanding_bytes {
             self.outstanding_bytes = outstanding_bytes;
             self.progress_ns = now_ns;
         }
         self.look_ns = now_ns.saturating_add(LOOK_NS);
-        outstanding_bytes == 0 || now_ns.saturating_sub(self.progress_ns) > PATIENCE_NS
+        let is_stuck = now_ns.saturating_sub(self.progress_ns) > PATIENCE_NS;
+        outstanding_bytes == 0 || is_stuck || now_ns >= self.deadline_ns
     }
 }
 
@@ -50,5 +65,12 @@ mod tests {
         assert!(!flushing.is_over(2 * PATIENCE_NS, 400));
         assert!(flushing.is_over(2 * PATIENCE_NS + 1, 400));
         assert!(Flushing::new(0).is_over(0, 0));
+    }
+
+    #[test]
+    fn a_timed_test_does_not_wait_for_a_slow_path_without_limit() {
+        let mut flushing = Flushing::timed(0);
+        assert!((1..10).all(|i| !flushing.is_over(i * TIMED_PATIENCE_NS / 10, 500 - i)));
+        assert!(flushing.is_over(TIMED_PATIENCE_NS, 1));
     }
 }

@@ -1,13 +1,14 @@
-//! The bytes of a limited test that are still on their way when the peer has ended it.
+//! The bytes that are still on their way when the test has ended.
 //!
-//! A client that has handed its last block to its kernel ends the test at once; over a slow or a paced path most of the
-//! amount may not have arrived by then. A timed test has no such claim: its end cuts off what is under way.
+//! A stock client that has handed its last block to its kernel ends the test at once; over a slow or a paced path most of the
+//! amount may not have arrived by then. A server that sends closes its streams at the end, so its client reads to the end of
+//! each. A server whose stock client ends a timed test knows neither: what is under way is cut off.
 
 use linerate_model::{EndCondition, TestSpec, Transport};
 
 /// Waits until the amount is there, nothing comes any more, or the patience ends.
 #[derive(Debug)]
-pub(super) struct Gathering {
+pub(crate) struct Gathering {
     /// Bytes the peer announced; `None` when only silence tells the end.
     expected_bytes: Option<u64>,
     seen_bytes: u64,
@@ -37,20 +38,28 @@ impl Gathering {
         Some(Self {
             // The two ends do not count from the same moment when there is a warm-up.
             expected_bytes: spec.omit.is_zero().then_some(amount),
+            ..Self::of_closed_streams(now_ns)
+        })
+    }
+
+    /// Only the end of the streams, silence and patience end this wait.
+    pub(crate) fn of_closed_streams(now_ns: u64) -> Self {
+        Self {
+            expected_bytes: None,
             seen_bytes: 0,
             changed_ns: now_ns,
             look_ns: now_ns,
             deadline_ns: now_ns.saturating_add(PATIENCE_NS),
-        })
+        }
     }
 
     /// When to call [`Gathering::is_over`] again.
-    pub(super) fn look_ns(&self) -> u64 {
+    pub(crate) fn look_ns(&self) -> u64 {
         self.look_ns
     }
 
     /// Nothing more is to be waited for.
-    pub(super) fn is_over(&mut self, now_ns: u64, received_bytes: u64) -> bool {
+    pub(crate) fn is_over(&mut self, now_ns: u64, received_bytes: u64) -> bool {
         if received_bytes != self.seen_bytes {
             self.seen_bytes = received_bytes;
             self.changed_ns = now_ns;
@@ -97,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timed_test_waits_for_nothing() {
+    fn the_receiver_of_a_timed_test_knows_no_amount() {
         assert!(Gathering::of(&spec(EndCondition::Duration(Duration::from_secs(1))), 0).is_none());
     }
 }

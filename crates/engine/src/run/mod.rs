@@ -23,7 +23,7 @@ use linerate_model::spec::LocalOptions;
 use linerate_model::summary::{FileSummary, StreamSummary, Summary};
 use linerate_model::{Event, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::poll::{self, Interest};
-use linerate_sys::{OsError, clock, sockopt};
+use linerate_sys::{OsError, clock, sockopt, stream_io};
 
 use crate::counters::{Counts, StreamCounters};
 use crate::cpu_usage::CpuMeter;
@@ -38,8 +38,8 @@ use crate::timeline::{Due, Timeline};
 use crate::worker::{Assignment, Crew, Ended, Notice, Pump, RunControl, is_adjustable, may_pause};
 use amount::Amount;
 use describing::StrategyUsed;
-use flushing::Flushing;
-use gathering::Gathering;
+pub(crate) use flushing::Flushing;
+pub(crate) use gathering::Gathering;
 use makings::Makings;
 use strategy_trials::{Adjustable, Reading, StrategyTrials};
 
@@ -105,7 +105,7 @@ struct OpenStream {
     peer_coalesces: bool,
     /// Of a stream whose dialect makes the pump itself, until it is made.
     make: Option<MakePump>,
-    /// The sender used up its amount.
+    /// The sender used up its amount, or the receiver read to the end.
     through: bool,
 }
 
@@ -382,8 +382,9 @@ impl TestRun {
             }
             Notice::Ended(id, Ended::AmountReached) => self.on_sender_through(id, now_ns),
             // The control connection tells why; a stream alone says nothing.
-            Notice::Ended(_, Ended::Eof) => {}
+            Notice::Ended(id, Ended::Eof) => self.mark_through(id),
             Notice::Ended(id, Ended::Failed(error)) => {
+                self.mark_through(id);
                 let role = self
                     .streams
                     .get(id.0 as usize)
@@ -395,10 +396,14 @@ impl TestRun {
         }
     }
 
-    fn on_sender_through(&mut self, id: StreamId, now_ns: u64) {
+    fn mark_through(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id.0 as usize) {
             stream.through = true;
         }
+    }
+
+    fn on_sender_through(&mut self, id: StreamId, now_ns: u64) {
+        self.mark_through(id);
         let all_through = self
             .streams
             .iter()
@@ -492,7 +497,8 @@ impl TestRun {
         }
     }
 
-    fn outstanding_bytes(&self) -> u64 {
+    /// Bytes of the senders that the peer has not acknowledged.
+    pub(crate) fn outstanding_bytes(&self) -> u64 {
         if self.settings.spec.transport == Transport::Udp {
             return 0;
         }
@@ -544,6 +550,26 @@ impl TestRun {
         }
     }
 
+    /// The time of the test is up: stops the senders and takes their totals. Receivers go on.
+    pub(crate) fn end_senders(&mut self, reporter: &mut Reporter<'_>) {
+        self.stop_now(reporter);
+        for stream in self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
+            self.sampler.end_stream(stream.stream.id);
+        }
+    }
+
+    /// Every byte stream that is received here has been read to its end.
+    pub(crate) fn has_read_all_streams(&self) -> bool {
+        let mut receivers = self.streams.iter().filter(|s| s.stream.role == StreamRole::Receiver);
+        receivers.all(|s| s.through || has_nothing_left(s.fd.as_fd()))
+    }
+
+    /// This end receives byte streams, whose end is seen.
+    pub(crate) fn receives_byte_streams(&self) -> bool {
+        let receives = |s: &OpenStream| s.stream.role == StreamRole::Receiver;
+        self.settings.spec.transport != Transport::Udp && self.streams.iter().any(receives)
+    }
+
     /// Ends the workers; nobody reads the streams any more.
     pub(crate) fn quit(&mut self) {
         self.crew = None;
@@ -573,7 +599,7 @@ impl TestRun {
         for path in describing::paths(&self.settings.spec, &self.streams, strategy) {
             reporter.emit(&Event::DataPath(path));
         }
-        describing::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Detail(line)));
+        describing::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
         let file_name = self.settings.local.file.as_deref();
         let mut summary = Summary {
             cpu_local: cpu,
@@ -680,6 +706,15 @@ fn adjustable(spec: &TestSpec, streams: &[OpenStream]) -> Adjustable {
     Adjustable {
         blocks: is_adjustable(spec) && has(StreamRole::Sender),
         pause: may_pause(spec) && has(StreamRole::Receiver),
+    }
+}
+
+/// The peer has closed this stream, and all that came before has been read. A worker that was woken for data and end at once
+/// reads the data and waits.
+fn has_nothing_left(fd: BorrowedFd<'_>) -> bool {
+    match stream_io::peek(fd, &mut [0]) {
+        Ok(bytes) => bytes == 0,
+        Err(error) => error.kind() != io::ErrorKind::WouldBlock,
     }
 }
 

@@ -65,7 +65,7 @@ use udp_door::{Hello, UdpDoor};
 /// Serves until interrupted, or for one test.
 ///
 /// # Errors
-/// When the server cannot listen, cannot report, or was interrupted.
+/// When the server cannot listen, cannot report, or was interrupted while no test could report it.
 pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
     Server::open(spec, reporter, interrupts)?.serve()
 }
@@ -90,6 +90,8 @@ struct Server<'a> {
     /// Sessions that ended since the last announcement.
     ended: u32,
     idle_since: Instant,
+    /// The reports of running tests have told of the interrupt.
+    interrupt_is_reported: bool,
 }
 
 // Tokens of the event loop. A connection or session owns four: its control connection, its notices, its UDP streams,
@@ -170,10 +172,18 @@ impl<'a> Server<'a> {
             test_number: 0,
             ended: 1,
             idle_since: Instant::now(),
+            interrupt_is_reported: false,
         })
     }
 
     fn serve(mut self) -> Result<(), Failure> {
+        match self.serve_to_the_end() {
+            Err(failure) if failure.kind == FailureKind::Interrupted && self.interrupt_is_reported => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn serve_to_the_end(&mut self) -> Result<(), Failure> {
         // Clients wait for answers of this thread while hundreds of others move data; without the favour they wait longer.
         let _ = scheduling::wake_soon();
         self.announce()?;
@@ -597,6 +607,7 @@ impl<'a> Server<'a> {
         self.out.server_event(&ServerEvent::Stopping {
             signal_text: signal_text.clone(),
         });
+        self.interrupt_is_reported = !self.sessions.is_empty();
         for session in self.sessions.values_mut() {
             session.stop_early();
         }

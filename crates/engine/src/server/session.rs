@@ -423,7 +423,7 @@ impl Session {
         let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
         self.moved = Moved::of(&run);
         if let Some(text) = overflow::warning("this host", summary.overflows_local) {
-            self.reporter.emit(&Event::Warning(text));
+            self.reporter.emit(&Event::Notice(text));
         }
         self.reporter.emit(&Event::Summary(Box::new(summary.clone())));
         self.summary = Some(summary);

@@ -12,6 +12,7 @@ mod crew;
 mod datagram_receiver;
 mod datagram_sender;
 mod numbering;
+mod pace;
 mod scratch;
 mod shift;
 mod stream_receiver;
@@ -27,10 +28,11 @@ pub(crate) use crew::{Assignment, Crew};
 pub(crate) use datagram_receiver::DatagramReceiver;
 pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
 pub(crate) use numbering::{Arrival, Arrivals, Numbering};
+pub(crate) use pace::kernel_pacing_bytes_per_s;
 pub(crate) use scratch::Scratch;
 pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause};
 pub(crate) use stream_sender::{
-    SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, submission_bytes,
+    SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, usual_call_bytes,
 };
 
 /// What one call of [`Pump::pump`] led to.

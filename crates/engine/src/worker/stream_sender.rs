@@ -4,17 +4,18 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use linerate_model::spec::SendPath;
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::source_file::SourceFile;
-use linerate_sys::{PageBuffer, errno, lending, stream_io};
+use linerate_sys::{PageBuffer, errno, lending, sockopt, stream_io, tcp_info};
 
+use super::pace::{Pace, Portion, Turn, kernel_pacing_bytes_per_s};
 use super::{Ended, Pump, Pumped, Scratch};
 use crate::budget::Budget;
 use crate::counters::StreamCounters;
 use crate::observations::Observations;
-use crate::pacing::Schedule;
 
 /// Where the bytes come from.
 pub(crate) enum Source {
@@ -45,7 +46,11 @@ pub(crate) struct StreamSender {
     submission: usize,
     /// The user left the number of blocks per call open.
     is_adjustable: bool,
-    schedule: Option<Schedule>,
+    pace: Option<Pace>,
+    /// Limit of the kernel's pacing in bytes per second, if it has one.
+    kernel_pacing: Option<u64>,
+    /// The limit is lifted for the last block of a part.
+    is_unlimited: bool,
     budget: Option<Arc<Budget>>,
     /// Bytes the budget granted and that are not sent yet.
     granted: u64,
@@ -56,14 +61,6 @@ pub(crate) struct StreamSender {
 pub(crate) const SUBMISSION_BYTES: usize = 1024 * 1024;
 /// Memory of gathered small blocks: as long as a block by default.
 const MEMORY_BYTES: usize = 128 * 1024;
-/// A paced stream writes what is due in this time, so that a slow one does not send a whole block at once …
-const PACED_CHUNK_NS: u64 = 1_000_000;
-/// … and a fast one does not pay a wake-up per block: the kernel spreads the write.
-const FAST_CHUNK_NS: u64 = 4_000_000;
-/// From 100 Mbit/s on a stream is fast.
-const FAST_BYTES_PER_S: u64 = 12_500_000;
-/// Smallest paced write: about one segment on Ethernet.
-const PACED_CHUNK_MIN_BYTES: usize = 1448;
 /// Calls per pump: small blocks must not pay the worker's loop each time, and a stop must be seen soon.
 const CALLS_PER_PUMP: u32 = 64;
 /// A write of this size is worth a turn of the worker's loop.
@@ -79,8 +76,9 @@ impl StreamSender {
         budget: Option<Arc<Budget>>,
     ) -> Self {
         let block_len = (spec.block_len_bytes as usize).max(1);
-        let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
         let submission = submission_bytes(spec);
+        // The handshake has measured it; SCTP does not tell.
+        let round_trip = tcp_info::tcp_info(fd.as_fd()).map_or(0, |info| u64::from(info.rtt_us));
         Self {
             fd,
             counters,
@@ -89,7 +87,9 @@ impl StreamSender {
             offset: 0,
             submission,
             is_adjustable: is_adjustable(spec),
-            schedule,
+            pace: Pace::new(spec, start_ns, Duration::from_micros(round_trip)),
+            kernel_pacing: kernel_pacing_bytes_per_s(spec),
+            is_unlimited: false,
             budget,
             granted: 0,
             sent: 0,
@@ -145,8 +145,40 @@ impl StreamSender {
         }
     }
 
-    /// Bytes of the next call; a call that completes blocks ends on a block boundary.
-    fn portion(&self) -> usize {
+    /// Bytes of the next call, or when to ask again.
+    fn turn(&mut self, now_ns: u64) -> Result<usize, Pumped> {
+        let Some(pace) = &mut self.pace else {
+            return Ok(self.unpaced_portion());
+        };
+        let due = match pace.turn(self.sent, now_ns) {
+            Turn::Wait(due_ns) => return Err(Pumped::Until(due_ns)),
+            Turn::Continue { bytes } => bytes,
+            Turn::Begin {
+                bytes,
+                is_closing,
+                late_ns,
+            } => {
+                self.counters.observations.note_lateness(late_ns);
+                self.limit_kernel_pacing(is_closing);
+                bytes
+            }
+        };
+        Ok(usize::try_from(due).unwrap_or(usize::MAX).min(self.submission))
+    }
+
+    /// The last block of a part has to arrive before its end, so the kernel does not spread it.
+    fn limit_kernel_pacing(&mut self, is_closing: bool) {
+        if let Some(limit) = self.kernel_pacing
+            && is_closing != self.is_unlimited
+        {
+            self.is_unlimited = is_closing;
+            // Without it the last block may come late; nothing else depends on it.
+            let _ = sockopt::set_max_pacing_rate(self.fd.as_fd(), if is_closing { u64::MAX } else { limit });
+        }
+    }
+
+    /// Bytes of a call without a rate; a call that completes blocks ends on a block boundary.
+    fn unpaced_portion(&self) -> usize {
         if self.submission >= self.block_len {
             self.submission - self.offset
         } else {
@@ -190,14 +222,11 @@ impl Pump for StreamSender {
 
     fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
         for _ in 0..CALLS_PER_PUMP {
-            if let Some(schedule) = &self.schedule {
-                let due_ns = schedule.due_ns(self.sent);
-                if due_ns > now_ns {
-                    return Pumped::Until(due_ns);
-                }
-                self.counters.observations.note_lateness(now_ns - due_ns);
-            }
-            let Some(want) = self.grant(self.portion()) else {
+            let portion = match self.turn(now_ns) {
+                Ok(portion) => portion,
+                Err(not_yet) => return not_yet,
+            };
+            let Some(want) = self.grant(portion) else {
                 return Pumped::Ended(Ended::AmountReached);
             };
             match self.write(want) {
@@ -240,27 +269,32 @@ pub(crate) fn is_adjustable(spec: &TestSpec) -> bool {
 
 /// The sender writes less than a block at a time to keep its rate smooth.
 pub(crate) fn paces_below_block(spec: &TestSpec) -> bool {
-    submission_bytes(spec) < spec.block_len_bytes as usize
+    usual_call_bytes(spec) < spec.block_len_bytes as usize
 }
 
-/// How much one call hands over: what the user fixed exactly, otherwise what is fast or smooth.
-pub(crate) fn submission_bytes(spec: &TestSpec) -> usize {
+/// What most calls hand over.
+pub(crate) fn usual_call_bytes(spec: &TestSpec) -> usize {
+    let most = submission_bytes(spec);
+    let portion = Portion::of(spec).zip(spec.pacing.rate_bps);
+    portion.map_or(most, |(portion, rate_bps)| {
+        usize::try_from(portion.bytes(rate_bps)).map_or(most, |bytes| bytes.min(most))
+    })
+}
+
+/// How much one call hands over at most: what the user fixed exactly, otherwise what is fast or smooth.
+fn submission_bytes(spec: &TestSpec) -> usize {
     let block_len = (spec.block_len_bytes as usize).max(1);
+    match Portion::of(spec) {
+        Some(Portion::Bytes(bytes)) => return usize::try_from(bytes).unwrap_or(usize::MAX),
+        Some(Portion::Period(_)) => return SUBMISSION_BYTES.max(block_len),
+        None => {}
+    }
     // An SCTP send is one message: it is taken whole or refused.
-    if spec.transport == Transport::Sctp {
+    if spec.transport == Transport::Sctp || spec.block_len_explicit && !spec.coalesce {
         return block_len;
     }
-    let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(0, rate));
-    match (schedule, spec.pacing.burst_blocks) {
-        (_, Some(burst)) => block_len.saturating_mul(burst.max(1) as usize),
-        (Some(_), None) if spec.block_len_explicit => block_len,
-        (Some(schedule), None) => paced_chunk(&schedule, block_len),
-        (None, None) if spec.block_len_explicit && !spec.coalesce => block_len,
-        (None, None) => {
-            let unit = block_len * blocks_per_memory(spec);
-            (SUBMISSION_BYTES / unit).max(1) * unit
-        }
-    }
+    let unit = block_len * blocks_per_memory(spec);
+    (SUBMISSION_BYTES / unit).max(1) * unit
 }
 
 /// Blocks that lie one behind the other in memory: one, or as many small ones as make a large one when they may share a
@@ -270,16 +304,5 @@ pub(crate) fn blocks_per_memory(spec: &TestSpec) -> usize {
         (MEMORY_BYTES / (spec.block_len_bytes as usize).max(1)).max(1)
     } else {
         1
-    }
-}
-
-/// Less than a block, or whole blocks.
-fn paced_chunk(schedule: &Schedule, block_len: usize) -> usize {
-    let fast = schedule.bytes_in(1_000_000_000) >= FAST_BYTES_PER_S;
-    let due = schedule.bytes_in(if fast { FAST_CHUNK_NS } else { PACED_CHUNK_NS });
-    let chunk = usize::try_from(due).unwrap_or(usize::MAX).min(SUBMISSION_BYTES);
-    match chunk / block_len {
-        0 => chunk.max(PACED_CHUNK_MIN_BYTES).min(block_len),
-        blocks => blocks * block_len,
     }
 }

@@ -96,6 +96,7 @@ pub(crate) fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: Ou
         Ok(started) => started,
         Err(failure) => return complain(&failure),
     };
+    let stream = stream.lossy();
     let options = options(Endpoint::Server, output);
     let outcome = serve(spec, process, options.clone(), stream.clone(), &signals);
     if let Err(failure) = &outcome {
@@ -167,6 +168,7 @@ fn options(endpoint: Endpoint, output: OutputOptions) -> Options {
         debug: output.debug,
         timestamps: output.timestamps,
         title: output.title,
+        additions: output.additions,
         escape_control_characters: output.logfile.is_none() && io::stdout().is_terminal(),
         ..Options::new(endpoint, version::program_version(), version::system_line())
     }

@@ -1,6 +1,8 @@
 //! The file that holds the process id while the process lives.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use linerate_iperf3::ErrorCode;
@@ -30,7 +32,7 @@ impl Pidfile {
                 code: None,
             });
         }
-        fs::write(path, std::process::id().to_string()).map_err(|e| ErrorCode::PidFile.failure(Some(&io_text(&e))))?;
+        write(path).map_err(|e| ErrorCode::PidFile.failure(Some(&io_text(&e))))?;
         Ok(Self {
             path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         })
@@ -42,6 +44,13 @@ impl Drop for Pidfile {
         // A file that is gone already is what this is about.
         let _ = fs::remove_file(&self.path);
     }
+}
+
+/// Only the owner may read and write it, as with the original.
+fn write(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;
+    file.write_all(std::process::id().to_string().as_bytes())
 }
 
 /// The id in the file; releases up to 3.9 wrote a NUL behind it.

@@ -6,14 +6,16 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use linerate_engine::{Interrupts, server};
 use linerate_iperf3::ErrorCode;
+use linerate_model::event::Endpoint;
 use linerate_model::sharing::Uncontrolled;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
-use linerate_report::{Output, service};
+use linerate_report::{Output, iperf3, service};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
 
 use super::{examination, in_use, metrics};
+use crate::cli::iperf3::version;
 use crate::cli::serve::Service;
 use crate::exit_code::ExitCode;
 
@@ -53,7 +55,9 @@ fn serve(what: &Service) -> Result<(), Failure> {
     let _ = process::raise_fd_limit();
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| system(&e))?;
-    let mut reporter = service::log_reporter(what.log, Output::standard());
+    let reporter = service::log_reporter(what.log, Output::standard());
+    let report = iperf3::Options::new(Endpoint::Server, version::program_version(), version::system_line());
+    let mut reporter = service::with_peer_reports(reporter, report);
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }

@@ -70,6 +70,7 @@ complete -c iperf3 -l cntl-ka -d 'Keep the control connection alive: probe after
 complete -c iperf3 -s d -l debug -d 'Report what happens inside, 1 for little to 4 for everything'
 complete -c iperf3 -s h -l help -d 'Show this text, then leave'
 complete -c iperf3 -l lr-many-streams -d 'Let --parallel go up to 16384; the server must be linerate too'
+complete -c iperf3 -l lr-report -d 'Report what the original does not: end.linerate in JSON, and more lines with --verbose'
 complete -c iperf3 -l lr-path -r -d 'How senders hand their bytes to the kernel: by copying them'
 complete -c iperf3 -l lr-coalesce -d 'Let blocks of --length share a write'
 complete -c iperf3 -l lr-udp-check -r -d 'Read the number of every UDP datagram'

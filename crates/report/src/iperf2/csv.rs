@@ -63,7 +63,7 @@ impl EventSink for CsvWriter {
             }
             Event::Interval(report) => self.interval(report),
             Event::Summary(summary) => self.summary(summary),
-            Event::Warning(text) => self.output.error(&format!("{text}\n")),
+            Event::Warning(text) | Event::Notice(text) => self.output.error(&format!("{text}\n")),
             Event::Failed(failure) => self.output.error(&format!("{failure}\n")),
             _ => {}
         }

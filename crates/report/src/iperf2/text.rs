@@ -114,7 +114,7 @@ impl EventSink for TextWriter {
             Event::StreamOpened(stream) => self.stream_opened(stream),
             Event::Interval(report) => self.interval(report),
             Event::Summary(summary) => self.summary(summary),
-            Event::Warning(text) => self.output.error(&format!("{text}\n")),
+            Event::Warning(text) | Event::Notice(text) => self.output.error(&format!("{text}\n")),
             // What was said before must not appear behind the error.
             Event::Failed(failure) => {
                 self.send()?;
@@ -129,6 +129,7 @@ impl EventSink for TextWriter {
             | Event::Debug(_)
             | Event::DataPath(_)
             | Event::Detail(_)
+            | Event::Addition(_)
             | Event::Finished => {}
         }
         self.send()

@@ -137,6 +137,7 @@ fn collect(document: &mut Document, event: &Event) {
         Event::TestAccepted(header) => document.accept(header),
         Event::StreamOpened(stream) => document.open_stream(stream),
         Event::DataPath(path) => document.take_path(path),
+        Event::Notice(text) => document.take_notice(text),
         Event::TestStarted => document.start_test(),
         Event::Summary(summary) => document.summarise(summary),
         Event::PeerOutput(output) => document.take_server_output(output),

@@ -38,6 +38,8 @@ pub struct Options {
     pub version: String,
     /// The host in one line, as `uname -a` tells.
     pub system_info: String,
+    /// Show what the original does not report: more verbose lines, and a member of the JSON report.
+    pub additions: bool,
     /// Show control characters in an escaped form. For terminals: text of a peer could otherwise drive them.
     pub escape_control_characters: bool,
 }
@@ -56,6 +58,7 @@ impl Options {
             title: None,
             version: version.into(),
             system_info: system_info.into(),
+            additions: false,
             escape_control_characters: false,
         }
     }

@@ -207,7 +207,7 @@ struct TestLog {
 
 impl EventSink for TestLog {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        if let Event::Warning(text) | Event::Debug(text) = event {
+        if let Event::Warning(text) | Event::Notice(text) | Event::Debug(text) = event {
             self.log.write(line(Level::Debug, "detail", text.clone(), json!({})));
         }
         Ok(())

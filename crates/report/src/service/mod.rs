@@ -2,6 +2,7 @@
 
 mod figures;
 mod log;
+mod peer_reports;
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use linerate_model::{EventSink, ServerEvent, ServerReporter, SinkError};
 
 pub use figures::{Figures, ProcessFigures};
 pub use log::{Format, Level, LogOptions};
+pub use peer_reports::with_peer_reports;
 
 use crate::Output;
 

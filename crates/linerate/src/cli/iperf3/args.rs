@@ -11,7 +11,7 @@ use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 
 use super::error::{ParameterError, UsageError};
-use super::options::{self, Effect, OPTIONS, Role};
+use super::options::{self, Effect, OPTIONS, Role, Section};
 use crate::cli::getopt::{Getopt, Grammar};
 
 /// What an option's effect returns.
@@ -174,6 +174,8 @@ pub(crate) struct OutputOptions {
     pub(crate) timestamps: Option<String>,
     /// Prefix of every line.
     pub(crate) title: Option<String>,
+    /// Report what the original does not; set by every option that the original does not have.
+    pub(crate) additions: bool,
 }
 
 /// Highest `-P` the original accepts.
@@ -193,6 +195,7 @@ impl Args {
             let found = found?;
             let Some(option) = OPTIONS.get(found.id) else { continue };
             args.note_role(option.role);
+            args.output.additions |= option.section == Section::Added;
             match option.effect {
                 Effect::Switch(act) => act(&mut args),
                 Effect::Value(_, act) => act(&mut args, found.value.unwrap_or_default()),

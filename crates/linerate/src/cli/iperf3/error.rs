@@ -21,6 +21,9 @@ impl UsageError {
     pub(crate) fn message(&self, program: &OsStr) -> Vec<u8> {
         match self {
             Self::Getopt(error) => error.message(program, GLIBC),
+            Self::Parameter(ParameterError::Unreadable { file, complaint }) => {
+                format!("iperf3: {file}\n\niperf3: parameter error - {complaint}").into_bytes()
+            }
             Self::Parameter(error) => format!("iperf3: parameter error - {error}").into_bytes(),
         }
     }
@@ -113,6 +116,14 @@ pub(crate) enum ParameterError {
     FlowLabel,
     #[error("unable to set CPU affinity: ")]
     Affinity,
+    /// A file that a login needs. The cause stands in a line of its own, as in the original.
+    #[error("{complaint}")]
+    Unreadable {
+        /// The path and the system's words.
+        file: String,
+        /// What the original reports about the command line.
+        complaint: Box<ParameterError>,
+    },
     /// Ours: an option that the original does not have.
     #[error("{0}")]
     Added(String),

@@ -290,6 +290,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Show this text, then leave."),
     row(None, MANY_STREAMS, S::Added, Switch(|_| Ok(())),
         "Let --parallel go up to 16384; the server must be linerate too."),
+    row(None, "lr-report", S::Added, Switch(|_| Ok(())),
+        "Report what the original does not: end.linerate in JSON, and more lines with --verbose. Every option that begins with --lr- does so as well.").role(Role::Both),
     row(None, "lr-path", S::Added, Value("auto|copy|sendfile|zerocopy", fx::send_path),
         "How senders hand their bytes to the kernel: by copying them (default), as pages of a file, or by lending their memory, which pays on network devices. A server that is not linerate knows only the first two.").role(Role::Client),
     row(None, "lr-io", S::Added, Value("auto|BLOCKS/PAUSE_US", fx::io_strategy),

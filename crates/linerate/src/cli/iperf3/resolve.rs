@@ -131,7 +131,7 @@ fn credentials(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
         (Some(username), Some(path)) => (username.clone(), path),
         _ => return Err(ParameterError::ClientAuth),
     };
-    let public_key_pem = read_pem(key_path, surroundings).ok_or(ParameterError::ClientAuth)?;
+    let public_key_pem = read_pem(key_path, surroundings, ParameterError::ClientAuth)?;
     let password = (surroundings.password)().ok_or(ParameterError::ClientAuth)?;
     if username.contains(char::is_whitespace) || password.contains(char::is_whitespace) {
         return Err(ParameterError::BlankInCredentials);
@@ -150,8 +150,8 @@ fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
         (Some(key), Some(users)) => (key, users.clone()),
         _ => return Err(ParameterError::ServerAuth),
     };
-    let private_key_pem = read_pem(key_path, surroundings).ok_or(ParameterError::ServerAuth)?;
-    (surroundings.read_file)(&users_file).map_err(|_| ParameterError::UsersFile)?;
+    read_file(&users_file, surroundings, ParameterError::UsersFile)?;
+    let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
     Ok(Some(ServerAuth {
         private_key_pem,
         users_file,
@@ -165,9 +165,26 @@ fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Optio
 }
 
 /// A file that looks like PEM (RFC 7468).
-fn read_pem(path: &Path, surroundings: &Surroundings<'_>) -> Option<String> {
-    let text = String::from_utf8((surroundings.read_file)(path).ok()?).ok()?;
-    text.contains("-----BEGIN ").then_some(text)
+fn read_pem(path: &Path, surroundings: &Surroundings<'_>, complaint: ParameterError) -> Result<String, ParameterError> {
+    let text = String::from_utf8(read_file(path, surroundings, complaint.clone())?).unwrap_or_default();
+    if text.contains("-----BEGIN ") {
+        return Ok(text);
+    }
+    Err(ParameterError::Unreadable {
+        file: format!("{}: no PEM file", path.display()),
+        complaint: Box::new(complaint),
+    })
+}
+
+fn read_file(
+    path: &Path,
+    surroundings: &Surroundings<'_>,
+    complaint: ParameterError,
+) -> Result<Vec<u8>, ParameterError> {
+    (surroundings.read_file)(path).map_err(|error| ParameterError::Unreadable {
+        file: format!("{}: {}", path.display(), linerate_sys::error::io_text(&error)),
+        complaint: Box::new(complaint),
+    })
 }
 
 /// The block length in bytes, 0 for the transport's default.

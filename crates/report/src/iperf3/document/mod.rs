@@ -25,6 +25,7 @@ pub(super) struct Document {
     is_started: bool,
     intervals: Vec<Value>,
     paths: Vec<Value>,
+    notices: Vec<Value>,
     end: Value,
     server_output: Option<(&'static str, Value)>,
     appendices: Map<String, Value>,
@@ -39,6 +40,7 @@ impl Document {
             is_started: false,
             intervals: Vec::new(),
             paths: Vec::new(),
+            notices: Vec::new(),
             end: Value::Object(Map::new()),
             server_output: None,
             appendices: Map::new(),
@@ -71,6 +73,11 @@ impl Document {
         self.paths.push(Value::Object(members));
     }
 
+    /// Something the user should know; comes before the summary.
+    pub(super) fn take_notice(&mut self, text: &str) {
+        self.notices.push(text.into());
+    }
+
     pub(super) fn start_test(&mut self) {
         self.is_started = true;
     }
@@ -89,8 +96,8 @@ impl Document {
     pub(super) fn summarise(&mut self, summary: &Summary) {
         if let Some(header) = &self.header {
             let mut end = end::end(summary, &header.spec);
-            if !self.paths.is_empty() {
-                end.insert(OURS.into(), json!({"data_paths": self.paths}));
+            if self.options.additions {
+                end.insert(OURS.into(), json!({"data_paths": self.paths, "notices": self.notices}));
             }
             self.end = Value::Object(end);
         }

@@ -60,9 +60,10 @@ impl EventSink for TextWriter {
             Event::PeerOutput(output) => self.peer_output(output),
             Event::PeerFacts(_) => {}
             Event::Appendix(appendix) => self.page.line(&format!("\n{}", appendix.text)),
-            Event::Warning(text) => self.page.warning(text),
+            Event::Warning(text) | Event::Notice(text) => self.page.warning(text),
             Event::Detail(text) => self.detail(text),
-            Event::DataPath(path) => self.detail(&path.description),
+            Event::DataPath(path) => self.addition(&path.description),
+            Event::Addition(text) => self.addition(text),
             Event::Debug(text) => self.debug(text),
             // iperf3 shows none of these.
             Event::Details(_) => {}
@@ -135,6 +136,13 @@ impl TextWriter {
     fn detail(&mut self, text: &str) {
         if self.options.verbose {
             self.page.line(text);
+        }
+    }
+
+    /// A line that the original does not print.
+    fn addition(&mut self, text: &str) {
+        if self.options.additions {
+            self.detail(text);
         }
     }
 

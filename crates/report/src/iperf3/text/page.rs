@@ -39,8 +39,13 @@ impl Page {
         }
         self.pending.push_str(&self.shown(text));
         self.pending.push('\n');
-        if let Some(copy) = &mut self.copy {
+        if let Some(copy) = &mut self.copy
+            && copy.len() <= COPY_MAX_BYTES
+        {
             copy.push_str(&self.pending[start..]);
+            if copy.len() > COPY_MAX_BYTES {
+                copy.push_str(COPY_END);
+            }
         }
     }
 
@@ -146,6 +151,9 @@ fn escape_control_characters(text: &str) -> Cow<'_, str> {
 }
 
 const PROGRAM: &str = "iperf3";
+/// A client decides how long its test runs and what of it is kept here.
+const COPY_MAX_BYTES: usize = 1024 * 1024;
+const COPY_END: &str = "(the rest of this report is left out)\n";
 
 #[cfg(test)]
 mod tests {

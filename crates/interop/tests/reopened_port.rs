@@ -1,0 +1,45 @@
+//! A stock server closes its UDP port between two tests and two streams.
+
+use std::fs;
+use std::net::{TcpListener, UdpSocket};
+use std::time::Duration;
+
+use linerate_interop::{Control, PATIENCE, Process, ours, skip, state, wait_for};
+
+#[test]
+fn a_refused_udp_hello_is_repeated() {
+    if ours().is_original() {
+        return skip("the original gives up");
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let address = listener.local_addr().expect("the listener is bound");
+    let port = address.port().to_string();
+    let _client = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port, "-u", "-t", "1"]));
+    let mut control = Control::accept(&listener);
+    assert_eq!(control.take(37).len(), 37);
+    control.send(&[state::PARAM_EXCHANGE]);
+    let _ = control.take_json();
+    let before = refused_datagrams();
+    control.send(&[state::CREATE_STREAMS]);
+    wait_for(PATIENCE, || (refused_datagrams() > before).then_some(())).expect("the first hello is refused");
+    let socket = UdpSocket::bind(address).expect("the port is free");
+    socket
+        .set_read_timeout(Some(Duration::from_secs(5)))
+        .expect("a socket has time-outs");
+    let (len, _) = socket.recv_from(&mut [0; 64]).expect("the hello is repeated");
+    assert_eq!(len, 4);
+}
+
+/// UDP datagrams to closed ports of this host (`NoPorts` of proc_net_snmp(5)).
+fn refused_datagrams() -> u64 {
+    let table = fs::read_to_string("/proc/net/snmp").expect("the kernel counts");
+    let mut lines = table.lines().filter_map(|line| line.strip_prefix("Udp: "));
+    let place = lines
+        .next()
+        .and_then(|names| names.split(' ').position(|name| name == "NoPorts"));
+    let value = lines
+        .next()
+        .zip(place)
+        .and_then(|(values, place)| values.split(' ').nth(place));
+    value.and_then(|value| value.parse().ok()).expect("a number")
+}
