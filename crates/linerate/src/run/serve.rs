@@ -32,12 +32,15 @@ fn serve(what: &Service) -> Result<(), Failure> {
     let _ = process::raise_fd_limit();
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| system(&e))?;
-    let mut reporter = service::log_reporter(what.log, Output::standard());
+    let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| system(&e))?;
+    let mut reporter = service::log_reporter(what.log, output.clone());
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }
     let mut reporter = examination::answering(managed(reporter), what.no_facts);
-    server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals))
+    let outcome = server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals));
+    super::flush(&output, &outcome);
+    outcome
 }
 
 /// Lets the service manager know when the server can be reached and when it ends.
