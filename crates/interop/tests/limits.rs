@@ -191,6 +191,26 @@ fn who_is_not_allowed_is_not_served_and_the_lists_can_be_read_again() {
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
 }
 
+/// Both notations of an IPv4 range mean the same, whatever socket a client comes through.
+#[test]
+fn ranges_of_mapped_addresses_are_those_of_ipv4() {
+    let cases = [
+        (["--deny", "::ffff:127.0.0.1/128"], Some(1)),
+        (["--deny", "::ffff:127.0.0.0/104"], Some(1)),
+        (["--allow", "::ffff:127.0.0.0/104"], Some(0)),
+        (["--allow", "::ffff:192.0.2.0/120"], Some(1)),
+    ];
+    run_cases(
+        &cases,
+        |(words, _)| format!("{words:?}"),
+        |(words, code)| {
+            let service = Service::start(words);
+            let client = service.client(original(), &["-n", "64K"]).finish();
+            assert_eq!(client.code(), *code, "{client:?}");
+        },
+    );
+}
+
 #[test]
 fn lists_that_cannot_be_read_are_an_error_at_the_start() {
     let mut command = std::process::Command::new(ours().path());
