@@ -14,7 +14,7 @@ use linerate_iperf3::{Cookie, ErrorCode, Params, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::sharing::{Admission, ServerLimits, Sharing};
-use linerate_model::{Failure, FailureKind, Transport};
+use linerate_model::{Direction, Failure, FailureKind, Transport};
 
 use super::limits::{Claim, Ledger};
 use super::login_guard::LoginGuard;
@@ -588,7 +588,17 @@ fn claim(address: IpAddr, test: &AcceptedTest) -> Claim {
         streams: test.spec.total_streams(),
         duration: planned(params),
         bytes: params.num_bytes.max(blocks),
-        rate_bps: params.requested_rate_bps(),
+        last_blocks_bytes: u64::from(params.len_bytes).saturating_mul(u64::from(test.spec.total_streams())),
+        rate_bps: announced_rate_bps(test),
+    }
+}
+
+/// A UDP sender without a rate takes all there is, and a receiver cannot slow it down.
+fn announced_rate_bps(test: &AcceptedTest) -> u64 {
+    let client_sends = test.spec.direction != Direction::Reverse;
+    match test.params.requested_rate_bps() {
+        0 if test.spec.transport == Transport::Udp && client_sends => u64::MAX,
+        announced => announced,
     }
 }
 

@@ -39,7 +39,7 @@ use linerate_model::sharing::Uncontrolled;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{self, Epoll, Interest, Ready};
-use linerate_sys::{clock, cpu, scheduling};
+use linerate_sys::{cpu, scheduling};
 
 pub(crate) use crowd::{Bounds, Crowd};
 pub(crate) use gate::accept;
@@ -58,7 +58,7 @@ use gate::{Gate, Newcomer, Word};
 use limits::LOOK_NS;
 use linger::Linger;
 use listen::Listeners;
-use session::{CONTROL_READ_BYTES, Doors, Heard, Session, Tokens};
+use session::{CONTROL_READ_BYTES, Doors, Heard, Session, Terms, Tokens};
 use tally::Tally;
 use udp_door::{Hello, UdpDoor};
 
@@ -495,7 +495,11 @@ impl<'a> Server<'a> {
             listeners: &mut self.listeners,
             udp: &mut self.udp,
         };
-        session.act(action, &self.context, self.desk.first_position(id), &mut doors);
+        let terms = Terms {
+            first_position: self.desk.first_position(id),
+            quota: self.desk.ledger().quota(id),
+        };
+        session.act(action, &self.context, terms, &mut doors);
         if starts {
             self.note_start(id);
         }
@@ -576,7 +580,7 @@ impl<'a> Server<'a> {
             .chain(self.house.iter_mut().flat_map(House::moved))
             .map(|(id, m)| (id, m.received_bytes.saturating_add(m.sent_bytes)))
             .collect();
-        for (id, reason) in self.desk.ledger().look(clock::monotonic_ns(), totals.into_iter()) {
+        for (id, reason) in self.desk.ledger().look(totals.into_iter()) {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.exceed(reason);
             } else if let Some(house) = &mut self.house {

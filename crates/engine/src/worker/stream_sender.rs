@@ -48,6 +48,8 @@ pub(crate) struct StreamSender {
     /// Bytes the budget granted and that are not sent yet.
     granted: u64,
     sent: u64,
+    /// A write is a message that cannot be divided.
+    is_whole: bool,
 }
 
 /// Bytes per call when nobody fixed the block length: the fewest calls at the best cache use, see ARCHITECTURE.md.
@@ -90,6 +92,7 @@ impl StreamSender {
             budget,
             granted: 0,
             sent: 0,
+            is_whole: spec.transport == Transport::Sctp,
         }
     }
 
@@ -179,8 +182,12 @@ impl Pump for StreamSender {
         StreamRole::Sender
     }
 
-    fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
+    fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
+        let mut room = scratch.room();
         for _ in 0..CALLS_PER_PUMP {
+            if room == 0 {
+                return Pumped::Again;
+            }
             if let Some(schedule) = &self.schedule {
                 let due_ns = schedule.due_ns(self.sent);
                 if due_ns > now_ns {
@@ -188,12 +195,18 @@ impl Pump for StreamSender {
                 }
                 self.counters.observations.note_lateness(now_ns - due_ns);
             }
-            let Some(want) = self.grant(self.portion()) else {
+            let portion = if self.is_whole {
+                self.portion()
+            } else {
+                self.portion().min(room)
+            };
+            let Some(want) = self.grant(portion) else {
                 return Pumped::Ended(Ended::AmountReached);
             };
             match self.write(want) {
                 Ok(Some(n)) => {
                     self.account(n);
+                    room = room.saturating_sub(n);
                     if n >= LARGE_WRITE_BYTES {
                         break;
                     }
