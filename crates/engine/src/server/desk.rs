@@ -79,6 +79,8 @@ struct Guest {
     held_until: Option<Instant>,
     /// Since when the next data stream is awaited.
     awaits_since: Option<Instant>,
+    /// Since when data streams are awaited.
+    opens_since: Option<Instant>,
     /// End of the wait, or of the test as planned.
     ends: Option<Instant>,
     terms: Option<Terms>,
@@ -90,12 +92,15 @@ struct Guest {
 #[derive(Debug, Clone, Copy)]
 struct Terms {
     transport: Transport,
+    /// The server sends to the client.
+    sends: bool,
     missing_streams: u32,
     duration: Option<Duration>,
     first_position: u32,
 }
 
-/// Longest wait for the next UDP stream of a test while others of the same address wait for their turn.
+/// Longest wait for the next UDP stream of a test while others of the same address wait for their turn; with split
+/// addresses for all streams of a test while any other waits.
 const UDP_TURN: Duration = Duration::from_secs(2);
 /// Time from the parameters to the answer when a login fails, whatever the reason: it must not tell how far the check
 /// came. Checks take a few milliseconds.
@@ -318,7 +323,7 @@ impl Desk {
         let openers = (!waiting.is_empty()).then_some(&self.guests).into_iter().flatten();
         openers
             .filter(move |(_, g)| g.opens_udp() && waiting.contains(&self.gate(g)))
-            .filter_map(|(&id, g)| Some((id, g.awaits_since?.checked_add(UDP_TURN)?)))
+            .filter_map(|(&id, g)| Some((id, self.turn_since(g)?.checked_add(UDP_TURN)?)))
     }
 
     fn end_long_udp_turns(&mut self, now: Instant) {
@@ -405,9 +410,11 @@ impl Desk {
             .map_or(0, |t| t.first_position)
     }
 
-    /// Whose stream a UDP hello from this address opens.
+    /// Whose stream a UDP hello from this address opens. A hello can be forged, and the dialect has no way to challenge its
+    /// sender, so the server sends data only to addresses that have completed a TCP handshake.
     pub(crate) fn claimant(&self, from: IpAddr) -> Option<u64> {
-        let claims = |g: &Guest| g.opens_udp() && (self.allow_split_address || g.peer.ip() == from);
+        let may_split = |g: &Guest| self.allow_split_address && g.terms.is_some_and(|t| !t.sends);
+        let claims = |g: &Guest| g.opens_udp() && (g.peer.ip() == from || may_split(g));
         self.guests.iter().find(|(_, g)| claims(g)).map(|(&id, _)| id)
     }
 
@@ -435,7 +442,10 @@ impl Desk {
                         continue;
                     }
                 },
-                ServerAction::ExpectStreams(_) => (guest.stage, guest.awaits_since) = (Stage::Opening, Some(now)),
+                ServerAction::ExpectStreams(_) => {
+                    guest.stage = Stage::Opening;
+                    (guest.awaits_since, guest.opens_since) = (Some(now), Some(now));
+                }
                 ServerAction::StartClock => {
                     guest.stage = Stage::Running;
                     guest.ends = guest.terms.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
@@ -482,6 +492,15 @@ impl Desk {
         }
     }
 
+    /// Where all addresses share one turn, a stream from time to time does not extend it.
+    fn turn_since(&self, guest: &Guest) -> Option<Instant> {
+        if self.allow_split_address {
+            guest.opens_since
+        } else {
+            guest.awaits_since
+        }
+    }
+
     fn gate(&self, guest: &Guest) -> Option<IpAddr> {
         (!self.allow_split_address).then(|| guest.peer.ip())
     }
@@ -498,6 +517,7 @@ impl Guest {
             actions: VecDeque::new(),
             held_until: None,
             awaits_since: None,
+            opens_since: None,
             ends,
             terms: None,
             refused: None,
@@ -510,6 +530,7 @@ impl Guest {
         self.stage = Stage::Agreed;
         self.terms = Some(Terms {
             transport: test.spec.transport,
+            sends: test.spec.direction != Direction::Forward,
             missing_streams: streams,
             duration: planned(&test.params),
             first_position: numbering.take(streams),

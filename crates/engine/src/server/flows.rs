@@ -4,7 +4,7 @@
 //! waits for the answer and for nothing else, so on streams it sends on, where a second answer can do no harm, the
 //! answer is repeated until data arrives.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,8 @@ struct Flow {
     fd: OwnedFd,
     reply: &'static [u8],
     answers: u32,
+    /// The address has a control connection. Others get one answer for each of their datagrams.
+    is_proven: bool,
     watched: bool,
 }
 
@@ -47,6 +49,7 @@ impl Flows {
         role: StreamRole,
         fd: &OwnedFd,
         reply: &'static [u8],
+        client: IpAddr,
         epoll: &Epoll,
         token: u64,
     ) {
@@ -55,14 +58,16 @@ impl Flows {
         };
         // Without another descriptor a lost answer is not noticed; nothing else depends on it.
         let Ok(fd) = fd.try_clone() else { return };
+        let remote = socket::unmap(remote);
         let watched = epoll.add(fd.as_fd(), token, READ).is_ok();
         self.flows.push(Flow {
             id,
             role,
-            remote: socket::unmap(remote),
+            remote,
             fd,
             reply,
             answers: 1,
+            is_proven: remote.ip() == client,
             watched,
         });
         self.repeat_at = Some(Instant::now() + REPEAT);
@@ -108,9 +113,12 @@ impl Flows {
             return;
         }
         match silent {
-            Some(silent) => self.flows.retain(|f| silent.contains(&f.id) && f.answers < ANSWERS_MAX),
+            Some(silent) => self
+                .flows
+                .retain(|f| f.is_proven && silent.contains(&f.id) && f.answers < ANSWERS_MAX),
             None => {
-                if let Some(last) = self.flows.last_mut().filter(|f| f.role == StreamRole::Receiver) {
+                let may_repeat = |f: &&mut Flow| f.role == StreamRole::Receiver && f.is_proven;
+                if let Some(last) = self.flows.last_mut().filter(may_repeat) {
                     last.answer();
                 }
             }

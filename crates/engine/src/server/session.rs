@@ -225,8 +225,9 @@ impl Session {
         self.reporter.emit(&Event::StreamOpened(stream.clone()));
         if test.spec.transport == Transport::Udp {
             let reply = udp_reply(test);
+            let client = self.peer.ip();
             self.flows
-                .add(stream.id, role, &fd, reply, doors.epoll, doors.tokens.flows);
+                .add(stream.id, role, &fd, reply, client, doors.epoll, doors.tokens.flows);
         }
         run.add(stream, fd, test.params.peer_is_linerate());
         self.said.push(ServerInput::StreamOpened);
