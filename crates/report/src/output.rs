@@ -112,11 +112,11 @@ impl Output {
     }
 
     /// Writes report text.
-    pub(crate) fn report(&self, text: &str) -> io::Result<()> {
+    pub(crate) fn report(&self, text: impl AsRef<str> + Into<String>) -> io::Result<()> {
         match &self.way {
-            Way::Direct(streams) => lock(streams).report(text),
+            Way::Direct(streams) => lock(streams).report(text.as_ref()),
             Way::Queued(queue) => {
-                queue.push(Message::Report(text.to_owned()));
+                queue.push(Message::Report(text.into()));
                 Ok(())
             }
         }

@@ -39,7 +39,7 @@ impl Page {
         }
         self.pending.push_str(&self.shown(text));
         self.pending.push('\n');
-        if let Some(copy) = &mut self.copy {
+        if let Some(copy) = self.copy.as_mut().filter(|copy| copy.len() < COPY_BYTES_MAX) {
             copy.push_str(&self.pending[start..]);
         }
     }
@@ -51,7 +51,7 @@ impl Page {
         self.line(&options.system_info);
     }
 
-    /// Keeps a copy of every following line.
+    /// Keeps a copy of the following lines, up to half of what results may be long (1 MiB).
     pub(super) fn start_copy(&mut self) {
         self.copy = Some(String::new());
     }
@@ -145,6 +145,7 @@ fn escape_control_characters(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+const COPY_BYTES_MAX: usize = 512 * 1024;
 const PROGRAM: &str = "iperf3";
 
 #[cfg(test)]
