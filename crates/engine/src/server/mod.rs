@@ -86,6 +86,8 @@ struct Server<'a> {
     tally: Tally,
     next_progress: Option<Instant>,
     next_look: Option<Instant>,
+    /// See [`Interrupts::alive`].
+    next_heartbeat: Option<Instant>,
     test_number: u32,
     /// Sessions that ended since the last announcement.
     ended: u32,
@@ -167,6 +169,7 @@ impl<'a> Server<'a> {
             tally: Tally::new(Instant::now()),
             next_progress: None,
             next_look: None,
+            next_heartbeat: None,
             test_number: 0,
             ended: 1,
             idle_since: Instant::now(),
@@ -181,6 +184,7 @@ impl<'a> Server<'a> {
         self.out.server_event(&ServerEvent::Listening { address });
         let mut events = Vec::new();
         loop {
+            self.next_heartbeat = self.interrupts.alive();
             let wait = self.epoll.wait(&mut events, self.timeout());
             wait.map_err(|e| ErrorCode::Select.failure(Some(&e.to_string())))?;
             for event in std::mem::take(&mut events) {
@@ -218,6 +222,7 @@ impl<'a> Server<'a> {
             self.idle_deadline(),
             self.next_progress,
             self.next_look,
+            self.next_heartbeat,
             self.house.as_ref().and_then(House::deadline),
         ];
         let sessions = self.sessions.values().filter_map(Session::due);

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use linerate_engine::{Interrupts, server};
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
@@ -60,6 +61,9 @@ pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> Box<dyn ServerReport
 struct ServiceSignals {
     signals: Signals,
     reload: Cell<bool>,
+    /// How often the service manager wants a sign of life.
+    heartbeat_interval: Option<Duration>,
+    next_heartbeat: Cell<Option<Instant>>,
 }
 
 impl ServiceSignals {
@@ -67,6 +71,8 @@ impl ServiceSignals {
         Self {
             signals,
             reload: Cell::new(false),
+            heartbeat_interval: manager::watchdog_interval(),
+            next_heartbeat: Cell::new(None),
         }
     }
 }
@@ -88,6 +94,16 @@ impl Interrupts for ServiceSignals {
 
     fn take_reload(&self) -> bool {
         self.reload.take()
+    }
+
+    fn alive(&self) -> Option<Instant> {
+        let (interval, now) = (self.heartbeat_interval?, Instant::now());
+        if self.next_heartbeat.get().is_none_or(|t| t <= now) {
+            // A manager that cannot be reached ends the service, which is what it is for.
+            let _ = manager::notify("WATCHDOG=1");
+            self.next_heartbeat.set(now.checked_add(interval));
+        }
+        self.next_heartbeat.get()
     }
 }
 
