@@ -162,6 +162,21 @@ fn the_unit_file_is_valid() {
 
 // Figures
 
+/// Connections that ask nothing are closed for those that do, long before their time is up.
+#[test]
+fn idle_connections_do_not_delay_the_figures() {
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let _service = Service::start(&["--metrics", &metrics]);
+    let connect = || TcpStream::connect(&metrics).expect("the figures are offered");
+    let _idle: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
+    let mut asking = connect();
+    asking.set_read_timeout(Some(PATIENCE)).expect("a time");
+    asking.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+    let mut answer = String::new();
+    asking.read_to_string(&mut answer).expect("an answer in time");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}
+
 #[test]
 fn figures_are_offered_where_asked_and_nowhere_else() {
     let metrics = format!("127.0.0.1:{}", free_port());
