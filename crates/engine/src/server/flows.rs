@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::udp_header;
-use linerate_model::{StreamId, StreamRole};
+use linerate_model::{Stream, StreamId, StreamRole};
 use linerate_sys::poll::Epoll;
 use linerate_sys::{socket, udp};
 
@@ -45,8 +45,7 @@ impl Flows {
     /// Takes a stream whose first hello was just answered.
     pub(super) fn add(
         &mut self,
-        id: StreamId,
-        role: StreamRole,
+        stream: &Stream,
         fd: &OwnedFd,
         reply: &'static [u8],
         client: IpAddr,
@@ -61,8 +60,8 @@ impl Flows {
         let remote = socket::unmap(remote);
         let watched = epoll.add(fd.as_fd(), token, READ).is_ok();
         self.flows.push(Flow {
-            id,
-            role,
+            id: stream.id,
+            role: stream.role,
             remote,
             fd,
             reply,

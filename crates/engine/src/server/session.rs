@@ -227,7 +227,7 @@ impl Session {
             let reply = udp_reply(test);
             let client = self.peer.ip();
             self.flows
-                .add(stream.id, role, &fd, reply, client, doors.epoll, doors.tokens.flows);
+                .add(&stream, &fd, reply, client, doors.epoll, doors.tokens.flows);
         }
         run.add(stream, fd, test.params.peer_is_linerate());
         self.said.push(ServerInput::StreamOpened);
