@@ -169,7 +169,10 @@ impl Desk {
             Admission::Queue { tests_max, patience } => {
                 let seated = self.guests.values().filter(|g| g.stage != Stage::Waiting);
                 let remaining = seated.map(|g| g.remaining(now));
-                if self.queue.enter(id, remaining, tests_max as usize, patience) {
+                if self
+                    .queue
+                    .enter(id, Network::of_client(address), remaining, tests_max as usize, patience)
+                {
                     Arrival::Wait
                 } else {
                     Arrival::Refused(RefusalReason::QueueTooLong)
