@@ -193,7 +193,7 @@ fn a_token_is_good_for_one_login() {
     let server = authenticator(&keys.private_pkcs8, false);
     let token = || make_token(&credentials(&keys.public_spki, "rossi", false), NOW).expect("a valid key");
     let (first, second) = (token(), token());
-    let mut check = |token: &String, now| server.check(Some(token), USERS, now);
+    let check = |token: &String, now| server.check(Some(token), USERS, now);
     assert_eq!(check(&first, NOW).as_deref(), Ok("mario"));
     assert_eq!(check(&first, NOW + 9), Err(Refusal::Replayed));
     assert_eq!(
