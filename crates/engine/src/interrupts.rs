@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use linerate_sys::poll::EventFd;
 use linerate_sys::signal::Signals;
@@ -15,6 +16,10 @@ pub trait Interrupts {
     /// Whether the lists a server reads from files are to be read again; looked at after [`Interrupts::take`].
     fn take_reload(&self) -> bool {
         false
+    }
+    /// A server's control thread is at work. Returns when it has to call this again at the latest.
+    fn alive(&self) -> Option<Instant> {
+        None
     }
 }
 

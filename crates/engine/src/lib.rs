@@ -24,6 +24,7 @@ mod observations;
 mod overflow;
 mod pacing;
 mod payload;
+mod quota;
 mod random;
 mod reporter;
 mod run;

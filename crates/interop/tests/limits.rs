@@ -4,8 +4,10 @@ use std::fs;
 use std::net::UdpSocket;
 use std::time::Duration;
 
+use linerate_interop::iperf2::Iperf2;
 use linerate_interop::{
-    Control, PATIENCE, Process, Service, Signal, frame, fresh_cookie, original, ours, patiently, run_cases, state,
+    Control, PATIENCE, Process, Service, Signal, frame, free_port, fresh_cookie, original, ours, patiently, run_cases,
+    state,
 };
 
 struct Case {
@@ -115,39 +117,91 @@ fn an_address_runs_only_so_many_tests_at_once() {
     other.expect_clean();
 }
 
+/// A client that announces no rate is slowed down from the first byte, whoever sends and in whatever dialect, and two
+/// share one rate. Bytes are those the server read or wrote.
 #[test]
-fn a_test_that_says_nothing_of_its_rate_is_measured() {
-    patiently(|| {
-        let service = Service::start(&["--limit", "server:rate=20M"]);
-        let modest = service.client(original(), &["-t", "9", "-b", "1M"]);
-        let _ = service.wait_for_events("test_started", 1, PATIENCE);
-        let greedy = service.client(original(), &["-t", "30"]).finish();
-        greedy
-            .expect_code(1)
-            .expect_stderr("total required bandwidth is larger than server limit");
-        assert!(greedy.elapsed < Duration::from_secs(10), "{greedy:?}");
-        modest.finish().expect_clean();
-        let records = service.wait_for_events("test_ended", 2, PATIENCE);
-        assert_eq!(
-            records.iter().filter(|r| r["outcome"] == "partial").count(),
-            1,
-            "{records:?}"
-        );
-    });
+fn a_rate_holds_from_the_first_byte() {
+    const RATE_BYTES_PER_S: f64 = 2.5e6;
+    let cases: [(&[&str], usize); 6] = [
+        (&["-t", "2"], 1),
+        (&["-t", "2", "-R"], 1),
+        (&["-t", "2", "--bidir", "-P", "4"], 1),
+        (&["-t", "2", "-u", "-b", "0", "-R"], 1),
+        (&["-t", "2"], 2),
+        (&["iperf2", "-t", "2"], 1),
+    ];
+    run_cases(
+        &cases,
+        |(options, clients)| format!("{clients} times {options:?}"),
+        |(options, clients)| {
+            let iperf2_port = free_port().to_string();
+            let service = Service::start(&["--limit", "server:rate=20M", "--iperf2-port", &iperf2_port]);
+            let start = |_| match options {
+                ["iperf2", options @ ..] => {
+                    let words = format!("-c 127.0.0.1 -p {iperf2_port} {}", options.join(" "));
+                    Process::start(Iperf2::Original.command(&words))
+                }
+                options => service.client(original(), options),
+            };
+            let running: Vec<Process> = (0..*clients).map(start).collect();
+            for client in running {
+                client.finish().expect_code(0);
+            }
+            let records = service.wait_for_events("test_ended", *clients, PATIENCE);
+            let sum = |key: &str| records.iter().filter_map(|r| r[key].as_f64()).sum::<f64>();
+            let bytes = sum("received_bytes") + sum("sent_bytes");
+            let seconds = records.iter().filter_map(|r| r["seconds"].as_f64()).fold(0.0, f64::max);
+            let expected = seconds * RATE_BYTES_PER_S;
+            assert!(
+                (0.3 * expected..1.1 * expected).contains(&bytes),
+                "{bytes} of {expected}: {records:?}"
+            );
+        },
+    );
+}
+
+/// A stock UDP client without a rate cannot be slowed down by its receiver.
+#[test]
+fn a_udp_client_that_takes_all_there_is_does_not_fit_any_rate() {
+    let service = Service::start(&["--limit", "server:rate=20M"]);
+    let refused = service.client(original(), &["-u", "-b", "0", "-t", "1"]).finish();
+    refused
+        .expect_code(1)
+        .expect_stderr("total required bandwidth is larger than server limit");
+    service
+        .client(original(), &["-u", "-b", "10M", "-t", "1"])
+        .finish()
+        .expect_clean();
 }
 
 #[test]
-fn a_test_that_moves_too_much_is_ended() {
-    let service = Service::start(&["--limit", "address:bytes=1M"]);
-    let client = service.client(original(), &["-t", "30", "-b", "10M"]).finish();
-    client
-        .expect_code(1)
-        .expect_stderr("total required bandwidth is larger than server limit");
-    let record = &service.wait_for_events("test_ended", 1, PATIENCE)[0];
-    assert!(
-        (1_000_000..3_000_000).contains(&record["received_bytes"].as_u64().unwrap_or(0)),
-        "{record}"
+fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
+    let cases: [&[&str]; 3] = [&[], &["-R"], &["-P", "8"]];
+    run_cases(
+        &cases,
+        |options| format!("{options:?}"),
+        |options| {
+            let service = Service::start(&["--limit", "address:bytes=1M"]);
+            let client = service.client(original(), &[&["-t", "30"], *options].concat()).finish();
+            client
+                .expect_code(1)
+                .expect_stderr("total required bandwidth is larger than server limit");
+            assert!(client.elapsed < Duration::from_secs(10), "{client:?}");
+            let record = &service.wait_for_events("test_ended", 1, PATIENCE)[0];
+            let bytes = record["received_bytes"].as_u64().max(record["sent_bytes"].as_u64());
+            // Streams that asked at the same moment may each have moved what was left.
+            assert!((Some(1_000_000)..Some(10_000_000)).contains(&bytes), "{record}");
+        },
     );
+}
+
+/// Senders notice the end of an amount between blocks.
+#[test]
+fn a_test_of_exactly_the_allowed_amount_is_served() {
+    let service = Service::start(&["--limit", "address:bytes=1M"]);
+    for options in [&["-n", "1M"][..], &["-n", "1M", "-P", "3"], &["-n", "1M", "-R"]] {
+        service.client(original(), options).finish().expect_clean();
+    }
 }
 
 #[test]
@@ -189,6 +243,26 @@ fn who_is_not_allowed_is_not_served_and_the_lists_can_be_read_again() {
         "{warning}"
     );
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
+}
+
+/// Both notations of an IPv4 range mean the same, whatever socket a client comes through.
+#[test]
+fn ranges_of_mapped_addresses_are_those_of_ipv4() {
+    let cases = [
+        (["--deny", "::ffff:127.0.0.1/128"], Some(1)),
+        (["--deny", "::ffff:127.0.0.0/104"], Some(1)),
+        (["--allow", "::ffff:127.0.0.0/104"], Some(0)),
+        (["--allow", "::ffff:192.0.2.0/120"], Some(1)),
+    ];
+    run_cases(
+        &cases,
+        |(words, _)| format!("{words:?}"),
+        |(words, code)| {
+            let service = Service::start(words);
+            let client = service.client(original(), &["-n", "64K"]).finish();
+            assert_eq!(client.code(), *code, "{client:?}");
+        },
+    );
 }
 
 #[test]

@@ -331,6 +331,30 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
     }
 }
 
+/// A hello can be forged. Whatever the operator allows, an address without a control connection gets no data and no answer
+/// that is longer than what it sent.
+#[test]
+fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
+    const UDP_REVERSE: &str = "{\"udp\":true,\"time\":1,\"len\":1000,\"bandwidth\":1000000,\"reverse\":true}";
+    let server = Server::start(ours(), &["--lr-allow-split-address"]);
+    for (parameters, answer_bytes) in [(UDP_FORWARD, HELLO.len()), (UDP_REVERSE, 0)] {
+        let _test = HandMade::start(server.port, parameters);
+        let victim = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
+        victim.connect(("127.0.0.1", server.port)).expect("a route");
+        victim
+            .set_read_timeout(Some(Duration::from_millis(1200)))
+            .expect("a time");
+        victim.send(HELLO).expect("sent");
+        let (end, mut bytes) = (Instant::now() + Duration::from_secs(3), 0);
+        while Instant::now() < end
+            && let Ok(count) = victim.recv(&mut [0; 2000])
+        {
+            bytes += count;
+        }
+        assert_eq!(bytes, answer_bytes, "{parameters}");
+    }
+}
+
 /// Before a client's UDP port has proved that it listens, it gets a few bytes and no more.
 #[test]
 fn a_silent_udp_client_gets_a_handful_of_bytes() {

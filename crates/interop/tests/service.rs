@@ -111,6 +111,32 @@ fn the_service_manager_is_told_when_the_server_is_ready_and_when_it_stops() {
 }
 
 #[test]
+fn the_service_manager_sees_the_control_thread_at_work_while_a_test_runs_and_while_none_does() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("notify");
+    let manager = UnixDatagram::bind(&path).expect("a socket");
+    manager.set_read_timeout(Some(PATIENCE)).expect("a time");
+    let word = || {
+        let mut buffer = [0; 256];
+        let count = manager.recv(&mut buffer).expect("a notification");
+        String::from_utf8_lossy(&buffer[..count]).into_owned()
+    };
+    let mut command = Command::new(ours().path());
+    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
+    let service = Service::start_by(command, &[]);
+    assert_eq!(word(), "READY=1");
+    let beats = |count| (0..count).for_each(|_| assert_eq!(word(), "WATCHDOG=1"));
+    beats(3);
+    let client = service.client(original(), &["-t", "1", "-b", "2M"]);
+    let _ = service.wait_for_events("test_started", 1, PATIENCE);
+    beats(3);
+    client.finish().expect_clean();
+    service.process.signal(Signal::Terminate);
+    while word() != "STOPPING=1" {}
+    service.process.finish().expect_code(0);
+}
+
+#[test]
 fn the_unit_file_is_valid() {
     let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/linerate.service");
     let text = fs::read_to_string(unit).expect("the unit is part of the repository");
@@ -118,6 +144,7 @@ fn the_unit_file_is_valid() {
         "Type=notify",
         "ExecReload=/bin/kill -HUP $MAINPID",
         "NoNewPrivileges=yes",
+        "WatchdogSec=30",
         "ProtectSystem=strict",
     ] {
         assert!(text.lines().any(|l| l == line), "{line}");
@@ -134,6 +161,21 @@ fn the_unit_file_is_valid() {
 }
 
 // Figures
+
+/// Connections that ask nothing are closed for those that do, long before their time is up.
+#[test]
+fn idle_connections_do_not_delay_the_figures() {
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let _service = Service::start(&["--metrics", &metrics]);
+    let connect = || TcpStream::connect(&metrics).expect("the figures are offered");
+    let _idle: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
+    let mut asking = connect();
+    asking.set_read_timeout(Some(PATIENCE)).expect("a time");
+    asking.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+    let mut answer = String::new();
+    asking.read_to_string(&mut answer).expect("an answer in time");
+    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+}
 
 #[test]
 fn figures_are_offered_where_asked_and_nowhere_else() {

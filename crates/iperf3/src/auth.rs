@@ -3,6 +3,7 @@
 //! The token is RSA-encrypted text in Base64. Releases since 3.17 pad it with OAEP (SHA-1, RFC 8017 section 7.1),
 //! earlier ones with PKCS#1 v1.5 (section 7.2). The server compares with a file of `user,hash` lines.
 
+mod accepted_tokens;
 #[cfg(feature = "auth")]
 mod pem;
 #[cfg(feature = "auth")]
@@ -18,6 +19,8 @@ use std::time::Duration;
 
 use linerate_model::spec::{AcceptedPadding, Credentials};
 use thiserror::Error;
+
+use accepted_tokens::AcceptedTokens;
 
 /// Key or credentials that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -77,6 +80,9 @@ pub enum Refusal {
     /// The users file has no entries.
     #[error("the users file has no entries")]
     NoUsers,
+    /// The token was good, and was used before.
+    #[error("replayed token: it has been used for a login before")]
+    Replayed,
     /// Too many logins from there failed; this one was not looked at.
     #[error("too many failed logins from this address")]
     LockedOut,
@@ -94,6 +100,7 @@ impl Refusal {
             Self::UnknownUser => "unknown_user",
             Self::WrongPassword => "wrong_password",
             Self::NoUsers => "no_users",
+            Self::Replayed => "replayed_token",
             Self::LockedOut => "too_many_failures",
         }
     }
@@ -158,6 +165,7 @@ pub fn make_token(credentials: &Credentials, unix_s: i64) -> Result<String, Auth
 pub struct Authenticator {
     key: rsa::PrivateKey,
     max_skew: Duration,
+    accepted: AcceptedTokens,
 }
 
 impl fmt::Debug for Authenticator {
@@ -178,15 +186,17 @@ impl Authenticator {
         Ok(Self {
             key: rsa::PrivateKey::new(private_key_pem, padding)?,
             max_skew,
+            accepted: AcceptedTokens::default(),
         })
     }
 
-    /// Checks a client's token against the users file's text and returns the user's name.
+    /// Checks a client's token against the users file's text and returns the user's name. A token is accepted once.
     ///
     /// # Errors
     /// Why the client is refused.
     pub fn check(&self, token: Option<&str>, users_file: &str, unix_s: i64) -> Result<String, Refusal> {
-        let plain = self.key.decrypt(token.ok_or(Refusal::NoToken)?)?;
+        let token = token.ok_or(Refusal::NoToken)?;
+        let plain = self.key.decrypt(token)?;
         let claim = Claim::parse(&plain).ok_or(Refusal::Malformed)?;
         // Known or not, on time or not: the hash is computed and every line is compared.
         let verdict = look_up(users_file, &claim);
@@ -194,7 +204,17 @@ impl Authenticator {
         if seconds.unsigned_abs() > self.max_skew.as_secs() {
             return Err(Refusal::Skew { seconds });
         }
-        verdict.map(|()| claim.user.to_owned())
+        verdict?;
+        // There is one way to write a ciphertext in Base64, so the text stands for it.
+        let max_skew_s = i64::try_from(self.max_skew.as_secs()).unwrap_or(i64::MAX);
+        let oldest_unix_s = unix_s.saturating_sub(max_skew_s);
+        if !self
+            .accepted
+            .is_first_use(rsa::sha256_hex(token), claim.unix_s, oldest_unix_s)
+        {
+            return Err(Refusal::Replayed);
+        }
+        Ok(claim.user.to_owned())
     }
 }
 

@@ -21,11 +21,19 @@ pub struct NotANetwork {
 }
 
 impl Network {
-    /// The range of all addresses that share the first `prefix_len` bits; `None` when the address has fewer.
+    /// The range of all addresses that share the first `prefix_len` bits; `None` when the address has fewer. A range of
+    /// IPv4-mapped addresses (RFC 4291 section 2.5.5.2) is the IPv4 range it stands for; `None` when its prefix is shorter
+    /// than that of all mapped addresses, because it would be neither of the two.
     #[must_use]
     pub fn new(address: IpAddr, prefix_len: u8) -> Option<Self> {
-        (prefix_len <= bits(address)).then(|| Self {
-            first: masked(address, prefix_len),
+        let canonical = address.to_canonical();
+        let prefix_len = if canonical == address {
+            prefix_len
+        } else {
+            prefix_len.checked_sub(MAPPED_PREFIX_LEN)?
+        };
+        (prefix_len <= bits(canonical)).then(|| Self {
+            first: masked(canonical, prefix_len),
             prefix_len,
         })
     }
@@ -76,6 +84,9 @@ impl fmt::Display for Network {
     }
 }
 
+/// Bits that all IPv4-mapped addresses share.
+const MAPPED_PREFIX_LEN: u8 = 96;
+
 fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
@@ -115,6 +126,13 @@ mod tests {
             ("2001:db8::/32", &["2001:db8:ffff::1"], &["2001:db9::", "192.0.2.1"]),
             ("::/0", &["::1", "fe80::1"], &["127.0.0.1"]),
             ("::1", &["::1"], &["::2"]),
+            (
+                "::ffff:192.0.2.0/120",
+                &["192.0.2.9", "::ffff:192.0.2.9"],
+                &["192.0.3.0", "::192.0.2.9"],
+            ),
+            ("::ffff:198.51.100.7", &["198.51.100.7"], &["198.51.100.6"]),
+            ("::ffff:0:0/96", &["8.8.8.8", "::ffff:8.8.8.8"], &["::1"]),
         ];
         for (range, inside, outside) in rows {
             let network: Network = range.parse().expect(range);
@@ -135,6 +153,8 @@ mod tests {
             "10.0.0.0/8/8",
             "host",
             "10.0.0.0/+8x",
+            "::ffff:10.0.0.1/95",
+            "::ffff:10.0.0.1/129",
         ] {
             assert!(text.parse::<Network>().is_err(), "{text:?}");
         }

@@ -29,6 +29,7 @@ mod page;
 mod pretty;
 mod printable;
 pub mod service;
+mod write_queue;
 
 pub use glyphs::Glyphs;
-pub use output::Output;
+pub use output::{DroppedNotice, Output};

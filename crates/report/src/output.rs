@@ -2,8 +2,12 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::write_queue::{DropNotice, Message, WriteQueue};
 
 /// Two streams, for reports and for errors; clones write to the same place.
 ///
@@ -11,27 +15,45 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// one, and a reader of a pipe sees each report when it happens.
 #[derive(Clone)]
 pub struct Output {
-    streams: Arc<Mutex<Streams>>,
+    way: Way,
 }
 
-struct Streams {
-    normal: Box<dyn Write + Send>,
+#[derive(Clone)]
+enum Way {
+    /// The caller writes, and learns of failures.
+    Direct(Arc<Mutex<Streams>>),
+    /// A thread of its own writes.
+    Queued(WriteQueue),
+}
+
+/// How dropped lines are announced.
+pub struct DroppedNotice(DropNotice);
+
+impl DroppedNotice {
+    /// As a line among the reports.
+    pub fn report(text: impl Fn(u64) -> String + Send + 'static) -> Self {
+        Self(Box::new(move |lines| Message::Report(text(lines))))
+    }
+
+    /// As a line among the errors.
+    pub fn error(text: impl Fn(u64) -> String + Send + 'static) -> Self {
+        Self(Box::new(move |lines| Message::Error(text(lines))))
+    }
+}
+
+/// Where text ends.
+pub(crate) struct Streams {
+    normal: Stream,
     /// `None`: errors go where reports go.
-    errors: Option<Box<dyn Write + Send>>,
+    errors: Option<Stream>,
     /// The file behind `normal`, if it is one that may be rotated.
     log_file: Option<PathBuf>,
-    loss: Loss,
 }
 
-/// What a report that cannot be written does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Loss {
-    /// It is an error of the test.
-    Fails,
-    /// The text is lost; the first loss in a row is reported on the error stream.
-    Unreported,
-    /// The text is lost, and that has been reported.
-    Reported,
+struct Stream {
+    writer: Box<dyn Write + Send>,
+    /// The last text ended inside a line.
+    is_torn: bool,
 }
 
 impl Output {
@@ -44,12 +66,7 @@ impl Output {
     /// Reports to `normal`, errors to `errors`.
     #[must_use]
     pub fn new(normal: Box<dyn Write + Send>, errors: Box<dyn Write + Send>) -> Self {
-        Self::from_streams(Streams {
-            normal,
-            errors: Some(errors),
-            log_file: None,
-            loss: Loss::Fails,
-        })
+        Self::direct(Streams::new(normal, Some(errors)))
     }
 
     /// Appends reports and errors to one file.
@@ -57,19 +74,27 @@ impl Output {
     /// # Errors
     /// The operating system's, when the file cannot be opened for appending.
     pub fn log_file(path: &Path) -> io::Result<Self> {
-        Ok(Self::from_streams(Streams {
-            normal: Box::new(open_log(path)?),
-            errors: None,
-            log_file: Some(path.to_owned()),
-            loss: Loss::Fails,
-        }))
+        Ok(Self::direct(Streams::file(path)?))
     }
 
-    /// Never fails again: what cannot be written is lost. For servers, which a full disk or a closed pipe does not end.
-    #[must_use]
-    pub fn lossy(self) -> Self {
-        self.lock().loss = Loss::Unreported;
-        self
+    /// The same streams for a server: a thread of its own writes, through a bounded queue. No call waits for a reader or
+    /// a disk and none fails. What cannot be written is dropped, and a later line counts it.
+    ///
+    /// `log_file` is appended to if there is one, otherwise the standard streams are used. To be called after the process
+    /// has become a daemon, because threads do not survive that.
+    ///
+    /// # Errors
+    /// The operating system's, when the file cannot be opened or there can be no thread.
+    pub fn for_server(log_file: Option<&Path>, notice: DroppedNotice) -> io::Result<Self> {
+        let streams = match log_file {
+            Some(path) => Streams::file(path)?,
+            None => Streams::new(
+                unbuffered(io::stdout().as_fd())?,
+                Some(unbuffered(io::stderr().as_fd())?),
+            ),
+        };
+        let way = Way::Queued(WriteQueue::start(streams, notice.0)?);
+        Ok(Self { way })
     }
 
     /// Opens the log file anew, so that it can be rotated between tests. Does nothing for other outputs.
@@ -77,71 +102,135 @@ impl Output {
     /// # Errors
     /// The operating system's, when the file cannot be opened for appending.
     pub fn reopen(&self) -> io::Result<()> {
-        let mut streams = self.lock();
-        let Some(path) = &streams.log_file else { return Ok(()) };
-        match open_log(path) {
-            Ok(file) => streams.normal = Box::new(file),
-            Err(error) => return streams.settle(Err(error)),
+        match &self.way {
+            Way::Direct(streams) => lock(streams).reopen(),
+            Way::Queued(queue) => {
+                queue.push(Message::Reopen);
+                Ok(())
+            }
         }
-        Ok(())
     }
 
     /// Writes report text.
-    pub(crate) fn report(&self, text: &str) -> io::Result<()> {
-        let mut streams = self.lock();
-        let written = write_whole(&mut streams.normal, text);
-        streams.settle(written)
+    pub(crate) fn report(&self, text: impl AsRef<str> + Into<String>) -> io::Result<()> {
+        match &self.way {
+            Way::Direct(streams) => lock(streams).report(text.as_ref()),
+            Way::Queued(queue) => {
+                queue.push(Message::Report(text.into()));
+                Ok(())
+            }
+        }
     }
 
-    /// Writes error text. What a log file does not take goes to standard error; a failure there has no further place.
+    /// Writes error text. A failure to report a failure has nobody left to tell.
     pub fn error(&self, text: &str) {
-        let mut streams = self.lock();
-        let Streams { normal, errors, .. } = &mut *streams;
-        let written = write_whole(errors.as_mut().unwrap_or(normal), text);
-        if written.is_err() && errors.is_none() {
-            let _ = io::stderr().write_all(text.as_bytes());
+        match &self.way {
+            Way::Direct(streams) => drop(lock(streams).error(text)),
+            Way::Queued(queue) => queue.push(Message::Error(text.to_owned())),
         }
     }
 
-    fn from_streams(streams: Streams) -> Self {
+    /// Waits until everything is written, or until nothing was written for `patience`.
+    pub fn flush(&self, patience: Duration) {
+        if let Way::Queued(queue) = &self.way {
+            queue.flush(patience);
+        }
+    }
+
+    fn direct(streams: Streams) -> Self {
         Self {
-            streams: Arc::new(Mutex::new(streams)),
+            way: Way::Direct(Arc::new(Mutex::new(streams))),
         }
-    }
-
-    /// A panic elsewhere leaves the streams usable; its report should still be seen.
-    fn lock(&self) -> MutexGuard<'_, Streams> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Streams {
-    fn settle(&mut self, written: io::Result<()>) -> io::Result<()> {
-        match (self.loss, written) {
-            (Loss::Fails, result) => return result,
-            (_, Ok(())) => self.loss = Loss::Unreported,
-            (Loss::Reported, Err(_)) => {}
-            (Loss::Unreported, Err(error)) => {
-                self.loss = Loss::Reported;
-                let text = format!("warning: unable to write the report, the server goes on without it: {error}\n");
-                let _ = match &mut self.errors {
-                    Some(errors) => write_whole(errors, &text),
-                    None => io::stderr().write_all(text.as_bytes()),
-                };
+    pub(crate) fn new(normal: Box<dyn Write + Send>, errors: Option<Box<dyn Write + Send>>) -> Self {
+        Self {
+            normal: Stream::new(normal),
+            errors: errors.map(Stream::new),
+            log_file: None,
+        }
+    }
+
+    fn file(path: &Path) -> io::Result<Self> {
+        Ok(Self {
+            log_file: Some(path.to_owned()),
+            ..Self::new(Box::new(open_log(path)?), None)
+        })
+    }
+
+    pub(crate) fn write(&mut self, message: &Message) -> io::Result<()> {
+        match message {
+            Message::Report(text) => self.report(text),
+            Message::Error(text) => self.error(text),
+            Message::Reopen => self.reopen(),
+        }
+    }
+
+    fn report(&mut self, text: &str) -> io::Result<()> {
+        self.normal.write_whole(text)
+    }
+
+    /// What a log file does not take goes to standard error.
+    fn error(&mut self, text: &str) -> io::Result<()> {
+        match &mut self.errors {
+            Some(errors) => errors.write_whole(text),
+            None => {
+                let written = self.normal.write_whole(text);
+                written.or_else(|_| io::stderr().write_all(text.as_bytes()))
             }
+        }
+    }
+
+    fn reopen(&mut self) -> io::Result<()> {
+        if let Some(path) = &self.log_file {
+            self.normal = Stream::new(Box::new(open_log(path)?));
         }
         Ok(())
     }
 }
 
-fn open_log(path: &Path) -> io::Result<File> {
-    OpenOptions::new().append(true).create(true).open(path)
+impl Stream {
+    fn new(writer: Box<dyn Write + Send>) -> Self {
+        Self { writer, is_torn: false }
+    }
+
+    /// Text behind a line that was cut off by a failure begins a line of its own.
+    fn write_whole(&mut self, text: &str) -> io::Result<()> {
+        if text.is_empty() {
+            return Ok(());
+        }
+        if self.is_torn {
+            self.writer.write_all(b"\n")?;
+            self.is_torn = false;
+        }
+        let mut left = text.as_bytes();
+        while !left.is_empty() {
+            match self.writer.write(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => left = left.get(n..).unwrap_or_default(),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.is_torn = left.len() < text.len();
+                    return Err(error);
+                }
+            }
+        }
+        self.writer.flush()
+    }
 }
 
-fn write_whole(stream: &mut Box<dyn Write + Send>, text: &str) -> io::Result<()> {
-    if text.is_empty() {
-        return Ok(());
-    }
-    stream.write_all(text.as_bytes())?;
-    stream.flush()
+/// A panic elsewhere leaves the streams usable; its report should still be seen.
+fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
+    streams.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A stream without the library's buffer, which would keep what a full disk refused, and without its lock.
+fn unbuffered(fd: BorrowedFd<'_>) -> io::Result<Box<dyn Write + Send>> {
+    Ok(Box::new(File::from(fd.try_clone_to_owned()?)))
+}
+
+fn open_log(path: &Path) -> io::Result<File> {
+    OpenOptions::new().append(true).create(true).open(path)
 }

@@ -3,6 +3,7 @@
 //! Tabs for indentation, a tab after the colon, arrays of objects as `[{ … }, { … }]`. Existing scripts cut values out
 //! of this layout with line tools, so it is reproduced exactly.
 
+use std::borrow::Borrow;
 use std::fmt::Write as _;
 
 use serde_json::Value;
@@ -12,39 +13,70 @@ use crate::number;
 /// Formats `value` over several lines, without a final newline.
 pub(crate) fn pretty(value: &Value) -> String {
     let mut text = String::new();
-    write(&mut text, value, Some(0));
+    write(&mut text, value, Some(0), None);
+    text
+}
+
+/// An array of an object whose items are made while it is written, so that they never exist together.
+pub(crate) struct Made<'a> {
+    /// Its member.
+    pub(crate) key: &'a str,
+    /// Item by index; `None` behind the last one.
+    pub(crate) items: Box<dyn Fn(usize) -> Option<Value> + 'a>,
+}
+
+/// [`pretty`] with a member of the outermost object replaced.
+pub(crate) fn pretty_with(value: &Value, made: &Made<'_>) -> String {
+    let mut text = String::new();
+    write(&mut text, value, Some(0), Some(made));
+    text
+}
+
+/// [`compact`] with a member of the outermost object replaced.
+pub(crate) fn compact_with(value: &Value, made: &Made<'_>) -> String {
+    let mut text = String::new();
+    write(&mut text, value, None, Some(made));
     text
 }
 
 /// Formats `value` on one line.
 pub(crate) fn compact(value: &Value) -> String {
     let mut text = String::new();
-    write(&mut text, value, None);
+    write(&mut text, value, None, None);
     text
 }
 
 /// Writes `value`; `depth` is the number of containers around it, `None` for the compact form.
-fn write(text: &mut String, value: &Value, depth: Option<usize>) {
+fn write(text: &mut String, value: &Value, depth: Option<usize>, made: Option<&Made<'_>>) {
     match value {
         Value::Null => text.push_str("null"),
         Value::Bool(flag) => text.push_str(if *flag { "true" } else { "false" }),
         Value::Number(number) => text.push_str(&number_text(number)),
         Value::String(string) => write_string(text, string),
         Value::Array(items) => {
-            text.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    text.push_str(if depth.is_some() { ", " } else { "," });
-                }
-                write(text, item, depth.map(|d| d + 1));
-            }
-            text.push(']');
+            write_array(text, items.iter(), depth);
         }
-        Value::Object(members) => write_object(text, members, depth),
+        Value::Object(members) => write_object(text, members, depth, made),
     }
 }
 
-fn write_object(text: &mut String, members: &serde_json::Map<String, Value>, depth: Option<usize>) {
+fn write_array<I: Borrow<Value>>(text: &mut String, items: impl Iterator<Item = I>, depth: Option<usize>) {
+    text.push('[');
+    for (index, item) in items.enumerate() {
+        if index > 0 {
+            text.push_str(if depth.is_some() { ", " } else { "," });
+        }
+        write(text, item.borrow(), depth.map(|d| d + 1), None);
+    }
+    text.push(']');
+}
+
+fn write_object(
+    text: &mut String,
+    members: &serde_json::Map<String, Value>,
+    depth: Option<usize>,
+    made: Option<&Made<'_>>,
+) {
     text.push('{');
     for (index, (key, value)) in members.iter().enumerate() {
         if index > 0 {
@@ -53,7 +85,11 @@ fn write_object(text: &mut String, members: &serde_json::Map<String, Value>, dep
         new_line(text, depth.map(|d| d + 1));
         write_string(text, key);
         text.push_str(if depth.is_some() { ":\t" } else { ":" });
-        write(text, value, depth.map(|d| d + 1));
+        let inner = depth.map(|d| d + 1);
+        match made.filter(|made| made.key == key) {
+            Some(made) => write_array(text, (0..).map_while(&made.items), inner),
+            None => write(text, value, inner, None),
+        }
     }
     new_line(text, depth);
     text.push('}');

@@ -263,6 +263,43 @@ fn a_stream_of_a_long_test_keeps_no_intervals_unless_somebody_wants_them() {
     assert_eq!(parse(&report)["intervals"].as_array().map(Vec::len), Some(1));
 }
 
+/// The rows of all tests together are bounded; what is beyond is announced once and left out, and the sums are whole.
+#[test]
+fn a_server_keeps_a_bounded_number_of_intervals_for_its_documents() {
+    const ROWS: usize = 65_536;
+    let (output, documents, errors) = captured_output();
+    let mut reporter = server_reporter(options(Endpoint::Server, Style::Json), output);
+    let mut run = |intervals: usize| {
+        let before = documents.text().len();
+        let mut sink = reporter.open_test().expect("a test");
+        let mut events = accepted(&TestSpec::default());
+        events.extend((0..intervals as u64).map(|i| Event::Interval(interval(i * 1_000_000, (i + 1) * 1_000_000, 10))));
+        events.push(Event::Finished);
+        events
+            .iter()
+            .for_each(|e| sink.event(e).expect("memory can be written"));
+        drop(sink);
+        let document = parse(&documents.text()[before..]);
+        (
+            document["intervals"].as_array().map(Vec::len),
+            document["end"].is_object(),
+        )
+    };
+    assert_eq!(run(ROWS + 10), (Some(ROWS), true));
+    assert_eq!(
+        errors.text().matches("keeps no intervals after 65.5 s").count(),
+        1,
+        "{}",
+        errors.text()
+    );
+    assert_eq!(
+        run(ROWS),
+        (Some(ROWS), true),
+        "what a test kept is free when it is over"
+    );
+    assert_eq!(errors.text().lines().count(), 1);
+}
+
 #[test]
 fn a_sum_knows_retransmits_only_if_every_stream_does() {
     let stream = |id, retransmits| StreamSummary {

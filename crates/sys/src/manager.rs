@@ -6,6 +6,7 @@ use std::io;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
 
 use crate::error::{During, Result};
 
@@ -19,11 +20,24 @@ pub fn notify(state: &str) -> Result<bool> {
     };
     let send = || -> io::Result<()> {
         let address = address(name.as_encoded_bytes())?;
-        UnixDatagram::unbound()?.send_to_addr(state.as_bytes(), &address)?;
+        let socket = UnixDatagram::unbound()?;
+        // A manager that reads nothing must not hold up its service.
+        socket.set_nonblocking(true)?;
+        socket.send_to_addr(state.as_bytes(), &address)?;
         Ok(())
     };
     send().during("notify", name.to_string_lossy())?;
     Ok(true)
+}
+
+/// How often the service manager wants to see `WATCHDOG=1` (sd_watchdog_enabled(3)): half of the time after which it takes
+/// the service for dead. `None` when it does not watch this process.
+#[must_use]
+pub fn watchdog_interval() -> Option<Duration> {
+    let number = |name| env::var(name).ok()?.parse::<u64>().ok();
+    let is_meant = number("WATCHDOG_PID").is_none_or(|pid| pid == u64::from(std::process::id()));
+    let interval_us = number("WATCHDOG_USEC").filter(|us| is_meant && *us > 0)?;
+    Some(Duration::from_micros(interval_us / 2))
 }
 
 /// A name that begins with `@` is one of the abstract namespace (unix(7)).

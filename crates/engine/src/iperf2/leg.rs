@@ -24,6 +24,7 @@ use super::datagrams::{self, transit_of};
 use super::dialogue::{Deed, Dialogue};
 use super::sockets;
 use crate::gauge::distribution;
+use crate::quota::Quota;
 use crate::reporter::Reporter;
 use crate::run::{RunEvent, RunSettings, TestRun};
 
@@ -89,6 +90,11 @@ impl Leg {
             summary: None,
             failure: None,
         })
+    }
+
+    /// See [`TestRun::limit`].
+    pub(super) fn limit(&mut self, quota: Quota) {
+        self.run.limit(quota);
     }
 
     /// Its streams are numbered behind those of `other`, which is reported by the same writer.

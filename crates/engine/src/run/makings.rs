@@ -15,25 +15,28 @@ use super::{OpenStream, Parts, RunSettings};
 use crate::data_socket::{SetupError, setup};
 use crate::files;
 use crate::payload;
+use crate::quota::Quota;
 use crate::worker::{
-    Assignment, DatagramReceiver, DatagramSender, Datagrams, Pump, SUBMISSION_BYTES, Sink, Source, StreamReceiver,
-    StreamSender, blocks_per_memory, may_pause,
+    Assignment, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, SUBMISSION_BYTES, Sink, Source,
+    StreamReceiver, StreamSender, blocks_per_memory, may_pause,
 };
 
 /// What the pumps of one test share.
 pub(super) struct Makings<'a> {
     settings: &'a RunSettings,
     amount: &'a Amount,
+    quota: &'a Quota,
     start_ns: u64,
     memory: Option<Arc<PageBuffer>>,
     pages: Option<Arc<SourceFile>>,
 }
 
 impl<'a> Makings<'a> {
-    pub(super) fn new(settings: &'a RunSettings, amount: &'a Amount, start_ns: u64) -> Self {
+    pub(super) fn new(settings: &'a RunSettings, amount: &'a Amount, quota: &'a Quota, start_ns: u64) -> Self {
         Self {
             settings,
             amount,
+            quota,
             start_ns,
             memory: None,
             pages: None,
@@ -41,17 +44,27 @@ impl<'a> Makings<'a> {
     }
 
     pub(super) fn assignment(&mut self, open: &mut OpenStream) -> Result<Assignment, SetupError> {
+        let pump = self.pump(open)?;
+        let counters = Arc::clone(&open.counters);
+        Ok(Assignment {
+            id: open.stream.id,
+            pump: if self.quota.is_empty() {
+                pump
+            } else {
+                Box::new(Metered::new(pump, counters, self.quota.clone()))
+            },
+        })
+    }
+
+    fn pump(&mut self, open: &mut OpenStream) -> Result<Box<dyn Pump>, SetupError> {
         let (fd, counters) = (Arc::clone(&open.fd), Arc::clone(&open.counters));
         if let Some(make) = open.make.take() {
             let start_ns = self.start_ns;
-            return Ok(Assignment {
-                id: open.stream.id,
-                pump: make(Parts { fd, counters, start_ns }).map_err(setup(ErrorCode::InitStream))?,
-            });
+            return make(Parts { fd, counters, start_ns }).map_err(setup(ErrorCode::InitStream));
         }
         let spec = &self.settings.spec;
         let wide = spec.udp.counters_64bit;
-        let pump: Box<dyn Pump> = match (spec.transport, open.stream.role) {
+        Ok(match (spec.transport, open.stream.role) {
             (Transport::Udp, StreamRole::Sender) => {
                 let (block, budget) = (self.block()?, self.amount.budget.clone());
                 let datagrams = Datagrams {
@@ -86,10 +99,6 @@ impl<'a> Makings<'a> {
                     target,
                 ))
             }
-        };
-        Ok(Assignment {
-            id: open.stream.id,
-            pump,
         })
     }
 

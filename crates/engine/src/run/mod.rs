@@ -30,6 +30,7 @@ use crate::cpu_usage::CpuMeter;
 use crate::data_socket::{SetupError, setup};
 use crate::gauge::Gauge;
 use crate::overflow;
+use crate::quota::Quota;
 use crate::random::Sequence;
 use crate::reporter::Reporter;
 use crate::sampler::Sampler;
@@ -88,6 +89,8 @@ pub(crate) struct TestRun {
     streams: Vec<OpenStream>,
     sampler: Sampler,
     amount: Amount,
+    /// What a server lets this test move.
+    quota: Quota,
     started: Option<Started>,
     stop: Stop,
     /// Workers whose senders have not stopped yet, once they were asked to.
@@ -153,6 +156,7 @@ impl TestRun {
             streams: Vec::new(),
             sampler,
             amount,
+            quota: Quota::default(),
             started: None,
             stop: Stop::NotAsked,
             senders_stopping: None,
@@ -161,9 +165,26 @@ impl TestRun {
         })
     }
 
+    /// Keeps the streams that follow within `quota`.
+    pub(crate) fn limit(&mut self, quota: Quota) {
+        self.quota = quota;
+    }
+
+    /// The kernel paces what a sender has written, so that a limited rate has no bursts.
+    fn pace(&self, stream: &Stream, fd: BorrowedFd<'_>) {
+        if stream.role == StreamRole::Sender
+            && let Some(rate_bps) = self.quota.rate_bps()
+        {
+            let wanted = sockopt::get_max_pacing_rate(fd).ok().flatten().unwrap_or(u64::MAX);
+            // Workers keep to the rate where the kernel cannot.
+            let _ = sockopt::set_max_pacing_rate(fd, wanted.min((rate_bps / 8).max(1)));
+        }
+    }
+
     /// Adds a connected stream; its data starts with [`TestRun::start_data`].
     /// `peer_coalesces` tells that the other end takes large bursts of datagrams.
     pub(crate) fn add(&mut self, stream: Stream, fd: OwnedFd, peer_coalesces: bool) {
+        self.pace(&stream, fd.as_fd());
         let paced = self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
         if self.settings.spec.transport == Transport::Udp && stream.role == StreamRole::Receiver {
             // Without it datagrams count as arrived when they are read.
@@ -185,6 +206,7 @@ impl TestRun {
     /// Adds a stream with a pump and a gauge of its own. A stream may join a test that runs; its data starts with
     /// [`TestRun::start_data`] or [`TestRun::start_stream`]. `moved` bytes of it have been moved already.
     pub(crate) fn join(&mut self, stream: Stream, fd: Arc<OwnedFd>, gauge: Arc<Gauge>, make: MakePump, moved: u64) {
+        self.pace(&stream, fd.as_fd());
         let counters = Arc::new(StreamCounters::default());
         self.sampler
             .add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), Some(gauge));
@@ -202,7 +224,7 @@ impl TestRun {
     /// Starts the data of a stream that joined a running test.
     pub(crate) fn start_stream(&mut self, id: StreamId) -> Result<(), SetupError> {
         let start_ns = clock::monotonic_ns();
-        let mut makings = Makings::new(&self.settings, &self.amount, start_ns);
+        let mut makings = Makings::new(&self.settings, &self.amount, &self.quota, start_ns);
         let Some(open) = self.streams.iter_mut().find(|s| s.stream.id == id) else {
             return Ok(());
         };
@@ -282,7 +304,7 @@ impl TestRun {
     /// Starts the workers.
     pub(crate) fn start_data(&mut self) -> Result<(), SetupError> {
         let start_ns = self.started.as_ref().map_or_else(clock::monotonic_ns, |s| s.start_ns);
-        let mut makings = Makings::new(&self.settings, &self.amount, start_ns);
+        let mut makings = Makings::new(&self.settings, &self.amount, &self.quota, start_ns);
         let assignments = self
             .streams
             .iter_mut()

@@ -14,7 +14,7 @@ use linerate_iperf3::{Cookie, ErrorCode, Params, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::sharing::{Admission, ServerLimits, Sharing};
-use linerate_model::{Failure, FailureKind, Transport};
+use linerate_model::{Direction, Failure, FailureKind, Transport};
 
 use super::limits::{Claim, Ledger};
 use super::login_guard::LoginGuard;
@@ -79,6 +79,8 @@ struct Guest {
     held_until: Option<Instant>,
     /// Since when the next data stream is awaited.
     awaits_since: Option<Instant>,
+    /// Since when data streams are awaited.
+    opens_since: Option<Instant>,
     /// End of the wait, or of the test as planned.
     ends: Option<Instant>,
     terms: Option<Terms>,
@@ -90,12 +92,15 @@ struct Guest {
 #[derive(Debug, Clone, Copy)]
 struct Terms {
     transport: Transport,
+    /// The server sends to the client.
+    sends: bool,
     missing_streams: u32,
     duration: Option<Duration>,
     first_position: u32,
 }
 
-/// Longest wait for the next UDP stream of a test while others of the same address wait for their turn.
+/// Longest wait for the next UDP stream of a test while others of the same address wait for their turn; with split
+/// addresses for all streams of a test while any other waits.
 const UDP_TURN: Duration = Duration::from_secs(2);
 /// Time from the parameters to the answer when a login fails, whatever the reason: it must not tell how far the check
 /// came. Checks take a few milliseconds.
@@ -164,7 +169,10 @@ impl Desk {
             Admission::Queue { tests_max, patience } => {
                 let seated = self.guests.values().filter(|g| g.stage != Stage::Waiting);
                 let remaining = seated.map(|g| g.remaining(now));
-                if self.queue.enter(id, remaining, tests_max as usize, patience) {
+                if self
+                    .queue
+                    .enter(id, Network::of_client(address), remaining, tests_max as usize, patience)
+                {
                     Arrival::Wait
                 } else {
                     Arrival::Refused(RefusalReason::QueueTooLong)
@@ -318,7 +326,7 @@ impl Desk {
         let openers = (!waiting.is_empty()).then_some(&self.guests).into_iter().flatten();
         openers
             .filter(move |(_, g)| g.opens_udp() && waiting.contains(&self.gate(g)))
-            .filter_map(|(&id, g)| Some((id, g.awaits_since?.checked_add(UDP_TURN)?)))
+            .filter_map(|(&id, g)| Some((id, self.turn_since(g)?.checked_add(UDP_TURN)?)))
     }
 
     fn end_long_udp_turns(&mut self, now: Instant) {
@@ -405,9 +413,11 @@ impl Desk {
             .map_or(0, |t| t.first_position)
     }
 
-    /// Whose stream a UDP hello from this address opens.
+    /// Whose stream a UDP hello from this address opens. A hello can be forged, and the dialect has no way to challenge its
+    /// sender, so the server sends data only to addresses that have completed a TCP handshake.
     pub(crate) fn claimant(&self, from: IpAddr) -> Option<u64> {
-        let claims = |g: &Guest| g.opens_udp() && (self.allow_split_address || g.peer.ip() == from);
+        let may_split = |g: &Guest| self.allow_split_address && g.terms.is_some_and(|t| !t.sends);
+        let claims = |g: &Guest| g.opens_udp() && (g.peer.ip() == from || may_split(g));
         self.guests.iter().find(|(_, g)| claims(g)).map(|(&id, _)| id)
     }
 
@@ -435,7 +445,10 @@ impl Desk {
                         continue;
                     }
                 },
-                ServerAction::ExpectStreams(_) => (guest.stage, guest.awaits_since) = (Stage::Opening, Some(now)),
+                ServerAction::ExpectStreams(_) => {
+                    guest.stage = Stage::Opening;
+                    (guest.awaits_since, guest.opens_since) = (Some(now), Some(now));
+                }
                 ServerAction::StartClock => {
                     guest.stage = Stage::Running;
                     guest.ends = guest.terms.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
@@ -482,6 +495,15 @@ impl Desk {
         }
     }
 
+    /// Where all addresses share one turn, a stream from time to time does not extend it.
+    fn turn_since(&self, guest: &Guest) -> Option<Instant> {
+        if self.allow_split_address {
+            guest.opens_since
+        } else {
+            guest.awaits_since
+        }
+    }
+
     fn gate(&self, guest: &Guest) -> Option<IpAddr> {
         (!self.allow_split_address).then(|| guest.peer.ip())
     }
@@ -498,6 +520,7 @@ impl Guest {
             actions: VecDeque::new(),
             held_until: None,
             awaits_since: None,
+            opens_since: None,
             ends,
             terms: None,
             refused: None,
@@ -510,6 +533,7 @@ impl Guest {
         self.stage = Stage::Agreed;
         self.terms = Some(Terms {
             transport: test.spec.transport,
+            sends: test.spec.direction != Direction::Forward,
             missing_streams: streams,
             duration: planned(&test.params),
             first_position: numbering.take(streams),
@@ -588,7 +612,17 @@ fn claim(address: IpAddr, test: &AcceptedTest) -> Claim {
         streams: test.spec.total_streams(),
         duration: planned(params),
         bytes: params.num_bytes.max(blocks),
-        rate_bps: params.requested_rate_bps(),
+        last_blocks_bytes: u64::from(params.len_bytes).saturating_mul(u64::from(test.spec.total_streams())),
+        rate_bps: announced_rate_bps(test),
+    }
+}
+
+/// A UDP sender without a rate takes all there is, and a receiver cannot slow it down.
+fn announced_rate_bps(test: &AcceptedTest) -> u64 {
+    let client_sends = test.spec.direction != Direction::Reverse;
+    match test.params.requested_rate_bps() {
+        0 if test.spec.transport == Transport::Udp && client_sends => u64::MAX,
+        announced => announced,
     }
 }
 

@@ -157,6 +157,52 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
     assert_eq!(shop.desk.claimant(peer(200).ip()), Some(1));
 }
 
+/// Of all clients, so that one that opens a stream now and then would keep everybody else waiting.
+#[test]
+fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
+    let mut shop = Shop::new(&Sharing {
+        allow_split_address: true,
+        ..Sharing::default()
+    });
+    for n in [1, 2] {
+        shop.arrive(n, n);
+        shop.params(n, r#"{"udp":true,"time":10,"parallel":100,"len":1000}"#);
+        shop.actions(n);
+    }
+    let began = shop.now;
+    while shop.desk.claimant(peer(200).ip()) == Some(1) {
+        shop.open_stream(1);
+        shop.now += Duration::from_millis(100);
+        shop.desk.handle_timeout(shop.now);
+        shop.actions(1);
+        assert!(shop.now - began <= UDP_TURN);
+    }
+    assert_eq!(shop.desk.claimant(peer(200).ip()), Some(2));
+}
+
+#[test]
+fn a_server_sends_to_no_address_that_may_be_forged() {
+    let mut shop = Shop::new(&Sharing {
+        allow_split_address: true,
+        ..Sharing::default()
+    });
+    for (n, direction) in [(1, "reverse"), (2, "bidirectional")] {
+        shop.arrive(n, n);
+        shop.params(
+            n,
+            &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#),
+        );
+        shop.actions(n);
+        let own = shop.desk.claimant(peer(n).ip());
+        assert_eq!(
+            (own, shop.desk.claimant(peer(200).ip())),
+            (Some(n.into()), None),
+            "{direction}"
+        );
+        shop.desk.depart(shop.now, n.into());
+    }
+}
+
 #[test]
 fn an_exclusive_server_is_busy_and_listens_only_while_streams_are_missing() {
     let mut shop = Shop::new(&admitting(Admission::Exclusive));

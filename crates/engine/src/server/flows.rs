@@ -4,12 +4,12 @@
 //! waits for the answer and for nothing else, so on streams it sends on, where a second answer can do no harm, the
 //! answer is repeated until data arrives.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::udp_header;
-use linerate_model::{StreamId, StreamRole};
+use linerate_model::{Stream, StreamId, StreamRole};
 use linerate_sys::poll::Epoll;
 use linerate_sys::{socket, udp};
 
@@ -31,6 +31,8 @@ struct Flow {
     fd: OwnedFd,
     reply: &'static [u8],
     answers: u32,
+    /// The address has a control connection. Others get one answer for each of their datagrams.
+    is_proven: bool,
     watched: bool,
 }
 
@@ -43,10 +45,10 @@ impl Flows {
     /// Takes a stream whose first hello was just answered.
     pub(super) fn add(
         &mut self,
-        id: StreamId,
-        role: StreamRole,
+        stream: &Stream,
         fd: &OwnedFd,
         reply: &'static [u8],
+        client: IpAddr,
         epoll: &Epoll,
         token: u64,
     ) {
@@ -55,14 +57,16 @@ impl Flows {
         };
         // Without another descriptor a lost answer is not noticed; nothing else depends on it.
         let Ok(fd) = fd.try_clone() else { return };
+        let remote = socket::unmap(remote);
         let watched = epoll.add(fd.as_fd(), token, READ).is_ok();
         self.flows.push(Flow {
-            id,
-            role,
-            remote: socket::unmap(remote),
+            id: stream.id,
+            role: stream.role,
+            remote,
             fd,
             reply,
             answers: 1,
+            is_proven: remote.ip() == client,
             watched,
         });
         self.repeat_at = Some(Instant::now() + REPEAT);
@@ -108,9 +112,12 @@ impl Flows {
             return;
         }
         match silent {
-            Some(silent) => self.flows.retain(|f| silent.contains(&f.id) && f.answers < ANSWERS_MAX),
+            Some(silent) => self
+                .flows
+                .retain(|f| f.is_proven && silent.contains(&f.id) && f.answers < ANSWERS_MAX),
             None => {
-                if let Some(last) = self.flows.last_mut().filter(|f| f.role == StreamRole::Receiver) {
+                let may_repeat = |f: &&mut Flow| f.role == StreamRole::Receiver && f.is_proven;
+                if let Some(last) = self.flows.last_mut().filter(may_repeat) {
                     last.answer();
                 }
             }

@@ -1,11 +1,14 @@
 //! What one test, one client address, one user and all clients together may use.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::sharing::{Limits, ServerLimits};
+
+use crate::quota::{Quota, SharedRate};
 
 /// Who runs a test and what it will need.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +21,9 @@ pub(crate) struct Claim {
     pub(crate) duration: Option<Duration>,
     /// Bytes that end the test, 0 for none.
     pub(crate) bytes: u64,
-    /// Rate of all streams together, bit/s, 0 for unlimited.
+    /// What one block more on each stream adds to `bytes`: senders notice the end between blocks.
+    pub(crate) last_blocks_bytes: u64,
+    /// Rate of all streams together, bit/s; 0 when it is not announced, `u64::MAX` for all there is.
     pub(crate) rate_bps: u64,
 }
 
@@ -32,8 +37,17 @@ pub(crate) struct Ledger {
 #[derive(Debug)]
 struct Entry {
     claim: Claim,
-    /// Totals at the last looks, oldest first.
-    totals: VecDeque<(u64, u64)>,
+    rates: Rates,
+    /// Most bytes the test may move.
+    bytes_max: Option<u64>,
+}
+
+/// The rates that a test shares with the others of its scopes.
+#[derive(Debug, Clone, Default)]
+struct Rates {
+    server: Option<Arc<SharedRate>>,
+    address: Option<Arc<SharedRate>>,
+    user: Option<Arc<SharedRate>>,
 }
 
 /// A limit, and the tests it is about.
@@ -41,8 +55,6 @@ type Scope<'a> = (&'a Limits, &'a dyn Fn(&Claim) -> bool);
 
 /// Time between two looks at what the tests have moved.
 pub(crate) const LOOK_NS: u64 = 500_000_000;
-/// Looks over which a rate is averaged: five seconds.
-const LOOKS: usize = 10;
 
 impl Ledger {
     pub(crate) fn new(limits: ServerLimits) -> Self {
@@ -68,9 +80,47 @@ impl Ledger {
         }
         self.check_size(&claim)?;
         self.check_rate(&claim)?;
-        let totals = VecDeque::new();
-        self.entries.insert(id, Entry { claim, totals });
+        let rates = self.shared_rates(&claim);
+        let bytes_max = smallest(&self.limits, &claim, |l| l.bytes).map(|max| match claim.bytes {
+            0 => max,
+            _ => max.saturating_add(claim.last_blocks_bytes.min(max)),
+        });
+        let entry = Entry {
+            claim,
+            rates,
+            bytes_max,
+        };
+        self.entries.insert(id, entry);
         Ok(())
+    }
+
+    /// What the workers of a test keep to.
+    pub(crate) fn quota(&self, id: u64) -> Quota {
+        let Some(entry) = self.entries.get(&id) else {
+            return Quota::default();
+        };
+        let Rates { server, address, user } = entry.rates.clone();
+        Quota::new([server, address, user].into_iter().flatten().collect(), entry.bytes_max)
+    }
+
+    /// Those of the running tests with the same scope, or new ones.
+    fn shared_rates(&self, claim: &Claim) -> Rates {
+        let shared =
+            |limits: &Limits, covers: &dyn Fn(&Claim) -> bool, rate: fn(&Rates) -> &Option<Arc<SharedRate>>| {
+                let rate_bps = limits.rate_bps?;
+                let running = self.entries.values().find(|e| covers(&e.claim));
+                let running = running.and_then(|e| rate(&e.rates).clone());
+                Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
+            };
+        let ServerLimits { server, address, user } = &self.limits;
+        Rates {
+            server: shared(server, &|_| true, |r| &r.server),
+            address: shared(address, &|c| c.address == claim.address, |r| &r.address),
+            user: claim
+                .user
+                .as_ref()
+                .and_then(|_| shared(user, &|c| c.user == claim.user, |r| &r.user)),
+        }
     }
 
     pub(crate) fn release(&mut self, id: u64) {
@@ -80,47 +130,19 @@ impl Ledger {
     /// Whether [`Ledger::look`] has anything to find.
     pub(crate) fn needs_looks(&self) -> bool {
         let ServerLimits { server, address, user } = &self.limits;
-        let measured = |l: &Limits| l.bytes.is_some() || l.rate_bps.is_some();
-        !self.entries.is_empty() && [server, address, user].into_iter().any(measured)
+        !self.entries.is_empty() && [server, address, user].into_iter().any(|l| l.bytes.is_some())
     }
 
     /// Looks at what the tests have moved so far; returns those that have to end, with the reason.
-    pub(crate) fn look(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
-        let mut over = Vec::new();
-        for (id, bytes) in totals {
-            let Some(entry) = self.entries.get_mut(&id) else {
-                continue;
-            };
-            entry.totals.push_back((now_ns, bytes));
-            if entry.totals.len() > LOOKS + 1 {
-                entry.totals.pop_front();
-            }
-            let max = smallest(&self.limits, &entry.claim, |l| l.bytes);
-            if max.is_some_and(|max| bytes > max) {
-                over.push((id, RefusalReason::Bytes));
-            }
-        }
-        over.extend(self.too_fast().map(|id| (id, RefusalReason::Rate)));
-        over
-    }
-
-    /// The youngest test of a scope that is too fast: who came last is the one too many.
-    fn too_fast(&self) -> Option<u64> {
-        let youngest = |(limits, covers): Scope<'_>| {
-            let max_bps = limits.rate_bps?;
-            let covered = || self.entries.iter().filter(|(_, e)| covers(&e.claim));
-            let rate_bps: u64 = covered().map(|(_, e)| e.rate_bps()).fold(0, u64::saturating_add);
-            (rate_bps > max_bps)
-                .then(|| covered().next_back().map(|(&id, _)| id))
-                .flatten()
+    pub(crate) fn look(&self, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
+        let exceeds = |(id, bytes): &(u64, u64)| {
+            let max = self.entries.get(id).and_then(|e| e.bytes_max);
+            max.is_some_and(|max| *bytes > max)
         };
-        let everybody: Scope<'_> = (&self.limits.server, &|_| true);
-        youngest(everybody).or_else(|| {
-            self.entries.values().find_map(|e| {
-                youngest((&self.limits.address, &|c| c.address == e.claim.address))
-                    .or_else(|| youngest((&self.limits.user, &|c| c.user.is_some() && c.user == e.claim.user)))
-            })
-        })
+        totals
+            .filter(exceeds)
+            .map(|(id, _)| (id, RefusalReason::Bytes))
+            .collect()
     }
 
     fn check_size(&self, claim: &Claim) -> Result<(), RefusalReason> {
@@ -141,7 +163,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// What was announced must fit; who announces nothing is measured.
+    /// What was announced must fit; who announces nothing is slowed down.
     fn check_rate(&self, claim: &Claim) -> Result<(), RefusalReason> {
         let fits = |(limits, covers): Scope<'_>| {
             let announced = self
@@ -160,21 +182,6 @@ impl Ledger {
         let applicable = if claim.user.is_some() { 3 } else { 2 };
         let all_fit = scopes.into_iter().take(applicable).all(fits);
         if all_fit { Ok(()) } else { Err(RefusalReason::Rate) }
-    }
-}
-
-impl Entry {
-    /// Average over the looks kept; 0 before there are enough to say.
-    fn rate_bps(&self) -> u64 {
-        let (Some((from_ns, from)), Some((to_ns, to))) = (self.totals.front(), self.totals.back()) else {
-            return 0;
-        };
-        if self.totals.len() <= LOOKS {
-            return 0;
-        }
-        let elapsed_ns = u128::from(to_ns.saturating_sub(*from_ns)).max(1);
-        let bits = u128::from(to.saturating_sub(*from)) * 8;
-        u64::try_from(bits * 1_000_000_000 / elapsed_ns).unwrap_or(u64::MAX)
     }
 }
 
@@ -197,6 +204,7 @@ fn smallest<T: Ord>(limits: &ServerLimits, claim: &Claim, field: impl Fn(&Limits
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quota::Grant;
 
     fn claim(last: u8, user: Option<&str>) -> Claim {
         Claim {
@@ -205,6 +213,7 @@ mod tests {
             streams: 1,
             duration: Some(Duration::from_secs(10)),
             bytes: 0,
+            last_blocks_bytes: 0,
             rate_bps: 0,
         }
     }
@@ -327,32 +336,59 @@ mod tests {
         assert_eq!(ledger.take(2, at(1, 11)), Err(RefusalReason::Rate));
         assert_eq!(ledger.take(2, at(2, 50)), Ok(()));
         assert_eq!(ledger.take(3, at(3, 1)), Err(RefusalReason::Rate));
-        assert_eq!(ledger.take(3, at(3, 0)), Ok(()), "who announces nothing is measured");
+        assert_eq!(ledger.take(3, at(3, 0)), Ok(()), "who announces nothing is slowed down");
     }
 
     #[test]
-    fn who_came_last_has_to_go_when_all_together_are_too_fast() {
+    fn tests_share_the_rates_of_their_scopes() {
+        let limit = |rate_bps| Limits {
+            rate_bps: Some(rate_bps),
+            ..Limits::default()
+        };
+        let mut ledger = Ledger::new(ServerLimits {
+            server: limit(8_000_000),
+            address: limit(4_000_000),
+            user: Limits::default(),
+        });
+        for (id, last) in [(1, 1), (2, 1), (3, 2)] {
+            ledger.take(id, claim(last, None)).expect("no announced rate");
+        }
+        let is_blocked = |ledger: &Ledger, id| matches!(ledger.quota(id).grant(NOW_NS), Grant::NotBefore(_));
+        // 10 kB are 20 ms of the address's rate and 10 ms of the server's.
+        const NOW_NS: u64 = 1_000_000_000;
+        ledger.quota(1).charge(NOW_NS, 10_000);
+        assert_eq!([1, 2, 3].map(|id| is_blocked(&ledger, id)), [true, true, false]);
+        ledger.quota(3).charge(NOW_NS, 1_000);
+        assert!(is_blocked(&ledger, 3), "the server's rate is that of all addresses");
+        ledger.release(1);
+        assert!(is_blocked(&ledger, 2), "what others moved is not forgotten");
+    }
+
+    #[test]
+    fn an_announced_amount_may_end_with_a_block_of_each_stream() {
         let mut ledger = Ledger::new(ServerLimits {
             server: Limits {
-                rate_bps: Some(8_000),
+                bytes: Some(1000),
                 ..Limits::default()
             },
             ..ServerLimits::default()
         });
-        ledger.take(1, claim(1, None)).expect("no announced rate");
-        ledger.take(2, claim(2, None)).expect("no announced rate");
-        // Each moves 600 bytes a second: together 9600 bit/s.
-        let mut over = Vec::new();
-        for look in 0..=LOOKS as u64 {
-            assert_eq!(over, [], "a rate is an average over the whole window");
-            let bytes = look * 300;
-            over = ledger.look(look * LOOK_NS, [(1, bytes), (2, bytes)].into_iter());
-        }
-        assert_eq!(over, [(2, RefusalReason::Rate)]);
-        ledger.release(2);
-        let bytes = (LOOKS as u64 + 1) * 300;
-        let alone = ledger.look((LOOKS as u64 + 1) * LOOK_NS, [(1, bytes)].into_iter());
-        assert_eq!(alone, []);
+        let announced = Claim {
+            bytes: 900,
+            last_blocks_bytes: 300,
+            ..claim(1, None)
+        };
+        ledger.take(1, announced.clone()).expect("within the limits");
+        let generous = Claim {
+            last_blocks_bytes: u64::MAX,
+            ..announced
+        };
+        ledger.take(2, generous).expect("within the limits");
+        let over = |id, bytes| !ledger.look([(id, bytes)].into_iter()).is_empty();
+        assert_eq!(
+            [over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)],
+            [false, true, false, true]
+        );
     }
 
     #[test]
@@ -367,10 +403,8 @@ mod tests {
         assert!(!ledger.needs_looks());
         ledger.take(1, claim(1, None)).expect("within the limits");
         assert!(ledger.needs_looks());
-        assert_eq!(ledger.look(0, [(1, 1000)].into_iter()), []);
-        assert_eq!(
-            ledger.look(LOOK_NS, [(1, 1001)].into_iter()),
-            [(1, RefusalReason::Bytes)]
-        );
+        assert_eq!(ledger.look([(1, 1000)].into_iter()), []);
+        assert_eq!(ledger.look([(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
+        assert_eq!(ledger.quota(1).grant(0), Grant::Bytes(1001));
     }
 }

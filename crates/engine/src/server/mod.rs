@@ -39,7 +39,7 @@ use linerate_model::sharing::Uncontrolled;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{self, Epoll, Interest, Ready};
-use linerate_sys::{clock, cpu, scheduling};
+use linerate_sys::{cpu, scheduling};
 
 pub(crate) use crowd::{Bounds, Crowd};
 pub(crate) use gate::accept;
@@ -58,7 +58,7 @@ use gate::{Gate, Newcomer, Word};
 use limits::LOOK_NS;
 use linger::Linger;
 use listen::Listeners;
-use session::{CONTROL_READ_BYTES, Doors, Heard, Session, Tokens};
+use session::{CONTROL_READ_BYTES, Doors, Heard, Session, Terms, Tokens};
 use tally::Tally;
 use udp_door::{Hello, UdpDoor};
 
@@ -86,6 +86,8 @@ struct Server<'a> {
     tally: Tally,
     next_progress: Option<Instant>,
     next_look: Option<Instant>,
+    /// See [`Interrupts::alive`].
+    next_heartbeat: Option<Instant>,
     test_number: u32,
     /// Sessions that ended since the last announcement.
     ended: u32,
@@ -169,6 +171,7 @@ impl<'a> Server<'a> {
             tally: Tally::new(Instant::now()),
             next_progress: None,
             next_look: None,
+            next_heartbeat: None,
             test_number: 0,
             ended: 1,
             idle_since: Instant::now(),
@@ -191,6 +194,7 @@ impl<'a> Server<'a> {
         self.out.server_event(&ServerEvent::Listening { address });
         let mut events = Vec::new();
         loop {
+            self.next_heartbeat = self.interrupts.alive();
             let wait = self.epoll.wait(&mut events, self.timeout());
             wait.map_err(|e| ErrorCode::Select.failure(Some(&e.to_string())))?;
             for event in std::mem::take(&mut events) {
@@ -228,6 +232,7 @@ impl<'a> Server<'a> {
             self.idle_deadline(),
             self.next_progress,
             self.next_look,
+            self.next_heartbeat,
             self.house.as_ref().and_then(House::deadline),
         ];
         let sessions = self.sessions.values().filter_map(Session::due);
@@ -505,7 +510,11 @@ impl<'a> Server<'a> {
             listeners: &mut self.listeners,
             udp: &mut self.udp,
         };
-        session.act(action, &self.context, self.desk.first_position(id), &mut doors);
+        let terms = Terms {
+            first_position: self.desk.first_position(id),
+            quota: self.desk.ledger().quota(id),
+        };
+        session.act(action, &self.context, terms, &mut doors);
         if starts {
             self.note_start(id);
         }
@@ -586,7 +595,7 @@ impl<'a> Server<'a> {
             .chain(self.house.iter_mut().flat_map(House::moved))
             .map(|(id, m)| (id, m.received_bytes.saturating_add(m.sent_bytes)))
             .collect();
-        for (id, reason) in self.desk.ledger().look(clock::monotonic_ns(), totals.into_iter()) {
+        for (id, reason) in self.desk.ledger().look(totals.into_iter()) {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.exceed(reason);
             } else if let Some(house) = &mut self.house {

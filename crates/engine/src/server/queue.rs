@@ -3,14 +3,18 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use linerate_model::network::Network;
+
 /// Clients in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    waiting: VecDeque<u64>,
+    waiting: VecDeque<(u64, Network)>,
 }
 
 /// Clients that may wait; more would wait longer than any of them has patience.
 const WAITING_MAX: usize = 128;
+/// Clients of one address that may wait, so that none fills the queue alone.
+const WAITING_PER_ADDRESS_MAX: usize = WAITING_MAX / 8;
 
 impl Queue {
     /// What a client that has not said how long its test takes is counted with: iperf3's default.
@@ -25,24 +29,27 @@ impl Queue {
     pub(super) fn enter(
         &mut self,
         id: u64,
+        address: Network,
         remaining: impl Iterator<Item = Option<Duration>>,
         places: usize,
         patience: Duration,
     ) -> bool {
         let wait = expected_wait(remaining, self.waiting.len(), places);
-        let welcome = self.waiting.len() < WAITING_MAX && wait <= patience;
+        let own = self.waiting.iter().filter(|(_, other)| *other == address).count();
+        let has_room = self.waiting.len() < WAITING_MAX && own < WAITING_PER_ADDRESS_MAX;
+        let welcome = has_room && wait <= patience;
         if welcome {
-            self.waiting.push_back(id);
+            self.waiting.push_back((id, address));
         }
         welcome
     }
 
     pub(super) fn leave(&mut self, id: u64) {
-        self.waiting.retain(|&other| other != id);
+        self.waiting.retain(|(other, _)| *other != id);
     }
 
     pub(super) fn next(&mut self) -> Option<u64> {
-        self.waiting.pop_front()
+        self.waiting.pop_front().map(|(id, _)| id)
     }
 }
 
@@ -66,6 +73,19 @@ mod tests {
         Some(Duration::from_secs(s))
     }
 
+    fn address(last: u8) -> Network {
+        Network::of_client([192, 0, 2, last].into())
+    }
+
+    #[test]
+    fn one_address_does_not_fill_the_queue() {
+        let mut queue = Queue::default();
+        let mut enter = |id, last| queue.enter(id, address(last), [None].into_iter(), 1, Duration::MAX);
+        let entered = (0..1000).filter(|id| enter(*id, 1)).count();
+        assert_eq!(entered, WAITING_PER_ADDRESS_MAX);
+        assert!(enter(1000, 2));
+    }
+
     #[test]
     fn the_wait_is_that_of_the_first_free_place_after_those_ahead() {
         let wait = |remaining: &[Option<Duration>], ahead, places| {
@@ -84,7 +104,7 @@ mod tests {
     fn who_would_wait_too_long_is_not_taken_in() {
         let mut queue = Queue::default();
         let patience = Duration::from_secs(25);
-        let mut enter = |id| queue.enter(id, [seconds(10)].into_iter(), 1, patience);
+        let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, patience);
         assert_eq!([enter(1), enter(2), enter(3)], [true, true, false]);
         queue.leave(1);
         assert_eq!(queue.next(), Some(2));

@@ -26,6 +26,7 @@ use crate::control::{ControlChannel, Received};
 use crate::data_socket::{self, SetupError};
 use crate::keepalive;
 use crate::overflow;
+use crate::quota::Quota;
 use crate::reporter::Reporter;
 use crate::run::{RunEvent, RunSettings, TestRun};
 
@@ -45,6 +46,13 @@ pub(super) struct Tokens {
     pub(super) flows: u64,
     pub(super) sctp_listener: u64,
     pub(super) udp_door: u64,
+}
+
+/// What the desk has decided about a test.
+pub(super) struct Terms {
+    /// Position from which its streams are shown.
+    pub(super) first_position: u32,
+    pub(super) quota: Quota,
 }
 
 /// A client's control connection and its test.
@@ -217,8 +225,9 @@ impl Session {
         self.reporter.emit(&Event::StreamOpened(stream.clone()));
         if test.spec.transport == Transport::Udp {
             let reply = udp_reply(test);
+            let client = self.peer.ip();
             self.flows
-                .add(stream.id, role, &fd, reply, doors.epoll, doors.tokens.flows);
+                .add(&stream, &fd, reply, client, doors.epoll, doors.tokens.flows);
         }
         run.add(stream, fd, test.params.peer_is_linerate());
         self.said.push(ServerInput::StreamOpened);
@@ -269,12 +278,12 @@ impl Session {
     }
 
     /// Carries out what the desk decided.
-    pub(super) fn act(&mut self, action: ServerAction, context: &Context, first_position: u32, doors: &mut Doors<'_>) {
+    pub(super) fn act(&mut self, action: ServerAction, context: &Context, terms: Terms, doors: &mut Doors<'_>) {
         match action {
             ServerAction::Send(bytes) => self.send(&bytes, doors),
             ServerAction::Accepted(test) => {
-                self.reporter.number_streams_from(first_position);
-                let input = match self.prepare(*test, context, doors) {
+                self.reporter.number_streams_from(terms.first_position);
+                let input = match self.prepare(*test, context, terms.quota, doors) {
                     Ok(()) => ServerInput::Prepared,
                     Err(error) => error.into_input(),
                 };
@@ -302,7 +311,13 @@ impl Session {
     }
 
     /// Opens what the test needs before the client is told to connect.
-    fn prepare(&mut self, test: AcceptedTest, context: &Context, doors: &mut Doors<'_>) -> Result<(), SetupError> {
+    fn prepare(
+        &mut self,
+        test: AcceptedTest,
+        context: &Context,
+        quota: Quota,
+        doors: &mut Doors<'_>,
+    ) -> Result<(), SetupError> {
         let fail = data_socket::setup(ErrorCode::InitTest);
         let local = &context.spec.local;
         if context.spec.local.control_keepalive.is_some() {
@@ -332,7 +347,8 @@ impl Session {
             cpu: checked_cpu(test.params.server_affinity)?,
             independent: false,
         };
-        let run = TestRun::new(settings).map_err(&fail)?;
+        let mut run = TestRun::new(settings).map_err(&fail)?;
+        run.limit(quota);
         doors
             .epoll
             .add(run.notice_fd(), doors.tokens.notice, READ)

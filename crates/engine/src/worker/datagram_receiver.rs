@@ -118,7 +118,11 @@ impl Pump for DatagramReceiver {
         if self.is_over {
             return Pumped::Ended(Ended::Eof);
         }
+        let mut room = scratch.room() as u64;
         for _ in 0..CALLS_PER_PUMP {
+            if room == 0 {
+                return Pumped::Again;
+            }
             let check = self.arrivals.check();
             let batch = match check {
                 SequenceCheck::EveryDatagram => scratch.datagrams(),
@@ -146,6 +150,7 @@ impl Pump for DatagramReceiver {
                 datagrams += d;
             }
             self.account(bytes, datagrams);
+            room = room.saturating_sub(bytes);
             if self.is_over {
                 return Pumped::Ended(Ended::Eof);
             }

@@ -219,18 +219,25 @@ impl Pump for DatagramSender {
         StreamRole::Sender
     }
 
-    fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
+    fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
+        let mut room = scratch.room().div_ceil(self.datagram_len);
         for _ in 0..CALLS_PER_PUMP {
+            if room == 0 {
+                return Pumped::Again;
+            }
             let due = match self.due(now_ns) {
                 Ok(due) => due,
                 Err(next_ns) if self.spins => return Pumped::Precisely(next_ns),
                 Err(next_ns) => return Pumped::Until(next_ns),
             };
-            let Some(count) = self.grant(due.min(self.batch as u64)) else {
+            let Some(count) = self.grant(due.min(self.batch.min(room) as u64)) else {
                 return Pumped::Ended(Ended::AmountReached);
             };
             match self.send(count as usize, now_ns) {
-                Ok(n) => self.account(n),
+                Ok(n) => {
+                    self.account(n);
+                    room = room.saturating_sub(n);
+                }
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // It is the answer to an earlier datagram; this one was not sent.

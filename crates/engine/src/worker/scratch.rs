@@ -5,12 +5,12 @@ use std::io;
 use linerate_sys::PageBuffer;
 use linerate_sys::udp::RecvBatch;
 
-/// Memory that the streams of one worker share.
-#[derive(Default)]
+/// What the streams of one worker share: memory, and how far the current one may go.
 pub(crate) struct Scratch {
     bytes: Option<PageBuffer>,
     datagrams: Option<RecvBatch>,
     headers: Option<RecvBatch>,
+    room_bytes: usize,
 }
 
 /// Room for one receive call. It stays in the second-level cache beside what is read; larger buffers make fewer calls and
@@ -24,7 +24,28 @@ const SLOT_BYTES: usize = 65_535;
 /// Room for a datagram's header.
 const HEADER_SLOT_BYTES: usize = 64;
 
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            bytes: None,
+            datagrams: None,
+            headers: None,
+            room_bytes: usize::MAX,
+        }
+    }
+}
+
 impl Scratch {
+    /// Most bytes that one call of a pump moves; those that work in larger units move at least one. `usize::MAX` for no
+    /// such limit.
+    pub(super) fn room(&self) -> usize {
+        self.room_bytes
+    }
+
+    pub(super) fn set_room(&mut self, bytes: usize) {
+        self.room_bytes = bytes;
+    }
+
     /// Room for what one call receives from a byte stream.
     ///
     /// # Errors

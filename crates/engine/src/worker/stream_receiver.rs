@@ -91,11 +91,11 @@ impl StreamReceiver {
         self
     }
 
-    fn read(&mut self, scratch: &mut Scratch) -> io::Result<usize> {
-        let (fd, len) = (self.fd.as_fd(), self.read_len);
+    fn read(&mut self, scratch: &mut Scratch, len: usize) -> io::Result<usize> {
+        let fd = self.fd.as_fd();
         match &mut self.sink {
             Sink::Memory => stream_io::recv(fd, &mut scratch.bytes()?[..len]),
-            Sink::Discard => stream_io::recv_discard(fd, DISCARD_BYTES),
+            Sink::Discard => stream_io::recv_discard(fd, len),
             Sink::File(file) => {
                 let buffer = &mut scratch.bytes()?[..len];
                 let n = stream_io::recv(fd, buffer)?;
@@ -144,7 +144,11 @@ impl Pump for StreamReceiver {
     fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
         let mut taken = 0;
         for _ in 0..CALLS_PER_PUMP {
-            match self.read(scratch) {
+            let len = self.capacity().min(scratch.room() - taken);
+            if len == 0 {
+                return Pumped::Again;
+            }
+            match self.read(scratch, len) {
                 Ok(0) => return Pumped::Ended(Ended::Eof),
                 Ok(n) => {
                     self.account(n);
@@ -154,7 +158,7 @@ impl Pump for StreamReceiver {
                     taken += n;
                     // A short read says that the queue is empty (epoll(7), "Questions and answers"), but not whether the
                     // peer has closed behind it.
-                    if n < self.capacity() && !self.awaits_end {
+                    if n < len && !self.awaits_end {
                         return self.emptied(taken);
                     }
                 }

@@ -55,6 +55,8 @@ pub(crate) struct StreamSender {
     /// Bytes the budget granted and that are not sent yet.
     granted: u64,
     sent: u64,
+    /// A write is a message that cannot be divided.
+    is_whole: bool,
 }
 
 /// Bytes per call when nobody fixed the block length: the fewest calls at the best cache use, see ARCHITECTURE.md.
@@ -93,6 +95,7 @@ impl StreamSender {
             budget,
             granted: 0,
             sent: 0,
+            is_whole: spec.transport == Transport::Sctp,
         }
     }
 
@@ -220,10 +223,15 @@ impl Pump for StreamSender {
         }
     }
 
-    fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
+    fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
+        let mut room = scratch.room();
         for _ in 0..CALLS_PER_PUMP {
+            if room == 0 {
+                return Pumped::Again;
+            }
             let portion = match self.turn(now_ns) {
-                Ok(portion) => portion,
+                Ok(portion) if self.is_whole => portion,
+                Ok(portion) => portion.min(room),
                 Err(not_yet) => return not_yet,
             };
             let Some(want) = self.grant(portion) else {
@@ -232,6 +240,7 @@ impl Pump for StreamSender {
             match self.write(want) {
                 Ok(Some(n)) => {
                     self.account(n);
+                    room = room.saturating_sub(n);
                     if n >= LARGE_WRITE_BYTES {
                         break;
                     }

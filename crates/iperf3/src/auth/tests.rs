@@ -188,6 +188,23 @@ fn every_reason_to_refuse_is_told_apart() {
 }
 
 #[test]
+fn a_token_is_good_for_one_login() {
+    let Some(keys) = keys() else { return };
+    let server = authenticator(&keys.private_pkcs8, false);
+    let token = || make_token(&credentials(&keys.public_spki, "rossi", false), NOW).expect("a valid key");
+    let (first, second) = (token(), token());
+    let check = |token: &String, now| server.check(Some(token), USERS, now);
+    assert_eq!(check(&first, NOW).as_deref(), Ok("mario"));
+    assert_eq!(check(&first, NOW + 9), Err(Refusal::Replayed));
+    assert_eq!(
+        check(&second, NOW).as_deref(),
+        Ok("mario"),
+        "another login in the same second"
+    );
+    assert_eq!(check(&first, NOW + 11), Err(Refusal::Skew { seconds: -11 }));
+}
+
+#[test]
 fn a_server_accepts_one_padding_or_both() {
     let Some(keys) = keys() else { return };
     let rows = [

@@ -50,6 +50,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "SCOPE:KEY=N[,...]", value_parser = sharing::limit)]
     limit: Vec<LimitArg>,
     /// Let UDP streams come from another address than their control connection
+    ///
+    /// This holds for tests in which only the client sends; the server sends data to no address without a control
+    /// connection. It costs turns: of all clients only one at a time opens its UDP streams, and while another one waits
+    /// it has 2 s for all of them.
     #[arg(long)]
     allow_split_address: bool,
     /// Tell clients with --lr-doctor nothing about this host

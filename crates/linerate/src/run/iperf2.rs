@@ -1,13 +1,14 @@
 //! Where an iperf 2 command line meets the engine and the writers.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use linerate_engine::iperf2::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, LocalOptions, ServerSpec, TestSpec};
-use linerate_report::Output;
 use linerate_report::iperf2::{self, Excluded, Options, Style, Units};
+use linerate_report::{DroppedNotice, Output};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
@@ -20,7 +21,11 @@ pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode 
     if let Some(text) = unsupported(&spec.test, &spec.local, output) {
         return refuse(text);
     }
-    let (stream, signals) = match start(output) {
+    let started = start(output, || match &output.file {
+        Some(path) => Output::log_file(path),
+        None => Ok(Output::standard()),
+    });
+    let (stream, signals) = match started {
         Ok(started) => started,
         Err(text) => return refuse(&text),
     };
@@ -48,16 +53,19 @@ pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions
     if daemon && let Err(error) = process::daemonize(true) {
         return refuse(&error.text());
     }
-    let (stream, signals) = match start(output) {
+    let notice = DroppedNotice::error(|lines| format!("WARN: {lines} lines of the report could not be written\n"));
+    let (stream, signals) = match start(output, || Output::for_server(output.file.as_deref(), notice)) {
         Ok(started) => started,
         Err(text) => return refuse(&text),
     };
     let mut reporter = iperf2::server_reporter(options(Endpoint::Server, output, &spec.local), stream.clone());
-    if let Err(failure) = server::run(spec, &mut *reporter, &signals)
+    let outcome = server::run(spec, &mut *reporter, &signals);
+    if let Err(failure) = &outcome
         && failure.kind != FailureKind::Interrupted
     {
         stream.error(&format!("{failure}\n"));
     }
+    super::flush(&stream, &outcome);
     ExitCode::Done
 }
 
@@ -81,14 +89,13 @@ fn refuse(text: &str) -> ExitCode {
     ExitCode::NotCompleted
 }
 
-fn start(output: &OutputOptions) -> Result<(Output, Signals), String> {
-    let stream = match &output.file {
-        Some(path) => Output::log_file(path).map_err(|e| format!("{}: {e}", path.display()))?,
-        None => Output::standard(),
-    };
+fn start(output: &OutputOptions, open: impl FnOnce() -> io::Result<Output>) -> Result<(Output, Signals), String> {
+    // Before any thread starts: threads inherit the block.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| e.text())?;
+    let name = output.file.as_deref().unwrap_or(Path::new("standard output"));
+    let stream = open().map_err(|e| format!("{}: {e}", name.display()))?;
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| e.text())?;
     Ok((stream, signals))
 }
 

@@ -1,12 +1,13 @@
 //! The endpoint with the figures of a server: as much of HTTP/1.1 (RFC 9112) as a monitoring system needs.
 //!
-//! One thread, one request per connection, everything bounded: the endpoint can be starved by its clients but cannot
-//! harm the tests.
+//! One request per connection, a thread for each, everything bounded: connections that ask nothing make room for later
+//! ones, and none can harm the tests.
 
+use std::collections::VecDeque;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -21,6 +22,8 @@ use super::in_use;
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time for a request and its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Connections at a time; the oldest is closed for one more.
+const CONNECTIONS_MAX: usize = 16;
 /// Pause after the system had no descriptor for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -44,18 +47,30 @@ pub(super) fn offer(inner: Box<dyn ServerReporter>, address: SocketAddr) -> Resu
     Ok(counted(inner, figures))
 }
 
-fn answer_all(listener: &TcpListener, figures: &Figures, start_time_seconds: f64) {
+fn answer_all(listener: &TcpListener, figures: &Arc<Figures>, start_time_seconds: f64) {
+    let mut open: VecDeque<Weak<TcpStream>> = VecDeque::new();
     loop {
-        match listener.accept() {
-            // A client that fails to ask or to listen is its own affair.
-            Ok((stream, _)) => drop(answer(stream, figures, start_time_seconds)),
-            Err(_) => thread::sleep(PAUSE),
+        let Ok((stream, _)) = listener.accept() else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        open.retain(|stream| stream.strong_count() > 0);
+        if open.len() >= CONNECTIONS_MAX
+            && let Some(oldest) = open.pop_front().and_then(|stream| stream.upgrade())
+        {
+            // Its thread ends at the end of the stream.
+            let _ = oldest.shutdown(Shutdown::Both);
         }
+        let (stream, figures) = (Arc::new(stream), Arc::clone(figures));
+        open.push_back(Arc::downgrade(&stream));
+        let work = move || answer(&stream, &figures, start_time_seconds);
+        // Without a thread the connection is closed; a client that fails to ask or to listen is its own affair.
+        let _ = thread::Builder::new().name("linerate-scrape".into()).spawn(work);
     }
 }
 
-fn answer(mut stream: TcpStream, figures: &Figures, start_time_seconds: f64) -> io::Result<()> {
-    let request = read_request(&mut stream)?;
+fn answer(mut stream: &TcpStream, figures: &Figures, start_time_seconds: f64) -> io::Result<()> {
+    let request = read_request(stream)?;
     let (status, body) = match request_target(&request) {
         Some(("GET", "/metrics")) => {
             let process = process_figures(start_time_seconds);
@@ -75,7 +90,7 @@ fn answer(mut stream: TcpStream, figures: &Figures, start_time_seconds: f64) -> 
 }
 
 /// Reads up to the empty line. Progress does not extend the time.
-fn read_request(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+fn read_request(mut stream: &TcpStream) -> io::Result<Vec<u8>> {
     let end = Instant::now() + PATIENCE;
     let mut request = Vec::new();
     let mut chunk = [0; 1024];

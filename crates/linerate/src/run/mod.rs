@@ -15,13 +15,14 @@ mod trial;
 mod watch;
 
 use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
 
 use linerate_engine::{Interrupts, client, server};
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, ServerSpec};
 use linerate_model::{Failure, FailureKind};
-use linerate_report::Output;
 use linerate_report::iperf3::{self, Options, Style};
+use linerate_report::{DroppedNotice, Output};
 use linerate_sys::caps::Capabilities;
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
@@ -64,7 +65,10 @@ pub(crate) fn features() -> Vec<&'static str> {
 
 /// Runs one test as its client.
 pub(crate) fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: OutputOptions) -> ExitCode {
-    let started = start(process, &output);
+    let started = start(process, || match &output.logfile {
+        Some(path) => Output::log_file(path),
+        None => Ok(Output::standard()),
+    });
     let Started {
         output: stream,
         signals,
@@ -88,15 +92,15 @@ pub(crate) fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: Ou
     {
         return complain(&linerate_iperf3::ErrorCode::Daemon.failure(Some(&error.text())));
     }
+    let notice = DroppedNotice::error(|lines| format!("iperf3: {lines} lines of the report could not be written\n"));
     let Started {
         output: stream,
         signals,
         pidfile: _pidfile,
-    } = match start(process, &output) {
+    } = match start(process, || Output::for_server(output.logfile.as_deref(), notice)) {
         Ok(started) => started,
         Err(failure) => return complain(&failure),
     };
-    let stream = stream.lossy();
     let options = options(Endpoint::Server, output);
     let outcome = serve(spec, process, options.clone(), stream.clone(), &signals);
     if let Err(failure) = &outcome {
@@ -106,6 +110,7 @@ pub(crate) fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: Ou
             stream.error("iperf3: exiting\n");
         }
     }
+    flush(&stream, &outcome);
     exit_code(&outcome)
 }
 
@@ -125,6 +130,16 @@ fn serve(
     server::run(spec, &mut *reporter, interrupts)
 }
 
+/// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
+fn flush(output: &Output, outcome: &Result<(), Failure>) {
+    let is_interrupted = outcome.as_ref().is_err_and(|f| f.kind == FailureKind::Interrupted);
+    output.flush(if is_interrupted {
+        Duration::from_millis(500)
+    } else {
+        Duration::from_secs(10)
+    });
+}
+
 /// What both ends need before the engine starts.
 struct Started {
     output: Output,
@@ -133,21 +148,17 @@ struct Started {
     pidfile: Option<Pidfile>,
 }
 
-fn start(process: &ProcessOptions, output: &OutputOptions) -> Result<Started, Failure> {
+fn start(process: &ProcessOptions, open: impl FnOnce() -> io::Result<Output>) -> Result<Started, Failure> {
     use linerate_iperf3::ErrorCode;
-    let stream = match &output.logfile {
-        Some(path) => {
-            Output::log_file(path).map_err(|e| ErrorCode::LogFile.failure(Some(&linerate_sys::error::io_text(&e))))?
-        }
-        None => Output::standard(),
-    };
+    // Before any thread starts: threads inherit the block.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])
+        .map_err(|e| ErrorCode::InitTest.failure(Some(&e.text())))?;
+    let output = open().map_err(|e| ErrorCode::LogFile.failure(Some(&linerate_sys::error::io_text(&e))))?;
     let pidfile = process.pidfile.as_deref().map(Pidfile::create).transpose()?;
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])
-        .map_err(|e| ErrorCode::InitTest.failure(Some(&e.text())))?;
     Ok(Started {
-        output: stream,
+        output,
         signals,
         pidfile,
     })

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
 
 use linerate_engine::{Interrupts, server};
 use linerate_iperf3::ErrorCode;
@@ -55,14 +56,17 @@ fn serve(what: &Service) -> Result<(), Failure> {
     let _ = process::raise_fd_limit();
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| system(&e))?;
-    let reporter = service::log_reporter(what.log, Output::standard());
+    let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| system(&e))?;
+    let reporter = service::log_reporter(what.log, output.clone());
     let report = iperf3::Options::new(Endpoint::Server, version::program_version(), version::system_line());
     let mut reporter = service::with_peer_reports(reporter, report);
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }
     let mut reporter = examination::answering(managed(reporter), what.no_facts);
-    server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals))
+    let outcome = server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals));
+    super::flush(&output, &outcome);
+    outcome
 }
 
 /// Lets the service manager know when the server can be reached and when it ends.
@@ -82,6 +86,9 @@ pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> Box<dyn ServerReport
 struct ServiceSignals {
     signals: Signals,
     reload: Cell<bool>,
+    /// How often the service manager wants a sign of life.
+    heartbeat_interval: Option<Duration>,
+    next_heartbeat: Cell<Option<Instant>>,
 }
 
 impl ServiceSignals {
@@ -89,6 +96,8 @@ impl ServiceSignals {
         Self {
             signals,
             reload: Cell::new(false),
+            heartbeat_interval: manager::watchdog_interval(),
+            next_heartbeat: Cell::new(None),
         }
     }
 }
@@ -110,6 +119,16 @@ impl Interrupts for ServiceSignals {
 
     fn take_reload(&self) -> bool {
         self.reload.take()
+    }
+
+    fn alive(&self) -> Option<Instant> {
+        let (interval, now) = (self.heartbeat_interval?, Instant::now());
+        if self.next_heartbeat.get().is_none_or(|t| t <= now) {
+            // A manager that cannot be reached ends the service, which is what it is for.
+            let _ = manager::notify("WATCHDOG=1");
+            self.next_heartbeat.set(now.checked_add(interval));
+        }
+        self.next_heartbeat.get()
     }
 }
 

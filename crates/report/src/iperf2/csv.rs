@@ -67,7 +67,7 @@ impl EventSink for CsvWriter {
             Event::Failed(failure) => self.output.error(&format!("{failure}\n")),
             _ => {}
         }
-        self.output.report(&std::mem::take(&mut self.page))?;
+        self.output.report(std::mem::take(&mut self.page))?;
         Ok(())
     }
 }

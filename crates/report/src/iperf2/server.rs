@@ -57,7 +57,7 @@ impl ServerReporter for Reporter {
                 .as_ref()
                 .map(|serving| serving.test.clone())
                 .unwrap_or_default();
-            self.output.report(&banner::listener(&self.options, facts, &test))?;
+            self.output.report(banner::listener(&self.options, facts, &test))?;
         }
         Ok(())
     }

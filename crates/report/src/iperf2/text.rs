@@ -138,7 +138,7 @@ impl EventSink for TextWriter {
 
 impl TextWriter {
     fn send(&mut self) -> Result<(), SinkError> {
-        self.output.report(&std::mem::take(&mut self.page))?;
+        self.output.report(std::mem::take(&mut self.page))?;
         Ok(())
     }
 

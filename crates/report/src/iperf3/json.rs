@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use linerate_model::event::{Appendix, Event, ServerOutput};
-use linerate_model::{EventSink, Failure, SinkError};
+use linerate_model::{EventSink, Failure, IntervalReport, SinkError};
 use serde_json::Value;
 
-use super::document::Document;
+use super::document::{Document, RowBudget};
 use super::text::{Page, control_facts};
 use super::{Options, Style, wording};
 use crate::{Output, pretty};
@@ -19,9 +19,9 @@ pub(super) struct JsonWriter {
 }
 
 impl JsonWriter {
-    pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
+    pub(super) fn new(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Self {
         Self {
-            document: Document::new(Arc::clone(&options)),
+            document: Document::new(Arc::clone(&options), budget),
             options,
             output,
         }
@@ -29,8 +29,7 @@ impl JsonWriter {
 
     fn close(&self, failure: Option<&Failure>) -> Result<(), SinkError> {
         let error = failure.map(|f| wording::failure_json(f, self.options.endpoint));
-        let document = self.document.whole(error.as_deref());
-        Ok(self.output.report(&format!("{}\n", pretty::pretty(&document)))?)
+        Ok(self.output.report(self.document.whole(error.as_deref()))?)
     }
 }
 
@@ -40,8 +39,8 @@ impl EventSink for JsonWriter {
         talk(event, &self.options, &self.output);
         match event {
             Event::Interval(report) => {
-                if let Some(interval) = self.document.interval(report) {
-                    self.document.keep_interval(interval);
+                if let Some(warning) = self.document.keep_interval(report) {
+                    talk(&Event::Warning(warning), &self.options, &self.output);
                 }
             }
             Event::Finished => self.close(None)?,
@@ -64,19 +63,23 @@ pub(super) struct JsonStreamWriter {
 }
 
 impl JsonStreamWriter {
-    pub(super) fn new(options: Arc<Options>, output: Output) -> Self {
+    pub(super) fn new(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Self {
         Self {
-            document: Document::new(Arc::clone(&options)),
+            document: Document::new(Arc::clone(&options), budget),
             options,
             output,
         }
     }
 
-    fn interval(&mut self, interval: Value) -> Result<(), SinkError> {
+    fn interval(&mut self, report: &IntervalReport) -> Result<(), SinkError> {
+        let Some(interval) = self.document.interval(report) else {
+            return Ok(());
+        };
         self.send("interval", &interval)?;
         // A long test must not fill the memory with what nobody will read.
-        if self.has_full_output() || self.document.is_wanted_by_peer() {
-            self.document.keep_interval(interval);
+        let is_kept = self.has_full_output() || self.document.is_wanted_by_peer();
+        if is_kept && let Some(warning) = self.document.keep_interval(report) {
+            talk(&Event::Warning(warning), &self.options, &self.output);
         }
         Ok(())
     }
@@ -92,8 +95,7 @@ impl JsonStreamWriter {
         self.send("end", self.document.end())?;
         if self.has_full_output() {
             let error = failure.map(|f| wording::failure_json(f, endpoint));
-            let document = self.document.whole(error.as_deref());
-            self.output.report(&format!("{}\n", pretty::pretty(&document)))?;
+            self.output.report(self.document.whole(error.as_deref()))?;
         }
         Ok(())
     }
@@ -101,7 +103,7 @@ impl JsonStreamWriter {
     fn send(&self, name: &str, data: &Value) -> Result<(), SinkError> {
         let data = pretty::compact(data);
         let line = format!("{{\"event\":\"{name}\",\"data\":{data}}}\n");
-        Ok(self.output.report(&line)?)
+        Ok(self.output.report(line)?)
     }
 
     fn has_full_output(&self) -> bool {
@@ -115,10 +117,7 @@ impl EventSink for JsonStreamWriter {
         talk(event, &self.options, &self.output);
         match event {
             Event::TestStarted => self.send("start", &self.document.start()),
-            Event::Interval(report) => match self.document.interval(report) {
-                Some(interval) => self.interval(interval),
-                None => Ok(()),
-            },
+            Event::Interval(report) => self.interval(report),
             Event::Appendix(appendix) => self.send(appendix.name, &appendix_value(appendix)),
             Event::Finished => self.close(None),
             Event::Failed(failure) => self.close(Some(failure)),
@@ -167,5 +166,5 @@ fn talk(event: &Event, options: &Arc<Options>, output: &Output) {
 fn server_output(document: &Document) -> Option<ServerOutput> {
     document
         .is_wanted_by_peer()
-        .then(|| ServerOutput::Json(pretty::compact(&document.body())))
+        .then(|| ServerOutput::Json(document.body()))
 }

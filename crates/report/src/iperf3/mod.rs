@@ -17,13 +17,14 @@ use std::sync::Arc;
 use linerate_model::{EventSink, Failure, ServerReporter, SinkError, event::Event};
 
 use crate::Output;
+use document::RowBudget;
 
 pub use options::{Options, Style};
 
 /// A writer for the one test of a client.
 #[must_use]
 pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
-    sink(Arc::new(options), output)
+    sink(Arc::new(options), output, None)
 }
 
 /// A reporter for a server and all its tests.
@@ -40,11 +41,11 @@ pub fn report_failure(options: Options, output: Output, failure: &Failure) -> Re
     client_sink(options, output).event(&Event::Failed(failure.clone()))
 }
 
-/// A writer for one test in the chosen style.
-fn sink(options: Arc<Options>, output: Output) -> Box<dyn EventSink> {
+/// A writer for one test in the chosen style. `budget` bounds the intervals that documents keep.
+fn sink(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Box<dyn EventSink> {
     match options.style {
         Style::Text => Box::new(text::TextWriter::new(options, output)),
-        Style::Json => Box::new(json::JsonWriter::new(options, output)),
-        Style::JsonStream { .. } => Box::new(json::JsonStreamWriter::new(options, output)),
+        Style::Json => Box::new(json::JsonWriter::new(options, output, budget)),
+        Style::JsonStream { .. } => Box::new(json::JsonStreamWriter::new(options, output, budget)),
     }
 }

@@ -7,6 +7,7 @@ use linerate_model::service::{ClientProgress, Progress, RefusalReason};
 use linerate_model::units::{format_amount, rate_bps};
 use linerate_model::{EventSink, ServerEvent, ServerReporter, SinkError};
 
+use super::document::RowBudget;
 use super::numbered::Numbered;
 use super::text::Page;
 use super::{Options, Style, sink};
@@ -15,13 +16,20 @@ use crate::flood::FloodGate;
 
 pub(super) fn reporter(options: Arc<Options>, output: Output) -> Box<dyn ServerReporter> {
     let flood = FloodGate::new();
-    Box::new(Reporter { options, output, flood })
+    Box::new(Reporter {
+        options,
+        output,
+        flood,
+        intervals: RowBudget::new(),
+    })
 }
 
 struct Reporter {
     options: Arc<Options>,
     output: Output,
     flood: FloodGate,
+    /// What the documents of running tests may keep.
+    intervals: RowBudget,
 }
 
 impl ServerReporter for Reporter {
@@ -50,7 +58,11 @@ impl ServerReporter for Reporter {
     }
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        let sink = sink(Arc::clone(&self.options), self.output.clone());
+        let sink = sink(
+            Arc::clone(&self.options),
+            self.output.clone(),
+            Some(self.intervals.clone()),
+        );
         // A document stands for itself; lines of concurrent tests must be told apart.
         Ok(match self.options.style {
             Style::Json => sink,

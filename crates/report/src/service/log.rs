@@ -10,7 +10,7 @@ use linerate_model::{Direction, Event, EventSink, ServerEvent, ServerReporter, S
 use serde_json::{Map, Value, json};
 
 use crate::flood::FloodGate;
-use crate::{Output, pretty};
+use crate::{DroppedNotice, Output, pretty};
 
 /// How important a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,6 +43,17 @@ pub struct LogOptions {
     pub format: Format,
     /// Time between two lines about running tests.
     pub progress_interval: Duration,
+}
+
+/// The line about lines that could not be written.
+pub(super) fn dropped_notice(options: LogOptions) -> DroppedNotice {
+    DroppedNotice::report(move |lines| {
+        let sentence = format!("{lines} lines of the log were dropped: they could not be written in time, or at all");
+        text_of(
+            options.format,
+            line(Level::Warn, "dropped", sentence, json!({ "lines": lines })),
+        )
+    })
 }
 
 pub(super) fn reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
@@ -145,19 +156,7 @@ impl Log {
         if line.level > self.options.level {
             return;
         }
-        let time = Timestamp::now();
-        let text = match self.options.format {
-            Format::Text => format!("{time:.3} {:<5} {}\n", line.level.name(), line.sentence),
-            Format::Json => {
-                let mut object = Map::new();
-                object.insert("time".into(), format!("{time:.3}").into());
-                object.insert("level".into(), line.level.name().into());
-                object.insert("event".into(), line.event.into());
-                object.insert("message".into(), line.sentence.into());
-                object.extend(line.members);
-                format!("{}\n", pretty::compact(&Value::Object(object)))
-            }
-        };
+        let text = text_of(self.options.format, line);
         // A log that cannot be written must not end the tests of others.
         let _ = self.output.report(&text);
     }
@@ -196,6 +195,22 @@ impl Log {
                 "received_bps": received, "sent_bps": sent,
             });
             self.write(line(Level::Debug, "test_progress", sentence, members));
+        }
+    }
+}
+
+fn text_of(format: Format, line: Line) -> String {
+    let time = Timestamp::now();
+    match format {
+        Format::Text => format!("{time:.3} {:<5} {}\n", line.level.name(), line.sentence),
+        Format::Json => {
+            let mut object = Map::new();
+            object.insert("time".into(), format!("{time:.3}").into());
+            object.insert("level".into(), line.level.name().into());
+            object.insert("event".into(), line.event.into());
+            object.insert("message".into(), line.sentence.into());
+            object.extend(line.members);
+            format!("{}\n", pretty::compact(&Value::Object(object)))
         }
     }
 }

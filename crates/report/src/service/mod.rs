@@ -12,12 +12,18 @@ pub use figures::{Figures, ProcessFigures};
 pub use log::{Format, Level, LogOptions};
 pub use peer_reports::with_peer_reports;
 
-use crate::Output;
+use crate::{DroppedNotice, Output};
 
 /// A reporter that writes log lines.
 #[must_use]
 pub fn log_reporter(options: LogOptions, output: Output) -> Box<dyn ServerReporter> {
     log::reporter(options, output)
+}
+
+/// How the log announces its lines that were dropped.
+#[must_use]
+pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
+    log::dropped_notice(options)
 }
 
 /// A reporter that counts what passes through it.

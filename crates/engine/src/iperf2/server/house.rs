@@ -310,6 +310,7 @@ impl House {
             streams: streams.saturating_mul(sent_both_ways),
             duration: spec.end.duration(),
             bytes: 0,
+            last_blocks_bytes: 0,
             rate_bps: spec.pacing.rate_bps.unwrap_or(0).saturating_mul(u64::from(streams)),
         };
         if let Err(reason) = rules.ledger.take(id, claim) {
@@ -330,8 +331,9 @@ impl House {
             file_name: None,
         })));
         let liveness = self.spec.sharing.liveness;
-        let session =
+        let mut session =
             Session::new(peer, reporter, header, spec, &self.spec.local, liveness).map_err(|e| os("test", &e))?;
+        session.limit(rules.ledger.quota(id));
         let token = id * KINDS + SESSION;
         self.epoll
             .add(session.leg().fd(), token, Interest::READ)

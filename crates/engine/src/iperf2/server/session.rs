@@ -16,6 +16,7 @@ use crate::iperf2::channel::Channel;
 use crate::iperf2::dialogue::{Dialogue, wall};
 use crate::iperf2::leg::{Leg, Wish};
 use crate::iperf2::sockets;
+use crate::quota::Quota;
 use crate::reporter::Reporter;
 use crate::server::{Liveness, Moved, patience};
 
@@ -28,6 +29,7 @@ pub(super) struct Session {
     /// No honest test of this kind takes longer.
     until: Option<Instant>,
     local: LocalOptions,
+    quota: Quota,
     leg: Leg,
     /// What runs when the leg is through.
     back: Option<Leg>,
@@ -82,6 +84,7 @@ impl Session {
                 .duration()
                 .and_then(|time| Instant::now().checked_add(time.saturating_mul(2).saturating_add(overtime))),
             local: local.clone(),
+            quota: Quota::default(),
             leg,
             back: None,
             dials: Vec::new(),
@@ -90,6 +93,12 @@ impl Session {
             moved: Moved::default(),
             failure: None,
         })
+    }
+
+    /// Keeps everything of this client within `quota`. To be called before it has channels.
+    pub(super) fn limit(&mut self, quota: Quota) {
+        self.leg.limit(quota.clone());
+        self.quota = quota;
     }
 
     /// One more connection of the same test.
@@ -251,7 +260,8 @@ impl Session {
         let back = match &mut self.back {
             Some(back) => back,
             empty => {
-                let leg = Leg::new(false, self.leg.spec().clone(), &self.local, true)?;
+                let mut leg = Leg::new(false, self.leg.spec().clone(), &self.local, true)?;
+                leg.limit(self.quota.clone());
                 empty.insert(leg.following(&self.leg))
             }
         };

@@ -5,6 +5,7 @@
 
 mod end;
 mod interval;
+mod kept;
 mod start;
 
 use std::sync::Arc;
@@ -16,6 +17,9 @@ use serde_json::{Map, Value, json};
 
 use super::Options;
 use super::text::is_negligible;
+use crate::pretty::{self, Made};
+
+pub(super) use kept::{KeptIntervals, RowBudget};
 
 /// What is known of a test so far, as JSON.
 pub(super) struct Document {
@@ -23,7 +27,7 @@ pub(super) struct Document {
     header: Option<TestHeader>,
     streams: Vec<Stream>,
     is_started: bool,
-    intervals: Vec<Value>,
+    intervals: KeptIntervals,
     paths: Vec<Value>,
     notices: Vec<Value>,
     end: Value,
@@ -32,13 +36,13 @@ pub(super) struct Document {
 }
 
 impl Document {
-    pub(super) fn new(options: Arc<Options>) -> Self {
+    pub(super) fn new(options: Arc<Options>, budget: Option<RowBudget>) -> Self {
         Self {
             options,
             header: None,
             streams: Vec::new(),
             is_started: false,
-            intervals: Vec::new(),
+            intervals: KeptIntervals::new(budget),
             paths: Vec::new(),
             notices: Vec::new(),
             end: Value::Object(Map::new()),
@@ -88,9 +92,13 @@ impl Document {
         (!is_negligible(report, header.interval)).then(|| interval::interval(report, &header.spec))
     }
 
-    /// Keeps an element of `intervals` for the whole document.
-    pub(super) fn keep_interval(&mut self, interval: Value) {
-        self.intervals.push(interval);
+    /// Keeps an element of `intervals` for the whole document; returns a warning when there is no more room.
+    pub(super) fn keep_interval(&mut self, report: &IntervalReport) -> Option<String> {
+        let header = self.header.as_ref()?;
+        if is_negligible(report, header.interval) {
+            return None;
+        }
+        self.intervals.keep(report)
     }
 
     pub(super) fn summarise(&mut self, summary: &Summary) {
@@ -138,13 +146,14 @@ impl Document {
         self.server_output.as_ref()
     }
 
-    /// The three members every document has.
-    pub(super) fn body(&self) -> Value {
-        Value::Object(self.body_members())
+    /// The three members every document has, on one line.
+    pub(super) fn body(&self) -> String {
+        let body = Value::Object(self.body_members());
+        pretty::compact_with(&body, &self.made_intervals())
     }
 
-    /// The whole document.
-    pub(super) fn whole(&self, error: Option<&str>) -> Value {
+    /// The whole document over several lines.
+    pub(super) fn whole(&self, error: Option<&str>) -> String {
         let mut members = self.body_members();
         if let Some(error) = error {
             members.insert("error".into(), error.into());
@@ -161,13 +170,25 @@ impl Document {
             members.insert((*key).into(), value.clone());
         }
         members.extend(self.appendices.clone());
-        Value::Object(members)
+        let mut text = pretty::pretty_with(&Value::Object(members), &self.made_intervals());
+        text.push('\n');
+        text
+    }
+
+    fn made_intervals(&self) -> Made<'_> {
+        Made {
+            key: INTERVALS,
+            items: Box::new(|index| {
+                let spec = &self.header.as_ref()?.spec;
+                Some(interval::interval(self.intervals.get(index)?, spec))
+            }),
+        }
     }
 
     fn body_members(&self) -> Map<String, Value> {
         Map::from_iter([
             ("start".into(), self.start()),
-            ("intervals".into(), self.intervals.clone().into()),
+            (INTERVALS.into(), Value::Array(Vec::new())),
             ("end".into(), self.end.clone()),
         ])
     }
@@ -176,5 +197,6 @@ impl Document {
 /// What iperf3 has no place for stands under this name.
 const OURS: &str = "linerate";
 
+const INTERVALS: &str = "intervals";
 const SERVER_OUTPUT_TEXT: &str = "server_output_text";
 const SERVER_OUTPUT_JSON: &str = "server_output_json";

@@ -56,7 +56,7 @@ impl Page {
         self.line(&options.system_info);
     }
 
-    /// Keeps a copy of every following line.
+    /// Keeps a copy of the following lines, up to half of what results may be long (1 MiB).
     pub(super) fn start_copy(&mut self) {
         self.copy = Some(String::new());
     }
@@ -152,7 +152,7 @@ fn escape_control_characters(text: &str) -> Cow<'_, str> {
 
 const PROGRAM: &str = "iperf3";
 /// A client decides how long its test runs and what of it is kept here.
-const COPY_MAX_BYTES: usize = 1024 * 1024;
+const COPY_MAX_BYTES: usize = 512 * 1024;
 const COPY_END: &str = "(the rest of this report is left out)\n";
 
 #[cfg(test)]

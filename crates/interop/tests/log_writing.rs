@@ -1,0 +1,197 @@
+//! Logs and reports of a server that cannot be written, or that nothing reads. Each test looks at the clients and at the
+//! process: both must not notice.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write};
+use std::iter;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use linerate_interop::iperf2::Iperf2;
+use linerate_interop::{PATIENCE, Process, free_port, listens, original, ours, run_cases, wait_for};
+use serde_json::Value;
+
+/// What a server's output can be that takes nothing.
+#[derive(Debug, Clone, Copy)]
+enum Refusing {
+    FullDisk,
+    ReaderGone,
+    LogFileOnFullDisk,
+}
+
+/// A kind of server, as the words of its command line behind the port.
+type Kind = (&'static str, &'static [&'static str]);
+
+const KINDS: [Kind; 4] = [
+    ("iperf3", &["iperf3", "-s", "-i", "0.2", "-p"]),
+    ("iperf3", &["iperf3", "-s", "-J", "-p"]),
+    ("iperf3", &["serve", "--log-level", "debug", "--port"]),
+    ("iperf2", &["iperf2", "-s", "-i", "0.5", "-p"]),
+];
+
+#[test]
+fn a_server_goes_on_when_its_report_cannot_be_written() {
+    let outputs = [Refusing::FullDisk, Refusing::ReaderGone, Refusing::LogFileOnFullDisk];
+    let cases: Vec<(Kind, Refusing)> = KINDS
+        .iter()
+        .flat_map(|kind| outputs.map(|output| (*kind, output)))
+        // The service writes to its standard output only.
+        .filter(|((_, words), output)| words[0] != "serve" || !matches!(output, Refusing::LogFileOnFullDisk))
+        .collect();
+    run_cases(
+        &cases,
+        |(kind, output)| format!("{:?} {output:?}", kind.1),
+        |((dialect, words), output)| {
+            let port = free_port();
+            let mut command = server(words, port);
+            match output {
+                Refusing::FullDisk => command.stdout(full_disk()),
+                Refusing::ReaderGone => command.stdout(io::pipe().expect("a pipe").1),
+                Refusing::LogFileOnFullDisk => match *dialect {
+                    "iperf2" => command.args(["-o", "/dev/full"]).stdout(Stdio::null()),
+                    _ => command.args(["--logfile", "/dev/full"]).stdout(Stdio::null()),
+                },
+            };
+            let mut running = Running::start(command, port);
+            for _ in 0..2 {
+                running.expect_service(dialect);
+            }
+        },
+    );
+}
+
+/// The pipe is full from the beginning, so that the first word of the server finds no room.
+#[test]
+fn a_reader_that_stops_holds_up_neither_clients_nor_the_end() {
+    run_cases(
+        &KINDS,
+        |kind| format!("{:?}", kind.1),
+        |(dialect, words)| {
+            let port = free_port();
+            let mut command = server(words, port);
+            let (_reader, writer) = full_pipe();
+            command.stderr(writer.try_clone().expect("a descriptor")).stdout(writer);
+            let mut running = Running::start(command, port);
+            running.expect_service(dialect);
+            let started = Instant::now();
+            running.terminate();
+            assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        },
+    );
+}
+
+/// A named pipe refuses text while it has no reader, and takes it when there is one again.
+#[test]
+fn lines_that_were_dropped_are_counted_in_the_log() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("log");
+    let made = Command::new("mkfifo").arg(&path).status();
+    assert!(made.is_ok_and(|status| status.success()), "mkfifo");
+    // For reading and writing, because opening one end alone waits for the other (fifo(7)).
+    let both = || {
+        File::options()
+            .read(true)
+            .write(true)
+            .open(&path)
+            .expect("a named pipe")
+    };
+    let reader = both();
+    let writer = File::options().write(true).open(&path).expect("there is a reader");
+    drop(reader);
+    let port = free_port();
+    let mut command = server(
+        &["serve", "--log-format", "json", "--log-level", "debug", "--port"],
+        port,
+    );
+    command.stdout(writer);
+    let mut running = Running::start(command, port);
+    running.expect_service("iperf3");
+    let (sender, lines) = mpsc::channel();
+    let reader = both();
+    // It reads until the test program ends, because the pipe has no end of file.
+    thread::spawn(move || {
+        BufReader::new(reader)
+            .lines()
+            .map_while(Result::ok)
+            .try_for_each(|l| sender.send(l))
+    });
+    running.expect_service("iperf3");
+    let counted = iter::from_fn(|| lines.recv_timeout(PATIENCE).ok()).find(|line| line.contains("\"dropped\""));
+    let counted: Value = serde_json::from_str(&counted.expect("a line about the others")).expect("JSON");
+    assert!(counted["lines"].as_u64() >= Some(3), "{counted}");
+}
+
+fn server(words: &[&str], port: u16) -> Command {
+    let mut command = Command::new(ours().path());
+    command
+        .args(words)
+        .arg(port.to_string())
+        .stdin(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+fn full_disk() -> File {
+    File::options()
+        .write(true)
+        .open("/dev/full")
+        .expect("part of every Linux")
+}
+
+/// A pipe that takes nothing more (pipe(7): 64 KiB unless changed).
+fn full_pipe() -> (PipeReader, PipeWriter) {
+    let (reader, mut writer) = io::pipe().expect("a pipe");
+    writer
+        .write_all(&vec![b'\n'; 64 * 1024])
+        .expect("an empty pipe has room");
+    (reader, writer)
+}
+
+/// A server without a captured output; dropping it kills it.
+struct Running {
+    child: Child,
+    port: u16,
+}
+
+impl Running {
+    fn start(mut command: Command, port: u16) -> Self {
+        let mut child = command.spawn().expect("a process");
+        let up = wait_for(PATIENCE, || (listens(port) || has_ended(&mut child)).then_some(()));
+        assert!(up.is_some() && listens(port), "no server: {command:?}");
+        Self { child, port }
+    }
+
+    /// A stock client's test succeeds, and the server is there afterwards.
+    fn expect_service(&mut self, dialect: &str) {
+        let port = self.port.to_string();
+        let client = if dialect == "iperf2" {
+            Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {port} -n 64K")))
+        } else {
+            Process::start(original().command(["-c", "127.0.0.1", "-p", &port, "-t", "1", "-b", "2M"]))
+        };
+        client.finish().expect_clean();
+        assert!(!has_ended(&mut self.child), "the server ended");
+    }
+
+    fn terminate(mut self) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        let ended = wait_for(PATIENCE, || has_ended(&mut self.child).then_some(()));
+        assert!(ended.is_some(), "SIGTERM did not end the server");
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when the process has ended.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+fn has_ended(child: &mut Child) -> bool {
+    matches!(child.try_wait(), Ok(Some(_)))
+}

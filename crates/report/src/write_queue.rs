@@ -1,0 +1,247 @@
+//! A bounded queue between the threads that report and the one that writes.
+//!
+//! A full disk, a pipe whose reader stopped and one whose reader is gone delay or fail the writing thread only. Text that
+//! does not fit and text that cannot be written is dropped, and its lines are counted.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::output::Streams;
+
+/// Text on its way to the streams; clones share it.
+#[derive(Clone)]
+pub(crate) struct WriteQueue {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// A message came, or the last sender is gone.
+    filled: Condvar,
+    /// A message left.
+    written: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    messages: VecDeque<Message>,
+    queued_bytes: usize,
+    /// Messages that left the queue, written or not.
+    messages_done: u64,
+    is_writing: bool,
+    dropped_lines: u64,
+}
+
+/// Makes the text about so many dropped lines.
+pub(crate) type DropNotice = Box<dyn Fn(u64) -> Message + Send>;
+
+/// What the writing thread does next.
+pub(crate) enum Message {
+    /// Report text.
+    Report(String),
+    /// Error text.
+    Error(String),
+    /// The log file is opened anew.
+    Reopen,
+}
+
+/// Text that may wait. A reader that is slow for a moment loses nothing; one that stopped costs this much memory.
+const QUEUED_BYTES_MAX: usize = 16 << 20;
+
+impl WriteQueue {
+    /// Starts the writing thread; it lives as long as the process. Dropped lines are announced by `notice` behind the next
+    /// report that is written.
+    ///
+    /// # Errors
+    /// The operating system's, when there can be no thread.
+    pub(crate) fn start(streams: Streams, notice: DropNotice) -> std::io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            filled: Condvar::new(),
+            written: Condvar::new(),
+        });
+        let writer = Arc::clone(&shared);
+        thread::Builder::new()
+            .name("linerate-log".into())
+            .spawn(move || writer.write_all(streams, &notice))?;
+        Ok(Self { shared })
+    }
+
+    /// Queues a message, or drops it when the queue is full.
+    pub(crate) fn push(&self, message: Message) {
+        let mut state = self.shared.lock();
+        if state.queued_bytes >= QUEUED_BYTES_MAX {
+            state.dropped_lines += message.lines();
+            return;
+        }
+        state.queued_bytes += message.len();
+        state.messages.push_back(message);
+        self.shared.filled.notify_one();
+    }
+
+    /// Waits until everything is written, or until nothing was written for `patience`.
+    pub(crate) fn flush(&self, patience: Duration) {
+        let mut state = self.shared.lock();
+        let mut deadline = Instant::now() + patience;
+        while !state.messages.is_empty() || state.is_writing {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            let before = state.messages_done;
+            let waited = self.shared.written.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            if state.messages_done != before {
+                deadline = Instant::now() + patience;
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn write_all(&self, mut streams: Streams, notice: &DropNotice) {
+        loop {
+            let message = self.next();
+            let is_written = streams.write(&message).is_ok();
+            if !is_written {
+                self.lock().dropped_lines += message.lines();
+            } else if matches!(message, Message::Report(_)) {
+                self.announce_dropped(&mut streams, notice);
+            }
+            let mut state = self.lock();
+            state.is_writing = false;
+            state.messages_done += 1;
+            self.written.notify_all();
+        }
+    }
+
+    fn announce_dropped(&self, streams: &mut Streams, notice: &DropNotice) {
+        let lines = std::mem::take(&mut self.lock().dropped_lines);
+        if lines > 0 && streams.write(&notice(lines)).is_err() {
+            self.lock().dropped_lines += lines;
+        }
+    }
+
+    fn next(&self) -> Message {
+        let mut state = self.lock();
+        loop {
+            if let Some(message) = state.messages.pop_front() {
+                state.queued_bytes -= message.len();
+                state.is_writing = true;
+                return message;
+            }
+            state = self.filled.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Counts and texts are whole after each step, so a panic elsewhere leaves them usable.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Message {
+    fn text(&self) -> &str {
+        match self {
+            Self::Report(text) | Self::Error(text) => text,
+            Self::Reopen => "",
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.text().len()
+    }
+
+    fn lines(&self) -> u64 {
+        self.text().bytes().filter(|b| *b == b'\n').count() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, Read as _, Write};
+
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn queue(writer: impl Write + Send + 'static) -> WriteQueue {
+        let notice = Box::new(|lines| Message::Report(format!("{lines} dropped\n")));
+        WriteQueue::start(Streams::new(Box::new(writer), None), notice).expect("a thread")
+    }
+
+    /// A full queue is that of a pipe whose reader does nothing.
+    #[test]
+    fn a_stopped_reader_blocks_nobody_and_costs_a_bounded_amount_of_memory() {
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let queue = queue(writer);
+        let line = format!("{}\n", "x".repeat(1023));
+        let lines = 2 * QUEUED_BYTES_MAX / line.len();
+        for _ in 0..lines {
+            queue.push(Message::Report(line.clone()));
+        }
+        queue.flush(Duration::from_millis(1));
+        let dropped = usize::try_from(queue.shared.lock().dropped_lines).expect("a count");
+        assert!(dropped > 0);
+        assert!(queue.shared.lock().queued_bytes <= QUEUED_BYTES_MAX + line.len());
+        let notice = format!("\n{dropped} dropped\n");
+        let mut text = vec![0; (lines - dropped) * line.len() + notice.len() - 1];
+        reader.read_exact(&mut text).expect("what was not dropped arrives");
+        assert!(String::from_utf8_lossy(&text).contains(&notice));
+    }
+
+    #[test]
+    fn text_that_cannot_be_written_is_counted_and_what_follows_begins_a_line() {
+        /// Takes 3 bytes, refuses the rest, and then takes everything.
+        struct Full {
+            text: Arc<Mutex<Vec<u8>>>,
+            refusals: u32,
+        }
+        impl Write for Full {
+            fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+                let mut text = self.text.lock().expect("no panic before");
+                if self.refusals > 0 && text.len() >= 3 {
+                    self.refusals -= 1;
+                    return Err(io::ErrorKind::StorageFull.into());
+                }
+                let n = if self.refusals > 0 {
+                    bytes.len().min(3)
+                } else {
+                    bytes.len()
+                };
+                text.extend_from_slice(&bytes[..n]);
+                Ok(n)
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Ok(())
+            }
+        }
+        let text = Arc::new(Mutex::new(Vec::new()));
+        let full = Full {
+            text: Arc::clone(&text),
+            refusals: 1,
+        };
+        let queue = queue(full);
+        queue.push(Message::Report("first\n".into()));
+        queue.push(Message::Report("second\n".into()));
+        queue.flush(PATIENCE);
+        assert_eq!(*text.lock().expect("no panic before"), b"fir\nsecond\n1 dropped\n");
+    }
+
+    #[test]
+    fn flush_waits_for_the_last_message() {
+        let (mut reader, writer) = io::pipe().expect("a pipe");
+        let queue = queue(writer);
+        let sent = "line\n".repeat(100_000);
+        queue.push(Message::Report(sent.clone()));
+        let reading = thread::spawn(move || {
+            let mut text = vec![0; sent.len()];
+            reader.read_exact(&mut text).map(|()| text == sent.as_bytes())
+        });
+        queue.flush(PATIENCE);
+        assert!(!queue.shared.lock().is_writing);
+        assert!(reading.join().expect("no panic").expect("everything was written"));
+    }
+}
