@@ -122,7 +122,7 @@ pub(crate) enum ParameterError {
         /// The path and the system's words.
         file: String,
         /// What the original reports about the command line.
-        complaint: Box<ParameterError>,
+        complaint: Box<Self>,
     },
     /// Ours: an option that the original does not have.
     #[error("{0}")]
