@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_engine::client;
 use linerate_model::event::Endpoint;
+use linerate_model::sharing::AccessRules;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, TestSpec, Transport};
 use linerate_report::Output;
@@ -37,7 +38,7 @@ pub(crate) fn run() -> ExitCode {
 
 fn try_all() -> Result<(), Failure> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| failed(&e))?;
-    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0)?;
+    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0, AccessRules::default())?;
     let outcome = run_tests(server.port(), &signals);
     outcome.and(server.stop())
 }
