@@ -1,6 +1,7 @@
 //! What the blocks contain.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use linerate_model::spec::Payload;
 
@@ -11,6 +12,20 @@ pub(crate) fn block(payload: Payload, len: usize) -> Arc<[u8]> {
         Payload::Repeating => (0..len).map(|i| b'0' + (i % 10) as u8).collect(),
         Payload::Random => random(len),
     }
+}
+
+/// A block of the repeating payload of `len` bytes or more. Blocks of all tests of this process that are nearly as long
+/// are one: a client that names a long block costs memory once, however often it connects.
+pub(crate) fn shared_block(len: usize) -> Arc<[u8]> {
+    static BLOCKS: Mutex<BTreeMap<usize, Weak<[u8]>>> = Mutex::new(BTreeMap::new());
+    let len = len.next_power_of_two();
+    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = blocks.get(&len).and_then(Weak::upgrade) {
+        return known;
+    }
+    let block = block(Payload::Repeating, len);
+    blocks.insert(len, Arc::downgrade(&block));
+    block
 }
 
 /// Incompressible bytes. Nothing depends on their unpredictability, so a small generator seeded by the kernel does.
@@ -40,6 +55,16 @@ mod tests {
     #[test]
     fn repeating_payload_counts_up() {
         assert_eq!(&block(Payload::Repeating, 12)[..], b"012345678901");
+    }
+
+    #[test]
+    fn blocks_of_about_one_length_are_one_block_while_it_is_used() {
+        let (one, other) = (shared_block(3_000_000), shared_block(4 << 20));
+        assert!(Arc::ptr_eq(&one, &other) && one.len() == 4 << 20);
+        assert!(!Arc::ptr_eq(&one, &shared_block(2 << 20)));
+        let first = Arc::downgrade(&one);
+        drop((one, other));
+        assert!(first.upgrade().is_none());
     }
 
     #[test]

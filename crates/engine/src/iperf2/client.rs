@@ -388,7 +388,8 @@ impl Legs<'_> {
                 continue;
             }
             if first.is_none() {
-                first = FlowServer::new(Instant::now(), wall(), back_policy(), datagram, false).map(|m| (m, from));
+                let machine = FlowServer::new(Instant::now(), wall(), back_policy(), datagram, false);
+                first = machine.ok().map(|m| (m, from));
                 if first.is_some() {
                     socket::connect(listener.as_fd(), &from).map_err(|e| os("connect", &e))?;
                 }

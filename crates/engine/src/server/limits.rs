@@ -7,6 +7,8 @@ use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::sharing::{Limits, ServerLimits};
 
+use super::quota::{Capacity, Needs, Quota};
+
 /// Who runs a test and what it will need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
@@ -20,18 +22,25 @@ pub(crate) struct Claim {
     pub(crate) bytes: u64,
     /// Rate of all streams together, bit/s, 0 for unlimited.
     pub(crate) rate_bps: u64,
+    /// What it takes of this host.
+    pub(crate) needs: Needs,
 }
 
 /// The tests that run, and what is left for others.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     limits: ServerLimits,
+    /// Longest time of a test without a user.
+    stranger_time_max: Option<Duration>,
+    quota: Quota,
     entries: BTreeMap<u64, Entry>,
 }
 
 #[derive(Debug)]
 struct Entry {
     claim: Claim,
+    /// When it was looked at first.
+    began_ns: Option<u64>,
     /// Totals at the last looks, oldest first.
     totals: VecDeque<(u64, u64)>,
 }
@@ -41,6 +50,8 @@ type Scope<'a> = (&'a Limits, &'a dyn Fn(&Claim) -> bool);
 
 /// Time between two looks at what the tests have moved.
 pub(crate) const LOOK_NS: u64 = 500_000_000;
+/// Time from the agreed end of a test to its results.
+const GRACE: Duration = Duration::from_secs(10);
 /// Looks over which a rate is averaged: five seconds.
 const LOOKS: usize = 10;
 
@@ -48,8 +59,22 @@ impl Ledger {
     pub(crate) fn new(limits: ServerLimits) -> Self {
         Self {
             limits,
+            stranger_time_max: None,
+            quota: Quota::new(Capacity::UNBOUNDED),
             entries: BTreeMap::new(),
         }
+    }
+
+    /// Bounds what all tests together take of this host. Before the first test.
+    pub(crate) fn within(mut self, capacity: Capacity) -> Self {
+        self.quota = Quota::new(capacity);
+        self
+    }
+
+    /// Ends tests of clients that have not logged in after this time, whatever was agreed.
+    pub(crate) fn ending_strangers_after(mut self, time: Option<Duration>) -> Self {
+        self.stranger_time_max = time;
+        self
     }
 
     /// Whether the address has room for one more test, as far as can be said before the test is known.
@@ -68,12 +93,18 @@ impl Ledger {
         }
         self.check_size(&claim)?;
         self.check_rate(&claim)?;
-        let totals = VecDeque::new();
-        self.entries.insert(id, Entry { claim, totals });
+        self.quota.take(id, claim.address, claim.needs)?;
+        let entry = Entry {
+            claim,
+            began_ns: None,
+            totals: VecDeque::new(),
+        };
+        self.entries.insert(id, entry);
         Ok(())
     }
 
     pub(crate) fn release(&mut self, id: u64) {
+        self.quota.release(id);
         self.entries.remove(&id);
     }
 
@@ -81,7 +112,8 @@ impl Ledger {
     pub(crate) fn needs_looks(&self) -> bool {
         let ServerLimits { server, address, user } = &self.limits;
         let measured = |l: &Limits| l.bytes.is_some() || l.rate_bps.is_some();
-        !self.entries.is_empty() && [server, address, user].into_iter().any(measured)
+        let is_measured = [server, address, user].into_iter().any(measured);
+        !self.entries.is_empty() && (is_measured || self.stranger_time_max.is_some())
     }
 
     /// Looks at what the tests have moved so far; returns those that have to end, with the reason.
@@ -91,6 +123,11 @@ impl Ledger {
             let Some(entry) = self.entries.get_mut(&id) else {
                 continue;
             };
+            let began_ns = *entry.began_ns.get_or_insert(now_ns);
+            let time_max = self.stranger_time_max.filter(|_| entry.claim.user.is_none());
+            if time_max.is_some_and(|max| now_ns - began_ns.min(now_ns) > nanos(max.saturating_add(GRACE))) {
+                over.push((id, RefusalReason::Duration));
+            }
             entry.totals.push_back((now_ns, bytes));
             if entry.totals.len() > LOOKS + 1 {
                 entry.totals.pop_front();
@@ -133,6 +170,13 @@ impl Ledger {
         }
         let longest = smallest(&self.limits, claim, |l| l.duration);
         if longest.is_some_and(|max| claim.duration.is_none_or(|d| d > max)) {
+            return Err(RefusalReason::Duration);
+        }
+        let stranger_time_max = self.stranger_time_max.filter(|_| claim.user.is_none());
+        if claim
+            .duration
+            .is_some_and(|time| stranger_time_max.is_some_and(|max| time > max))
+        {
             return Err(RefusalReason::Duration);
         }
         if exceeds(smallest(&self.limits, claim, |l| l.bytes), claim.bytes) {
@@ -178,6 +222,10 @@ impl Entry {
     }
 }
 
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Result<(), RefusalReason> {
     if max.is_some_and(|max| running >= max as usize) {
         return Err(reason);
@@ -206,6 +254,7 @@ mod tests {
             duration: Some(Duration::from_secs(10)),
             bytes: 0,
             rate_bps: 0,
+            needs: Needs::default(),
         }
     }
 
@@ -353,6 +402,26 @@ mod tests {
         let bytes = (LOOKS as u64 + 1) * 300;
         let alone = ledger.look((LOOKS as u64 + 1) * LOOK_NS, [(1, bytes)].into_iter());
         assert_eq!(alone, []);
+    }
+
+    #[test]
+    fn tests_of_strangers_end_after_their_longest_time() {
+        let hour = Duration::from_secs(3600);
+        let mut ledger = Ledger::new(ServerLimits::default()).ending_strangers_after(Some(hour));
+        let lasting = |time, user| Claim {
+            duration: time,
+            ..claim(1, user)
+        };
+        assert_eq!(
+            ledger.take(1, lasting(Some(2 * hour), None)),
+            Err(RefusalReason::Duration)
+        );
+        assert_eq!(ledger.take(1, lasting(None, None)), Ok(()));
+        assert_eq!(ledger.take(2, lasting(Some(2 * hour), Some("mario"))), Ok(()));
+        let mut look = |now_ns| ledger.look(now_ns, [(1, 1), (2, 1)].into_iter());
+        assert_eq!(look(5), []);
+        assert_eq!(look(5 + nanos(hour)), []);
+        assert_eq!(look(6 + nanos(hour + GRACE)), [(1, RefusalReason::Duration)]);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! misbehaves or is refused changes nothing for the others. Nothing here blocks: every wait is a deadline of the one
 //! loop. What concerns more than one session is decided at the `desk`.
 
+mod accept_pause;
 mod access;
 mod context;
 mod control_socket;
@@ -20,6 +21,7 @@ mod neighbours;
 mod numbering;
 mod pending;
 mod queue;
+pub(crate) mod quota;
 mod rate_guard;
 mod record;
 mod rules;
@@ -41,10 +43,12 @@ use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter, Transpor
 use linerate_sys::poll::{self, Epoll, Interest, Ready};
 use linerate_sys::{clock, cpu, scheduling};
 
+pub(crate) use accept_pause::AcceptPause;
 pub(crate) use crowd::{Bounds, Crowd};
 pub(crate) use gate::accept;
 pub(crate) use limits::Claim;
-pub(crate) use liveness::{Liveness, patience};
+pub(crate) use liveness::{Liveness, least_bytes, patience};
+pub(crate) use quota::Needs;
 pub(crate) use record::record;
 pub(crate) use rules::{Rulebook, Rules};
 pub(crate) use tally::Moved;
@@ -144,7 +148,7 @@ impl<'a> Server<'a> {
         epoll
             .add(interrupts.fd(), INTERRUPT, READ)
             .map_err(failed(ErrorCode::InitTest))?;
-        let desk = Desk::new(&spec.sharing, spec.one_off);
+        let desk = Desk::new(&spec.sharing, spec.one_off).within(&spec.sharing);
         let house = neighbours::open(&spec)?;
         if let Some(house) = &house {
             epoll
@@ -187,7 +191,7 @@ impl<'a> Server<'a> {
                 self.dispatch(event)?;
             }
             self.on_time()?;
-            self.advance_house()?;
+            self.advance_house();
             self.advance_sessions();
             if self.ended > 0 && self.sessions.is_empty() {
                 if self.context.spec.one_off {
