@@ -1,6 +1,8 @@
 //! What fuzz targets and property tests check: functions over arbitrary bytes that panic when a promise is broken.
 //! Not part of the interface.
 
+mod bounds;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::OnceLock;
@@ -13,6 +15,8 @@ use linerate_model::sharing::{Admission, Limits, Sharing};
 use linerate_model::{CpuUsage, Transport};
 
 use crate::server::desk::{Arrival, Desk, Stage};
+
+pub use bounds::{half_open_flows, quotas};
 
 /// Any events on several sessions at once leave every session with exactly one end, and the desk with no more sessions
 /// than the rules allow. Returns how many tests ran.

@@ -1,5 +1,8 @@
 //! What the blocks contain.
 
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
 use linerate_model::spec::Payload;
 use linerate_sys::{PageBuffer, Result};
 
@@ -19,6 +22,23 @@ pub(crate) fn block(payload: Payload, len: usize) -> Result<PageBuffer> {
             .for_each(|(byte, digit)| *byte = digit),
         Payload::Random => fill_random(&mut block),
     }
+    Ok(block)
+}
+
+/// A block of the repeating payload of `len` bytes or more. Blocks of all tests of this process that are nearly as long
+/// are one: a client that names a long block costs memory once, however often it connects.
+///
+/// # Errors
+/// `OutOfMemory`.
+pub(crate) fn shared_block(len: usize) -> Result<Arc<PageBuffer>> {
+    static BLOCKS: Mutex<BTreeMap<usize, Weak<PageBuffer>>> = Mutex::new(BTreeMap::new());
+    let len = len.next_power_of_two();
+    let mut blocks = BLOCKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = blocks.get(&len).and_then(Weak::upgrade) {
+        return Ok(known);
+    }
+    let block = Arc::new(block(Payload::Repeating, len)?);
+    blocks.insert(len, Arc::downgrade(&block));
     Ok(block)
 }
 
@@ -46,6 +66,17 @@ mod tests {
             let block = block(payload, 128 * 1024 + 1).expect("memory");
             assert_eq!(block.as_ptr().addr() % linerate_sys::page_buffer::PAGE_ALIGNMENT, 0);
         }
+    }
+
+    #[test]
+    fn blocks_of_about_one_length_are_one_block_while_it_is_used() {
+        let shared = |len| shared_block(len).expect("memory");
+        let (one, other) = (shared(3_000_000), shared(4 << 20));
+        assert!(Arc::ptr_eq(&one, &other) && one.len() == 4 << 20);
+        assert!(!Arc::ptr_eq(&one, &shared(2 << 20)));
+        let first = Arc::downgrade(&one);
+        drop((one, other));
+        assert!(first.upgrade().is_none());
     }
 
     #[test]

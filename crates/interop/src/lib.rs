@@ -8,6 +8,7 @@
 mod cases;
 mod certificate;
 mod deadline;
+mod forged;
 mod http_lab;
 mod http_load;
 mod http_server;
@@ -31,6 +32,7 @@ mod wire;
 pub use cases::{alone, patiently, run_cases, skip};
 pub use certificate::Certificate;
 pub use deadline::{PATIENCE, wait_for};
+pub use forged::{Asks, FORGED_BYTES, forged};
 pub use http_lab::{FEW_DESCRIPTORS, HttpLab, HttpStudy};
 pub use http_load::HttpLoad;
 pub use http_server::{HttpAnswer, HttpClient, HttpServer, wait_for_status};

@@ -39,7 +39,7 @@ fn two_hundred_clients_share_one_server() {
     // Each host has a processor of its own, as two real ones would.
     let mut server = inside(&net.b, Path::new("taskset"), &["-c", "0"]);
     server.arg(ours().path());
-    let service = Service::spawn(server, 5201, &[]);
+    let service = Service::spawn(server, 5201, &["--limit", "address:tests=1000"]);
     let _ = service.wait_for_events("listening", 1, PATIENCE);
     let idle = Status::of(service.process.id());
     let running: Vec<Process> = (0..clients)

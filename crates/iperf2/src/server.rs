@@ -14,7 +14,7 @@ use crate::opening::Opening;
 use crate::stamp::Timestamp;
 use crate::version::Version;
 
-pub use flow::{FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX};
+pub use flow::{FlowRefusal, FlowServer, FlowServerAction, FlowServerInput, REPORT_SILENCE, REPORTS_MAX};
 pub use stream::{ConnectBack, StreamServer, StreamServerAction, StreamServerInput};
 
 /// What a server demands and allows.
@@ -33,6 +33,10 @@ pub struct Policy {
     /// Datagrams that must come from an address before anything large is sent to it. Real clients repeat their first
     /// one until they are served, so 2 refuses nobody but senders that forge their address.
     pub datagrams_before_sending: u32,
+    /// Bounds of UDP data towards clients; `None` when flows that ask for it are refused.
+    pub udp_reverse: Option<UdpReverse>,
+    /// The answers to a flow are together no longer than what arrived of it.
+    pub answers_are_bounded: bool,
     /// Release the server names.
     pub version: Version,
 }
@@ -46,7 +50,31 @@ impl Default for Policy {
             clock_skew_max: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(10),
             datagrams_before_sending: 2,
+            udp_reverse: Some(UdpReverse::default()),
+            answers_are_bounded: false,
             version: Version::V2_1_8,
+        }
+    }
+}
+
+/// Bounds of what a server sends over UDP. The protocol has no exchange that proves the address of a flow, so the
+/// receiver may be a victim whose address was forged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UdpReverse {
+    /// Highest rate of one flow.
+    pub rate_bps_max: u64,
+    /// Longest time of one flow.
+    pub time_max: Duration,
+    /// A flow on which the client sends, too, ends after this time without a datagram; `None` for no such bound.
+    pub silence_max: Option<Duration>,
+}
+
+impl Default for UdpReverse {
+    fn default() -> Self {
+        Self {
+            rate_bps_max: 10_000_000_000,
+            time_max: Duration::from_secs(3600),
+            silence_max: None,
         }
     }
 }

@@ -168,11 +168,19 @@ pub enum RefusalReason {
     DuplicateCookie,
     /// Too many connections wait to say what they want.
     Crowded,
+    /// The client asks for data over UDP, and nothing proves its address.
+    UdpReverse,
+    /// As many UDP flows run as may whose address nothing proves.
+    Flows,
+    /// The server has not as many descriptors as the test needs.
+    Descriptors,
+    /// The server, or what one address may have of it, has not as much memory as the test needs.
+    Memory,
 }
 
 impl RefusalReason {
     /// All reasons.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 15] = [
         Self::Busy,
         Self::QueueTooLong,
         Self::Address,
@@ -184,6 +192,10 @@ impl RefusalReason {
         Self::Rate,
         Self::DuplicateCookie,
         Self::Crowded,
+        Self::UdpReverse,
+        Self::Flows,
+        Self::Descriptors,
+        Self::Memory,
     ];
 
     /// A stable word for machines.
@@ -201,6 +213,10 @@ impl RefusalReason {
             Self::Rate => "rate",
             Self::DuplicateCookie => "duplicate_cookie",
             Self::Crowded => "crowded",
+            Self::UdpReverse => "udp_reverse",
+            Self::Flows => "flows",
+            Self::Descriptors => "descriptors",
+            Self::Memory => "memory",
         }
     }
 }
@@ -219,6 +235,10 @@ impl fmt::Display for RefusalReason {
             Self::Rate => "it asks for a higher rate than is allowed",
             Self::DuplicateCookie => "another test has the same cookie",
             Self::Crowded => "too many connections wait to say what they want",
+            Self::UdpReverse => "it asks for data over UDP, and nothing proves its address",
+            Self::Flows => "as many UDP flows run as are allowed",
+            Self::Descriptors => "the server has not enough descriptors left",
+            Self::Memory => "the test needs more memory than is left for it",
         })
     }
 }

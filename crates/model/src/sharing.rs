@@ -16,10 +16,14 @@ pub struct Sharing {
     pub access: AccessRules,
     /// What one test, one client and all together may use.
     pub limits: ServerLimits,
+    /// Longest time of a test whose client has not logged in; `None` for no such bound.
+    pub stranger_time_max: Option<Duration>,
     /// UDP streams may come from another address than the control connection.
     pub allow_split_address: bool,
     /// Where clients are served whose tests have no control connection.
     pub uncontrolled: Uncontrolled,
+    /// UDP flows without a control connection may ask for data. Nothing proves their address.
+    pub uncontrolled_udp_reverse: bool,
 }
 
 /// Where a server takes tests without a control connection, which begin with a header on each connection and flow.
@@ -41,8 +45,10 @@ impl Default for Sharing {
             liveness: Duration::from_secs(10),
             access: AccessRules::default(),
             limits: ServerLimits::default(),
+            stranger_time_max: None,
             allow_split_address: false,
             uncontrolled: Uncontrolled::default(),
+            uncontrolled_udp_reverse: false,
         }
     }
 }
@@ -103,28 +109,14 @@ pub enum AccessSource {
 
 /// Limits of the whole server, of one client address (a single IPv4 address, a /64 of IPv6) and of one user that has
 /// logged in. The strictest that applies decides.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ServerLimits {
     /// All clients together.
     pub server: Limits,
-    /// One client address.
+    /// One client address. Unless named otherwise it may have a tenth of the places, at least 8.
     pub address: Limits,
     /// One user.
     pub user: Limits,
-}
-
-impl Default for ServerLimits {
-    /// No limits but one: a single address cannot take more than half of the places.
-    fn default() -> Self {
-        Self {
-            server: Limits::default(),
-            address: Limits {
-                tests: Some(Admission::TESTS_MAX / 2),
-                ..Limits::default()
-            },
-            user: Limits::default(),
-        }
-    }
 }
 
 /// Limits of one scope; `None` for none.

@@ -19,6 +19,7 @@ pub mod ethtool;
 pub mod interfaces;
 pub mod lending;
 pub mod manager;
+pub mod memory;
 pub mod netlink;
 pub mod page_buffer;
 pub mod poll;

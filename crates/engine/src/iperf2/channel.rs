@@ -141,6 +141,13 @@ impl Channel {
         self.header = test.header;
     }
 
+    /// Takes the datagrams that opened this flow. The first one proves nothing; its machine counts those that follow.
+    pub(super) fn take_early(&mut self, early: Vec<(Vec<u8>, u64)>) {
+        (1..early.len()).for_each(|_| self.dialogue.data_arrived());
+        self.seen_datagrams = early.len() as u64;
+        self.early = early;
+    }
+
     pub(super) fn parts(&self) -> impl Iterator<Item = &Part> {
         self.sender.iter().chain(&self.receiver)
     }
@@ -226,6 +233,10 @@ impl Channel {
     /// The directions whose data are to flow now: the stream, its gauge, who moves it, and what has moved already.
     pub(super) fn start(&mut self, now_ns: u64) -> Vec<(Stream, Arc<Gauge>, MakePump, u64)> {
         let mut started = Vec::new();
+        // A flow began with its first datagram.
+        let only_receives = self.spec.direction == Direction::Forward;
+        let first = self.early.first().filter(|_| only_receives);
+        let began_ns = first.map_or(now_ns, |(_, arrived_ns)| *arrived_ns);
         let wanted = |part: &Option<Part>| part.as_ref().is_some_and(|p| p.is_wanted && p.started_ns.is_none());
         for role in [StreamRole::Sender, StreamRole::Receiver] {
             let is_wanted = match role {
@@ -245,7 +256,7 @@ impl Channel {
                 StreamRole::Receiver => self.receiver.as_mut(),
             };
             if let (Some(part), Some(make)) = (part, make) {
-                part.started_ns = Some(now_ns);
+                part.started_ns = Some(began_ns);
                 started.push((part.stream.clone(), Arc::clone(&part.gauge), make, moved));
             }
         }
@@ -265,7 +276,9 @@ impl Channel {
         self.template = self.datagram();
         let version = self.header.as_ref().map_or(Version::V2_1_8, |header| header.version);
         let sent = u64::from(self.send_long_first());
-        let make = pumps::datagram_sender(&self.spec, &gauge, self.template.clone(), version, sent);
+        // A client knows its server's address; a server learned the address of a flow from a datagram.
+        let insists = matches!(self.dialogue, Dialogue::FlowClient(_)) && !self.is_back;
+        let make = pumps::datagram_sender(&self.spec, &gauge, self.template.clone(), version, sent, insists);
         (Some(make), self.sent_bytes)
     }
 
@@ -379,12 +392,20 @@ impl Channel {
                 Ok(0) if self.spec.transport != Transport::Udp => return self.dialogue.eof(),
                 Ok(n) => self.dialogue.bytes(&buffer[..n.min(READ_BYTES)]),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock) => return,
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused && self.sends_unasked() => {
+                    return self.dialogue.failed("the client's port is unreachable");
+                }
                 // Nobody listens at the other end of a flow; its machine has a limit on that.
                 Err(_) if self.spec.transport == Transport::Udp => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return self.dialogue.failed(&format!("recv failed: {}", io_text(&e))),
             }
         }
+    }
+
+    /// A server sends data on a flow.
+    fn sends_unasked(&self) -> bool {
+        matches!(self.dialogue, Dialogue::FlowServer(_)) && self.sender.is_some()
     }
 
     /// Waits for what this thread is to read or write, and for nothing else.

@@ -424,7 +424,7 @@ impl Legs<'_> {
         arrived.retain(|one| self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip);
         let mut first = None;
         for one in &arrived {
-            first = FlowServer::new(Instant::now(), wall(), back_policy(), &one.datagram, false);
+            first = FlowServer::new(Instant::now(), wall(), back_policy(), &one.datagram, false).ok();
             if first.is_some() {
                 socket::connect(listener.as_fd(), &one.from).map_err(|e| os("connect", &e))?;
                 break;

@@ -129,7 +129,9 @@ impl Dialogue {
             }
             Self::FlowClient(machine) => machine.handle_datagram(Instant::now(), bytes),
             // Whatever a client says while nothing is received from it shows that it is there.
-            Self::FlowServer(machine) => machine.handle_local(Instant::now(), FlowServerInput::DataArrived),
+            Self::FlowServer(machine) => {
+                machine.handle_local(Instant::now(), FlowServerInput::DatagramArrived(bytes.len()));
+            }
         }
     }
 

@@ -41,6 +41,8 @@ pub(super) struct FramedDatagrams {
     not_before_ns: u64,
     sent: u64,
     budget: Option<Arc<Budget>>,
+    /// An unreachable port does not end it.
+    insists: bool,
 }
 
 /// Datagrams per pump, so that a stop is seen soon.
@@ -78,7 +80,13 @@ impl FramedDatagrams {
             not_before_ns: 0,
             sent: 0,
             budget,
+            insists: true,
         })
+    }
+
+    pub(super) fn insisting(mut self, insists: bool) -> Self {
+        self.insists = insists;
+        self
     }
 
     fn begin_frame(&mut self, now_ns: u64) -> Result<(), Pumped> {
@@ -164,7 +172,7 @@ impl Pump for FramedDatagrams {
                 Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => {
                     return Pumped::Until(now_ns + QUEUE_FULL_PAUSE_NS);
                 }
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused => {}
+                Err(e) if self.insists && e.kind() == ErrorKind::ConnectionRefused => {}
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
         }

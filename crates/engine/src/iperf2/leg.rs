@@ -14,7 +14,7 @@ use linerate_model::details::{Details, Measured};
 use linerate_model::spec::LocalOptions;
 use linerate_model::summary::{Half, UdpHalf};
 use linerate_model::workload::{Shape, Start};
-use linerate_model::{Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, interfaces, socket};
@@ -179,6 +179,7 @@ impl Leg {
             }
             self.look_for_datagrams();
             self.on_time();
+            self.end_back_flows();
             let happened = self.on_run(reporter);
             let done = self.carry_out(reporter, &mut wishes);
             let started = self.start_ready(reporter);
@@ -203,6 +204,18 @@ impl Leg {
             let fresh = datagrams.saturating_sub(channel.seen_datagrams);
             channel.seen_datagrams = datagrams;
             (0..fresh.min(2)).for_each(|_| channel.dialogue.data_arrived());
+        }
+    }
+
+    /// Data towards a client that is gone end.
+    fn end_back_flows(&mut self) {
+        let is_gone = |c: &Channel| !c.is_back && matches!(c.closed, Some(Err(_)));
+        let is_udp = self.spec.transport == Transport::Udp;
+        if self.is_client || !is_udp || !self.channels.iter().any(is_gone) {
+            return;
+        }
+        for channel in self.channels.iter_mut().filter(|c| c.is_back && c.closed.is_none()) {
+            channel.dialogue.failed("the client is gone");
         }
     }
 
@@ -267,7 +280,7 @@ impl Leg {
                     self.run.count_last(id, u64::from(channel.spec.block_len_bytes));
                     self.run.end_stream(id);
                 }
-                if matches!(channel.dialogue, Dialogue::FlowServer(_)) {
+                if matches!(channel.dialogue, Dialogue::FlowServer(_)) && error.is_none() {
                     channel.send_last(counts.packets);
                 }
                 channel.dialogue.sending_done(counts.packets);
@@ -354,8 +367,12 @@ impl Leg {
         }
         let now_ns = clock::monotonic_ns();
         if is_first {
-            self.run
-                .start_clock(self.clock_start_ns.map_or(now_ns, |start_ns| start_ns.max(now_ns)));
+            let start_ns = self.clock_start_ns.map_or(now_ns, |start_ns| start_ns.max(now_ns));
+            // A sender's schedule begins now: it has nothing to catch up with.
+            let only_receives = self.spec.direction == Direction::Forward;
+            let first_datagrams = open().filter_map(|c| c.early.first().map(|(_, arrived_ns)| *arrived_ns));
+            let began_ns = first_datagrams.min().filter(|_| only_receives);
+            self.run.start_clock(began_ns.unwrap_or(start_ns));
             reporter.emit(&Event::TestStarted);
         }
         let mut joined = Vec::new();

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use linerate_iperf2::Version;
 use linerate_iperf2::datagram::NumberWidth;
-use linerate_model::spec::Payload;
 use linerate_model::workload::Shape;
 use linerate_model::{EndCondition, TestSpec};
 use linerate_sys::OsError;
@@ -37,9 +36,7 @@ pub(super) enum Origin {
 impl Origin {
     fn open(&self, block_len: usize) -> Result<Source, OsError> {
         match self {
-            Self::Pattern => {
-                payload::block(Payload::Repeating, block_len.max(1)).map(|block| Source::Block(Arc::new(block)))
-            }
+            Self::Pattern => payload::shared_block(block_len.max(1)).map(Source::Block),
             Self::File(path) => files::source(path, block_len),
             Self::StandardInput => files::source("/dev/stdin".as_ref(), block_len),
         }
@@ -117,13 +114,15 @@ pub(super) fn bouncer(gauge: &Arc<Gauge>, quick_ack: bool, received: Vec<u8>) ->
     })
 }
 
-/// A sender of datagrams like `template`, `sent` of which have left already.
+/// A sender of datagrams like `template`, `sent` of which have left already; `insists` tells that an unreachable port
+/// does not end it.
 pub(super) fn datagram_sender(
     spec: &TestSpec,
     gauge: &Arc<Gauge>,
     template: Vec<u8>,
     version: Version,
     sent: u64,
+    insists: bool,
 ) -> MakePump {
     let (mut spec, gauge) = (spec.clone(), Arc::clone(gauge));
     let len = template.len() as u64;
@@ -133,9 +132,8 @@ pub(super) fn datagram_sender(
     Box::new(move |parts| {
         let budget = budget(spec.end, Unit::Bytes, sent.saturating_mul(len));
         if let Shape::Isochronous(frames) = &spec.workload.shape {
-            return Ok(Box::new(FramedDatagrams::new(
-                parts, frames, template, version, gauge, budget,
-            )?));
+            let sender = FramedDatagrams::new(parts, frames, template, version, gauge, budget)?;
+            return Ok(Box::new(sender.insisting(insists)));
         }
         let datagrams = Datagrams {
             block: &template,
@@ -144,7 +142,8 @@ pub(super) fn datagram_sender(
         };
         let (fd, counters, start_ns) = (parts.fd, parts.counters, parts.start_ns);
         let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
-        Ok(Box::new(sender.continuing_after(sent).insisting()))
+        let sender = sender.continuing_after(sent);
+        Ok(Box::new(if insists { sender.insisting() } else { sender }))
     })
 }
 

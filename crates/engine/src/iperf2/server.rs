@@ -5,6 +5,7 @@
 
 mod dial;
 mod door;
+pub(crate) mod half_open;
 mod hall;
 mod house;
 mod session;
@@ -43,7 +44,7 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
     let mut events = Vec::new();
     let mut stopping: Option<String> = None;
     loop {
-        house.advance(&mut rulebook.lend(reporter))?;
+        house.advance(&mut rulebook.lend(reporter));
         if house.is_over() {
             return stopping.map_or(Ok(()), |signal| Err(interruption(&signal)));
         }

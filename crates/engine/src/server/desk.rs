@@ -20,6 +20,7 @@ use super::limits::{Claim, Ledger};
 use super::login_guard::LoginGuard;
 use super::numbering::Numbering;
 use super::queue::Queue;
+use super::resource_quota::Needs;
 
 /// All guests of a server. Guests are numbered by the caller, in the order in which their connections came.
 #[derive(Debug)]
@@ -126,6 +127,12 @@ impl Desk {
             udp_line: VecDeque::new(),
             ready: BTreeSet::new(),
         }
+    }
+
+    /// Bounds what all tests together take of this host. Before the first guest.
+    pub(crate) fn within(mut self, sharing: &Sharing) -> Self {
+        self.ledger = super::rules::ledger(sharing, self.admission);
+        self
     }
 
     /// True when a new connection can be neither a new guest nor a stream of one, so that nothing it could say matters.
@@ -592,6 +599,9 @@ impl Guest {
     }
 }
 
+/// Tests that one address may always have at once.
+const ADDRESS_TESTS_MIN: u32 = 8;
+
 /// Places a server has by its kind of admission count like any other limit.
 pub(super) fn with_admission(limits: &ServerLimits, admission: Admission) -> ServerLimits {
     let places = match admission {
@@ -599,7 +609,9 @@ pub(super) fn with_admission(limits: &ServerLimits, admission: Admission) -> Ser
         Admission::Exclusive => 1,
     };
     let mut limits = limits.clone();
-    limits.server.tests = Some(limits.server.tests.map_or(places, |max| max.min(places)));
+    let places = limits.server.tests.map_or(places, |max| max.min(places));
+    limits.server.tests = Some(places);
+    limits.address.tests.get_or_insert((places / 10).max(ADDRESS_TESTS_MIN));
     limits
 }
 
@@ -614,6 +626,7 @@ fn claim(address: IpAddr, test: &AcceptedTest) -> Claim {
         bytes: params.num_bytes.max(blocks),
         last_blocks_bytes: u64::from(params.len_bytes).saturating_mul(u64::from(test.spec.total_streams())),
         rate_bps: announced_rate_bps(test),
+        needs: Needs::of(&test.spec, test.spec.total_streams()),
     }
 }
 
@@ -639,6 +652,10 @@ pub(super) fn refusal_input(reason: RefusalReason) -> ServerInput {
         RefusalReason::Bytes | RefusalReason::Rate => ErrorCode::TotalRate,
         RefusalReason::Address => ErrorCode::AuthTest,
         RefusalReason::Busy
+        | RefusalReason::UdpReverse
+        | RefusalReason::Flows
+        | RefusalReason::Descriptors
+        | RefusalReason::Memory
         | RefusalReason::QueueTooLong
         | RefusalReason::AddressTests
         | RefusalReason::UserTests

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_iperf2::opening::OPENING_LEN;
 use linerate_iperf3::{Cookie, ErrorCode, State};
 use linerate_sys::poll::Epoll;
 use linerate_sys::{errno, process, socket, stream_io};
 
+use super::accept_pause::AcceptPause;
 use super::crowd::{Bounds, Crowd};
 use super::pending::{Pending, Progress};
 use super::{READ, tokens};
@@ -23,9 +24,7 @@ pub(super) struct Gate {
     next_id: u64,
     /// Clients of other dialects come here too.
     is_shared: bool,
-    /// No connection is accepted before.
-    paused_until: Option<Instant>,
-    warned: Option<Instant>,
+    pause: AcceptPause,
 }
 
 /// How a connection introduces itself.
@@ -48,10 +47,6 @@ pub(super) enum Newcomer {
 
 /// Connections accepted per turn, so that a flood of them leaves the sessions their turn.
 const ACCEPTS_PER_TURN: u32 = 64;
-/// Pause after descriptors or memory ran out.
-const PAUSE: Duration = Duration::from_millis(50);
-/// Time between two complaints about that.
-const COMPLAINT: Duration = Duration::from_secs(60);
 
 /// Takes what waits at a listener.
 ///
@@ -87,8 +82,7 @@ impl Gate {
             crowd: Crowd::new(Bounds::of_descriptors(descriptors)),
             next_id: first_id,
             is_shared,
-            paused_until: None,
-            warned: None,
+            pause: AcceptPause::default(),
         }
     }
 
@@ -148,7 +142,7 @@ impl Gate {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         // Later connections have later deadlines.
         let first = self.pending.first_key_value().map(|(_, p)| p.deadline());
-        [first, self.paused_until].into_iter().flatten().min()
+        [first, self.pause.deadline()].into_iter().flatten().min()
     }
 
     /// Connections whose time is up.
@@ -159,16 +153,11 @@ impl Gate {
 
     /// Accepts nothing for a moment; true when the operator should be told.
     pub(super) fn pause(&mut self, now: Instant) -> bool {
-        self.paused_until = Some(now + PAUSE);
-        let tell = self.warned.is_none_or(|t| now.saturating_duration_since(t) > COMPLAINT);
-        if tell {
-            self.warned = Some(now);
-        }
-        tell
+        self.pause.begin(now)
     }
 
     pub(super) fn pause_is_over(&mut self, now: Instant) -> bool {
-        self.paused_until.take_if(|t| *t <= now).is_some()
+        self.pause.ends(now)
     }
 }
 

@@ -8,6 +8,7 @@ use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
 use linerate_model::sharing::{Limits, ServerLimits};
 
+use super::resource_quota::{Capacity, Needs, ResourceQuota};
 use crate::quota::{Quota, SharedRate};
 
 /// Who runs a test and what it will need.
@@ -25,12 +26,17 @@ pub(crate) struct Claim {
     pub(crate) last_blocks_bytes: u64,
     /// Rate of all streams together, bit/s; 0 when it is not announced, `u64::MAX` for all there is.
     pub(crate) rate_bps: u64,
+    /// What it takes of this host.
+    pub(crate) needs: Needs,
 }
 
 /// The tests that run, and what is left for others.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     limits: ServerLimits,
+    /// Longest time of a test without a user.
+    stranger_time_max: Option<Duration>,
+    resources: ResourceQuota,
     entries: BTreeMap<u64, Entry>,
 }
 
@@ -40,6 +46,8 @@ struct Entry {
     rates: Rates,
     /// Most bytes the test may move.
     bytes_max: Option<u64>,
+    /// When it was looked at first.
+    began_ns: Option<u64>,
 }
 
 /// The rates that a test shares with the others of its scopes.
@@ -55,13 +63,29 @@ type Scope<'a> = (&'a Limits, &'a dyn Fn(&Claim) -> bool);
 
 /// Time between two looks at what the tests have moved.
 pub(crate) const LOOK_NS: u64 = 500_000_000;
+/// Time from the agreed end of a test to its results.
+const GRACE: Duration = Duration::from_secs(10);
 
 impl Ledger {
     pub(crate) fn new(limits: ServerLimits) -> Self {
         Self {
             limits,
+            stranger_time_max: None,
+            resources: ResourceQuota::new(Capacity::UNBOUNDED),
             entries: BTreeMap::new(),
         }
+    }
+
+    /// Bounds what all tests together take of this host. Before the first test.
+    pub(crate) fn within(mut self, capacity: Capacity) -> Self {
+        self.resources = ResourceQuota::new(capacity);
+        self
+    }
+
+    /// Ends tests of clients that have not logged in after this time, whatever was agreed.
+    pub(crate) fn ending_strangers_after(mut self, time: Option<Duration>) -> Self {
+        self.stranger_time_max = time;
+        self
     }
 
     /// Whether the address has room for one more test, as far as can be said before the test is known.
@@ -80,6 +104,7 @@ impl Ledger {
         }
         self.check_size(&claim)?;
         self.check_rate(&claim)?;
+        self.resources.take(id, claim.address, claim.needs)?;
         let rates = self.shared_rates(&claim);
         let bytes_max = smallest(&self.limits, &claim, |l| l.bytes).map(|max| match claim.bytes {
             0 => max,
@@ -89,6 +114,7 @@ impl Ledger {
             claim,
             rates,
             bytes_max,
+            began_ns: None,
         };
         self.entries.insert(id, entry);
         Ok(())
@@ -124,25 +150,33 @@ impl Ledger {
     }
 
     pub(crate) fn release(&mut self, id: u64) {
+        self.resources.release(id);
         self.entries.remove(&id);
     }
 
     /// Whether [`Ledger::look`] has anything to find.
     pub(crate) fn needs_looks(&self) -> bool {
         let ServerLimits { server, address, user } = &self.limits;
-        !self.entries.is_empty() && [server, address, user].into_iter().any(|l| l.bytes.is_some())
+        let has_bytes = [server, address, user].into_iter().any(|l| l.bytes.is_some());
+        !self.entries.is_empty() && (has_bytes || self.stranger_time_max.is_some())
     }
 
     /// Looks at what the tests have moved so far; returns those that have to end, with the reason.
-    pub(crate) fn look(&self, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
-        let exceeds = |(id, bytes): &(u64, u64)| {
-            let max = self.entries.get(id).and_then(|e| e.bytes_max);
-            max.is_some_and(|max| *bytes > max)
-        };
-        totals
-            .filter(exceeds)
-            .map(|(id, _)| (id, RefusalReason::Bytes))
-            .collect()
+    pub(crate) fn look(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
+        let mut over = Vec::new();
+        for (id, bytes) in totals {
+            let Some(entry) = self.entries.get_mut(&id) else {
+                continue;
+            };
+            let began_ns = *entry.began_ns.get_or_insert(now_ns);
+            let time_max = self.stranger_time_max.filter(|_| entry.claim.user.is_none());
+            if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > nanos(max.saturating_add(GRACE))) {
+                over.push((id, RefusalReason::Duration));
+            } else if entry.bytes_max.is_some_and(|max| bytes > max) {
+                over.push((id, RefusalReason::Bytes));
+            }
+        }
+        over
     }
 
     fn check_size(&self, claim: &Claim) -> Result<(), RefusalReason> {
@@ -155,6 +189,13 @@ impl Ledger {
         }
         let longest = smallest(&self.limits, claim, |l| l.duration);
         if longest.is_some_and(|max| claim.duration.is_none_or(|d| d > max)) {
+            return Err(RefusalReason::Duration);
+        }
+        let stranger_time_max = self.stranger_time_max.filter(|_| claim.user.is_none());
+        if claim
+            .duration
+            .is_some_and(|time| stranger_time_max.is_some_and(|max| time > max))
+        {
             return Err(RefusalReason::Duration);
         }
         if exceeds(smallest(&self.limits, claim, |l| l.bytes), claim.bytes) {
@@ -183,6 +224,10 @@ impl Ledger {
         let all_fit = scopes.into_iter().take(applicable).all(fits);
         if all_fit { Ok(()) } else { Err(RefusalReason::Rate) }
     }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Result<(), RefusalReason> {
@@ -215,6 +260,7 @@ mod tests {
             bytes: 0,
             last_blocks_bytes: 0,
             rate_bps: 0,
+            needs: Needs::default(),
         }
     }
 
@@ -384,11 +430,31 @@ mod tests {
             ..announced
         };
         ledger.take(2, generous).expect("within the limits");
-        let over = |id, bytes| !ledger.look([(id, bytes)].into_iter()).is_empty();
+        let mut over = |id, bytes| !ledger.look(0, [(id, bytes)].into_iter()).is_empty();
         assert_eq!(
             [over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)],
             [false, true, false, true]
         );
+    }
+
+    #[test]
+    fn tests_of_strangers_end_after_their_longest_time() {
+        let hour = Duration::from_secs(3600);
+        let mut ledger = Ledger::new(ServerLimits::default()).ending_strangers_after(Some(hour));
+        let lasting = |time, user| Claim {
+            duration: time,
+            ..claim(1, user)
+        };
+        assert_eq!(
+            ledger.take(1, lasting(Some(2 * hour), None)),
+            Err(RefusalReason::Duration)
+        );
+        assert_eq!(ledger.take(1, lasting(None, None)), Ok(()));
+        assert_eq!(ledger.take(2, lasting(Some(2 * hour), Some("mario"))), Ok(()));
+        let mut look = |now_ns| ledger.look(now_ns, [(1, 1), (2, 1)].into_iter());
+        assert_eq!(look(5), []);
+        assert_eq!(look(5 + nanos(hour)), []);
+        assert_eq!(look(6 + nanos(hour + GRACE)), [(1, RefusalReason::Duration)]);
     }
 
     #[test]
@@ -403,8 +469,8 @@ mod tests {
         assert!(!ledger.needs_looks());
         ledger.take(1, claim(1, None)).expect("within the limits");
         assert!(ledger.needs_looks());
-        assert_eq!(ledger.look([(1, 1000)].into_iter()), []);
-        assert_eq!(ledger.look([(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
+        assert_eq!(ledger.look(0, [(1, 1000)].into_iter()), []);
+        assert_eq!(ledger.look(0, [(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
         assert_eq!(ledger.quota(1).grant(0), Grant::Bytes(1001));
     }
 }

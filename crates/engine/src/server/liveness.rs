@@ -8,10 +8,14 @@ use linerate_model::TestSpec;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Liveness {
     patience_ns: u64,
+    /// Less than this is no progress.
+    least_bytes: u64,
     progress_bytes: u64,
     changed_ns: u64,
 }
 
+/// Rate of the slowest path that is served.
+const LEAST_BPS: u64 = 800;
 /// A stream that is paced may be silent for the time of a few blocks.
 const BLOCKS: u64 = 3;
 
@@ -20,9 +24,16 @@ impl Liveness {
     pub(crate) fn new(patience: Duration, now_ns: u64) -> Self {
         Self {
             patience_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
+            least_bytes: 1,
             progress_bytes: 0,
             changed_ns: now_ns,
         }
+    }
+
+    /// Takes only this much for progress.
+    pub(crate) fn demanding(mut self, least_bytes: u64) -> Self {
+        self.least_bytes = least_bytes.max(1);
+        self
     }
 
     pub(crate) fn patience(&self) -> Duration {
@@ -32,7 +43,7 @@ impl Liveness {
     /// There was no progress for the whole patience. Readings may fall behind the truth for a moment, so only a new
     /// highest value counts.
     pub(crate) fn is_over(&mut self, now_ns: u64, progress_bytes: u64) -> bool {
-        if progress_bytes > self.progress_bytes {
+        if progress_bytes >= self.progress_bytes.saturating_add(self.least_bytes) {
             self.progress_bytes = progress_bytes;
             self.changed_ns = self.changed_ns.max(now_ns);
         }
@@ -40,14 +51,25 @@ impl Liveness {
     }
 }
 
+/// The rate of a stream that was agreed, bit/s.
+fn agreed_bps(spec: &TestSpec) -> Option<u64> {
+    let rates = [spec.pacing.rate_bps, spec.pacing.fq_rate_bps];
+    rates.into_iter().flatten().filter(|r| *r > 0).min()
+}
+
+/// What a test must move in the time it may be silent: a tenth of what was agreed, and never more than a path of
+/// 800 bit/s allows. A client that trickles keeps no place.
+pub(crate) fn least_bytes(spec: &TestSpec, patience: Duration) -> u64 {
+    let rate_bps = agreed_bps(spec).map_or(LEAST_BPS, |rate| (rate / 10).min(LEAST_BPS));
+    let bits = u128::from(rate_bps) * patience.as_millis() / 1000;
+    u64::try_from(bits / 8).unwrap_or(u64::MAX).max(1)
+}
+
 /// How long a healthy test of this kind may be silent.
 pub(crate) fn patience(spec: &TestSpec, liveness: Duration) -> Duration {
-    let rate_bps = [spec.pacing.rate_bps, spec.pacing.fq_rate_bps]
-        .into_iter()
-        .flatten()
-        .filter(|r| *r > 0)
-        .min();
-    let Some(rate_bps) = rate_bps else { return liveness };
+    let Some(rate_bps) = agreed_bps(spec) else {
+        return liveness;
+    };
     let blocks = u64::from(spec.pacing.burst_blocks.unwrap_or(1)).saturating_mul(BLOCKS);
     let bits = u64::from(spec.block_len_bytes).saturating_mul(8).saturating_mul(blocks);
     liveness.max(Duration::from_millis(bits.saturating_mul(1000).div_ceil(rate_bps)))
@@ -64,6 +86,21 @@ mod tests {
         assert!(!liveness.is_over(150, 4), "a reading that is behind the truth");
         assert!(!liveness.is_over(189, 5));
         assert!(liveness.is_over(190, 5));
+    }
+
+    #[test]
+    fn a_trickle_is_no_progress() {
+        let ten = Duration::from_secs(10);
+        let mut spec = TestSpec::default();
+        assert_eq!(least_bytes(&spec, ten), 1000);
+        spec.pacing.rate_bps = Some(1600);
+        assert_eq!(least_bytes(&spec, ten), 200);
+        spec.pacing.rate_bps = Some(1);
+        assert_eq!(least_bytes(&spec, ten), 1);
+        let mut liveness = Liveness::new(Duration::from_nanos(100), 0).demanding(10);
+        assert!((1..10).all(|bytes| !liveness.is_over(bytes * 10, bytes)));
+        assert!(liveness.is_over(100, 9));
+        assert!(!liveness.is_over(100, 10) && !liveness.is_over(199, 11));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! misbehaves or is refused changes nothing for the others. Nothing here blocks: every wait is a deadline of the one
 //! loop. What concerns more than one session is decided at the `desk`.
 
+mod accept_pause;
 mod access;
 mod context;
 mod control_socket;
@@ -22,6 +23,7 @@ mod pending;
 mod queue;
 mod rate_guard;
 mod record;
+pub(crate) mod resource_quota;
 mod rules;
 mod session;
 mod tally;
@@ -39,13 +41,15 @@ use linerate_model::sharing::Uncontrolled;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{self, Epoll, Interest, Ready};
-use linerate_sys::{cpu, scheduling};
+use linerate_sys::{clock, cpu, scheduling};
 
+pub(crate) use accept_pause::AcceptPause;
 pub(crate) use crowd::{Bounds, Crowd};
 pub(crate) use gate::accept;
 pub(crate) use limits::Claim;
-pub(crate) use liveness::{Liveness, patience};
+pub(crate) use liveness::{Liveness, least_bytes, patience};
 pub(crate) use record::record;
+pub(crate) use resource_quota::Needs;
 pub(crate) use rules::{Rulebook, Rules};
 pub(crate) use tally::Moved;
 
@@ -148,7 +152,7 @@ impl<'a> Server<'a> {
         epoll
             .add(interrupts.fd(), INTERRUPT, READ)
             .map_err(failed(ErrorCode::InitTest))?;
-        let desk = Desk::new(&spec.sharing, spec.one_off);
+        let desk = Desk::new(&spec.sharing, spec.one_off).within(&spec.sharing);
         let house = neighbours::open(&spec)?;
         if let Some(house) = &house {
             epoll
@@ -201,7 +205,7 @@ impl<'a> Server<'a> {
                 self.dispatch(event)?;
             }
             self.on_time()?;
-            self.advance_house()?;
+            self.advance_house();
             self.advance_sessions();
             if self.ended > 0 && self.sessions.is_empty() {
                 if self.context.spec.one_off {
@@ -595,7 +599,7 @@ impl<'a> Server<'a> {
             .chain(self.house.iter_mut().flat_map(House::moved))
             .map(|(id, m)| (id, m.received_bytes.saturating_add(m.sent_bytes)))
             .collect();
-        for (id, reason) in self.desk.ledger().look(totals.into_iter()) {
+        for (id, reason) in self.desk.ledger().look(clock::monotonic_ns(), totals.into_iter()) {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.exceed(reason);
             } else if let Some(house) = &mut self.house {

@@ -1,11 +1,14 @@
 //! What all tests of a server share, whatever their dialect: who may come, what they may use, and who is told.
 
+use linerate_model::sharing::{Admission, Sharing};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerReporter};
 
 use super::access::AccessList;
 use super::context::read_text;
+use super::desk::with_admission;
 use super::limits::Ledger;
+use super::resource_quota::Capacity;
 use super::tally::Tally;
 use std::time::Instant;
 
@@ -30,7 +33,7 @@ impl Rulebook {
         let access = AccessList::load(&sharing.access, read_text);
         Ok(Self {
             access: access.map_err(|text| Failure::error(1, text))?,
-            ledger: Ledger::new(super::desk::with_admission(&sharing.limits, sharing.admission)),
+            ledger: ledger(sharing, sharing.admission),
             tally: Tally::new(Instant::now()),
         })
     }
@@ -43,4 +46,14 @@ impl Rulebook {
             out,
         }
     }
+}
+
+/// The ledger of a server on this host.
+pub(super) fn ledger(sharing: &Sharing, admission: Admission) -> Ledger {
+    let limits = with_admission(&sharing.limits, admission);
+    let tests_max = limits.server.tests.unwrap_or(u32::MAX);
+    let capacity = Capacity::of_host(tests_max);
+    Ledger::new(limits)
+        .within(capacity)
+        .ending_strangers_after(sharing.stranger_time_max)
 }

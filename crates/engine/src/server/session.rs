@@ -191,7 +191,11 @@ impl Session {
     /// A limit was exceeded while the test ran.
     pub(super) fn exceed(&mut self, reason: RefusalReason) {
         self.reporter.emit(&Event::Debug(reason.to_string()));
-        self.fail(code_alone(ErrorCode::TotalRate));
+        let code = match reason {
+            RefusalReason::Duration => ErrorCode::MaxServerTestDurationExceeded,
+            _ => ErrorCode::TotalRate,
+        };
+        self.fail(code_alone(code));
     }
 
     /// Takes a connected stream that belongs to this session.
@@ -377,7 +381,9 @@ impl Session {
         if let (Some(run), Some(test)) = (&mut self.run, &self.test) {
             run.start_clock(now_ns);
             let patience = liveness::patience(&test.spec, context.spec.sharing.liveness);
-            self.liveness = run.progress_bytes().map(|_| Liveness::new(patience, now_ns));
+            let least_bytes = liveness::least_bytes(&test.spec, patience);
+            let watched = Liveness::new(patience, now_ns).demanding(least_bytes);
+            self.liveness = run.progress_bytes().map(|_| watched);
         }
         let limit = context.spec.bitrate_limit.as_ref();
         self.rate_guard = limit.map(|l| RateGuard::new(l, context.spec.local.interval, now_ns));

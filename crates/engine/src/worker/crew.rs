@@ -65,6 +65,11 @@ fn size_max() -> usize {
     THREADS_PER_CPU * cpu::online_cpus()
 }
 
+/// Threads of a test with so many streams.
+pub(crate) fn threads_for(streams: usize) -> usize {
+    streams.min(size_max()).max(1)
+}
+
 impl Crew {
     /// Starts as few threads as the streams need and never more than a small multiple of the processors.
     pub(crate) fn start(
@@ -72,7 +77,7 @@ impl Crew {
         streams: Vec<Assignment>,
         pin_to: Option<u32>,
     ) -> linerate_sys::Result<Self> {
-        let size = streams.len().min(size_max()).max(1);
+        let size = threads_for(streams.len());
         let mut shares: Vec<Vec<Assignment>> = (0..size).map(|_| Vec::new()).collect();
         for (i, stream) in streams.into_iter().enumerate() {
             shares[i % size].push(stream);

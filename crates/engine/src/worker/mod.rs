@@ -25,7 +25,7 @@ use std::os::fd::BorrowedFd;
 use linerate_model::StreamRole;
 
 pub(crate) use control::{Notice, RunControl};
-pub(crate) use crew::{Assignment, Crew};
+pub(crate) use crew::{Assignment, Crew, threads_for};
 pub(crate) use datagram_receiver::DatagramReceiver;
 pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
 pub(crate) use metered::Metered;

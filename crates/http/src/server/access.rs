@@ -14,21 +14,26 @@ pub(crate) struct Guests(Vec<Network>);
 impl Guests {
     /// Resolves what was asked for; the networks of this host are read once.
     pub(crate) fn new(access: &Access) -> Self {
-        match access {
-            Access::Networks(networks) => Self(networks.clone()),
-            Access::Neighbours => Self(
-                PRIVATE
-                    .iter()
-                    .filter_map(|range| range.parse().ok())
-                    .chain(on_link())
-                    .collect(),
-            ),
-        }
+        Self(access.networks())
     }
 
     /// Whether this address is served.
     pub(crate) fn include(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
+    }
+}
+
+impl Access {
+    /// The networks whose addresses are served; those of this host are read now.
+    #[must_use]
+    pub fn networks(&self) -> Vec<Network> {
+        match self {
+            Self::Networks(networks) => networks.clone(),
+            Self::Neighbours => {
+                let private = PRIVATE.iter().filter_map(|range| range.parse().ok());
+                private.chain(on_link()).collect()
+            }
+        }
     }
 }
 

@@ -4,14 +4,16 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
+use linerate_model::workload::Shape;
 use linerate_model::{EndCondition, Failure, FailureKind, TestSpec, Transport};
+use thiserror::Error;
 
-use super::{AcceptedTest, Policy};
+use super::{AcceptedTest, Policy, UdpReverse};
 use crate::datagram::{FlowOpening, NumberWidth};
 use crate::header::Mode;
 use crate::opening::Opening;
 use crate::report::FinalReport;
-use crate::settings::{UDP_BLOCK_LEN_BYTES, server_spec};
+use crate::settings::{UDP_BLOCK_LEN_BYTES, UDP_RATE_BPS, server_spec};
 use crate::stamp::Timestamp;
 
 /// Silence after a report means that it has arrived.
@@ -24,6 +26,8 @@ pub const REPORTS_MAX: u32 = 9;
 pub enum FlowServerInput {
     /// A datagram with a positive number has arrived; the caller has counted it.
     DataArrived,
+    /// A datagram of so many bytes has arrived while nothing is counted.
+    DatagramArrived(usize),
     /// The client's last datagram has arrived; this is what was counted. Its repetitions come the same way.
     LastArrived(Box<FinalReport>),
     /// All that was to be sent is sent, last datagram included.
@@ -58,6 +62,20 @@ pub enum FlowServerAction {
     Close(Result<(), Failure>),
 }
 
+/// Why a datagram begins no flow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum FlowRefusal {
+    /// It is not the first of a flow.
+    #[error("the datagram begins no flow")]
+    NoFlow,
+    /// It asks for data, and this server sends none over UDP.
+    #[error("the client asks for data over UDP")]
+    UdpReverse,
+    /// It asks for data for longer than a server sends them.
+    #[error("the client asks for data over UDP for too long")]
+    Amount,
+}
+
 #[derive(Debug)]
 enum Phase {
     /// More datagrams must prove the client's address before it is sent to.
@@ -85,21 +103,35 @@ pub struct FlowServer {
     tells_transit: bool,
     is_sending: bool,
     is_receiving: bool,
+    /// Bytes that arrived and were not answered.
+    unanswered_bytes: u64,
     phase: Phase,
     deadline: Option<Instant>,
     actions: VecDeque<FlowServerAction>,
 }
 
 impl FlowServer {
-    /// A flow whose first datagram arrived now; `None` when that datagram begins no flow. `is_group` tells that it was
-    /// sent to a multicast group, which nobody answers.
-    #[must_use]
-    pub fn new(now: Instant, clock: Timestamp, policy: Policy, datagram: &[u8], is_group: bool) -> Option<Self> {
-        let opening = FlowOpening::parse(datagram)?;
+    /// A flow whose first datagram arrived now. `is_group` tells that it was sent to a multicast group, which nobody
+    /// answers.
+    ///
+    /// # Errors
+    /// Why the datagram begins no flow.
+    pub fn new(
+        now: Instant,
+        clock: Timestamp,
+        policy: Policy,
+        datagram: &[u8],
+        is_group: bool,
+    ) -> Result<Self, FlowRefusal> {
+        let opening = FlowOpening::parse(datagram).ok_or(FlowRefusal::NoFlow)?;
         let report_offset = opening.report_offset;
-        let test = accepted(opening, &policy, clock);
-        let header = test.header.as_ref();
+        let mut test = accepted(opening, &policy, clock);
         let mode = if is_group { Mode::Forward } else { test.mode() };
+        if mode.server_sends() || mode.connects_back() {
+            let bounds = policy.udp_reverse.ok_or(FlowRefusal::UdpReverse)?;
+            bound(&mut test.spec, &bounds)?;
+        }
+        let header = test.header.as_ref();
         let wants_report =
             !is_group && header.is_none_or(|header| !header.without_final_report) && !mode.server_sends();
         let mut flow = Self {
@@ -110,13 +142,15 @@ impl FlowServer {
             tells_transit: test.spec.workload.trip_times,
             is_sending: mode.server_sends(),
             is_receiving: mode.client_sends(),
+            unanswered_bytes: 0,
             phase: Phase::Running,
-            deadline: now.checked_add(policy.idle_timeout),
+            deadline: None,
             actions: VecDeque::from([FlowServerAction::Accepted(Box::new(test))]),
             policy,
         };
         flow.begin();
-        Some(flow)
+        flow.stay_awake(now);
+        Ok(flow)
     }
 
     /// Takes what happened on this end.
@@ -136,7 +170,11 @@ impl FlowServer {
                 }
             }
             (FlowServerInput::SendingDone, _) => {}
-            (FlowServerInput::DataArrived, Phase::Proving { missing }) => {
+            (FlowServerInput::DatagramArrived(bytes), Phase::Reporting { .. }) => {
+                self.unanswered_bytes = self.unanswered_bytes.saturating_add(bytes as u64);
+                self.report_again(now);
+            }
+            (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), Phase::Proving { missing }) => {
                 *missing -= 1;
                 if *missing == 0 {
                     self.phase = Phase::Running;
@@ -145,7 +183,7 @@ impl FlowServer {
                 self.stay_awake(now);
             }
             (FlowServerInput::DataArrived, Phase::Reporting { .. }) => self.report_again(now),
-            (FlowServerInput::DataArrived, _) => self.stay_awake(now),
+            (FlowServerInput::DataArrived | FlowServerInput::DatagramArrived(_), _) => self.stay_awake(now),
             (FlowServerInput::LastArrived(_), Phase::Reporting { .. }) => self.report_again(now),
             (FlowServerInput::LastArrived(report), _) => self.end(now, &report),
         }
@@ -221,7 +259,7 @@ impl FlowServer {
         }
         self.is_receiving = false;
         if self.is_sending {
-            self.deadline = None;
+            self.deadline = self.silence_max().and_then(|time| now.checked_add(time));
             return;
         }
         if !self.wants_report {
@@ -231,17 +269,25 @@ impl FlowServer {
         if !self.tells_transit {
             report.transit_s = None;
         }
-        let datagram = report.emit(self.report_offset);
-        self.push(FlowServerAction::Send(datagram.clone()));
-        self.phase = Phase::Reporting { datagram, sent: 1 };
+        self.unanswered_bytes = report.bytes;
+        self.phase = Phase::Reporting {
+            datagram: report.emit(self.report_offset),
+            sent: 0,
+        };
         self.deadline = now.checked_add(REPORT_SILENCE);
+        self.report_again(now);
     }
 
-    /// The client still speaks, so it has not seen the report.
+    /// Sends the report: the flow has ended, or the client still sends and so has not got the report.
     fn report_again(&mut self, now: Instant) {
         let Phase::Reporting { datagram, sent } = &mut self.phase else {
             return;
         };
+        let len = datagram.len() as u64;
+        if self.policy.answers_are_bounded && len > self.unanswered_bytes {
+            return;
+        }
+        self.unanswered_bytes = self.unanswered_bytes.saturating_sub(len);
         if *sent == REPORTS_MAX {
             self.push(FlowServerAction::ReportUnconfirmed);
             return self.close(Ok(()));
@@ -253,7 +299,14 @@ impl FlowServer {
     }
 
     fn stay_awake(&mut self, now: Instant) {
-        self.deadline = now.checked_add(self.policy.idle_timeout);
+        let silence_max = self.silence_max().unwrap_or(self.policy.idle_timeout);
+        self.deadline = now.checked_add(silence_max);
+    }
+
+    /// Longest silence of a client to which data may be sent.
+    fn silence_max(&self) -> Option<Duration> {
+        let answers = self.mode.server_sends() || self.mode.connects_back();
+        self.policy.udp_reverse.filter(|_| answers)?.silence_max
     }
 
     fn close(&mut self, outcome: Result<(), Failure>) {
@@ -265,6 +318,31 @@ impl FlowServer {
     fn push(&mut self, action: FlowServerAction) {
         self.actions.push_back(action);
     }
+}
+
+/// Keeps what this end is to send within the bounds.
+fn bound(spec: &mut TestSpec, bounds: &UdpReverse) -> Result<(), FlowRefusal> {
+    match spec.end {
+        EndCondition::Duration(time) if time > bounds.time_max => return Err(FlowRefusal::Amount),
+        EndCondition::Unlimited => spec.end = EndCondition::Duration(bounds.time_max),
+        _ => {}
+    }
+    let rate_bps_max = bounds.rate_bps_max;
+    let bits = u64::from(spec.block_len_bytes).saturating_mul(8).max(1);
+    spec.workload.datagrams_per_s = spec.workload.datagrams_per_s.map(|n| n.min(rate_bps_max / bits));
+    spec.pacing.rate_bps = match spec.pacing.rate_bps {
+        Some(0) => Some(rate_bps_max),
+        Some(rate_bps) => Some(rate_bps.min(rate_bps_max)),
+        None if spec.workload.datagrams_per_s.is_some() || spec.workload.shape != Shape::Continuous => None,
+        None => Some(UDP_RATE_BPS),
+    };
+    if let Shape::Isochronous(frames) = &mut spec.workload.shape {
+        frames.mean_bps = frames.mean_bps.min(rate_bps_max as f64);
+        frames.deviation_bps = frames.deviation_bps.min(rate_bps_max as f64);
+        // A frame is at least one datagram.
+        frames.frames_per_s = frames.frames_per_s.min(rate_bps_max as f64 / bits as f64);
+    }
+    Ok(())
 }
 
 fn accepted(opening: FlowOpening, policy: &Policy, clock: Timestamp) -> AcceptedTest {

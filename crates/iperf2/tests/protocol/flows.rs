@@ -299,7 +299,7 @@ fn the_end_of_a_forgotten_flow_begins_no_new_one() {
     for number in [0, -1, -9] {
         let stale = datagram(&client, number);
         assert!(
-            FlowServer::new(now, clock(), Policy::default(), &stale, false).is_none(),
+            FlowServer::new(now, clock(), Policy::default(), &stale, false).is_err(),
             "{number}"
         );
     }
@@ -321,6 +321,6 @@ fn short_datagrams_still_begin_with_everything_that_is_told() {
     });
     let first = first.expect("it asks");
     assert_eq!(first.len(), 76);
-    assert!(FlowServer::new(now, clock(), Policy::default(), &first, false).is_some());
+    assert!(FlowServer::new(now, clock(), Policy::default(), &first, false).is_ok());
     assert_eq!(client.template().len(), 16);
 }

@@ -23,13 +23,20 @@ pub(crate) struct ServeArgs {
     /// Local address to listen on [default: all]
     #[arg(short, long, value_name = "ADDRESS")]
     bind: Option<IpAddr>,
-    /// Port for clients that speak iperf 2's protocol, TCP and UDP; 0 for none [default: 5001 beside port 5201, else none]
-    ///
-    /// These clients cannot log in, so that there is no default with --private-key.
+    /// Serve clients that speak iperf 2's protocol, too, on port 5001, TCP and UDP; these clients cannot log in
+    #[arg(long, conflicts_with = "private_key")]
+    iperf2: bool,
+    /// The same on another port
     #[arg(long, value_name = "PORT", conflicts_with = "private_key")]
     iperf2_port: Option<u16>,
+    /// Send data over UDP to clients of iperf 2 that ask for it (-R, -d, -r, --full-duplex)
+    ///
+    /// The protocol has nothing that proves the address of such a client: who forges one has the server send to it. Only
+    /// with --allow.
+    #[arg(long, requires = "allow")]
+    iperf2_udp_reverse: bool,
     /// Listen here only, for clients of iperf3 and of iperf 2 (TCP); the first bytes of a connection tell them apart
-    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["port", "bind", "iperf2_port", "private_key"])]
+    #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["port", "bind", "iperf2", "iperf2_port", "private_key"])]
     one_port: Option<SocketAddr>,
     /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`
     #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = sharing::admission)]
@@ -46,7 +53,8 @@ pub(crate) struct ServeArgs {
     /// Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be repeated
     ///
     /// `tests` counts tests at once; `streams`, `duration` (seconds) and `bytes` are those of one test; `rate` (bit/s) is
-    /// that of all tests of the scope together. An address is a single IPv4 address or a /64 of IPv6.
+    /// that of all tests of the scope together. An address is a single IPv4 address or a /64 of IPv6. Unless named, an
+    /// address has a tenth of the places (at least 8), and a test of a client that has not logged in lasts an hour.
     #[arg(long, value_name = "SCOPE:KEY=N[,...]", value_parser = sharing::limit)]
     limit: Vec<LimitArg>,
     /// Let UDP streams come from another address than their control connection
@@ -133,10 +141,17 @@ pub(crate) struct Service {
     pub(crate) no_facts: bool,
 }
 
+/// Longest test of a client that has not logged in. A limit on the duration that was named takes its place.
+const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
 /// Time between two looks at the running tests, for the figures.
 const LOOK: Duration = Duration::from_secs(1);
+
+fn stranger_time_max(limits: &ServerLimits) -> Option<Duration> {
+    let is_named = limits.server.duration.is_some() || limits.address.duration.is_some();
+    (!is_named).then_some(STRANGER_TIME_MAX)
+}
 
 impl ServeArgs {
     /// Decides what is to be served.
@@ -176,9 +191,11 @@ impl ServeArgs {
                     allow: self.allow,
                     deny: self.deny,
                 },
+                stranger_time_max: stranger_time_max(&limits),
                 limits,
                 allow_split_address: self.allow_split_address,
                 uncontrolled,
+                uncontrolled_udp_reverse: self.iperf2_udp_reverse,
             },
         };
         let log = LogOptions {
@@ -203,7 +220,7 @@ impl ServeArgs {
     }
 
     fn uncontrolled(&self) -> Uncontrolled {
-        let default = (self.port == IPERF3_PORT && self.private_key.is_none()).then_some(IPERF2_PORT);
+        let default = self.iperf2.then_some(IPERF2_PORT);
         match (self.one_port, self.iperf2_port.or(default)) {
             (Some(_), _) => Uncontrolled::SamePort,
             (None, None | Some(0)) => Uncontrolled::Refused,

@@ -174,11 +174,7 @@ mod tests {
         ] {
             limit(text).expect(text).apply(&mut all);
         }
-        assert_eq!(
-            all.address.tests,
-            Some(Admission::TESTS_MAX / 2),
-            "what was not named stays"
-        );
+        assert_eq!(all.address.tests, None, "what was not named stays");
         assert_eq!((all.address.streams, all.address.bytes), (Some(8), Some(2048)));
         assert_eq!((all.address.rate_bps, all.user.tests), (Some(1_000_000_000), Some(2)));
         assert_eq!(

@@ -5,7 +5,7 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
 use linerate_engine::{StopHandle, server};
-use linerate_model::sharing::Sharing;
+use linerate_model::sharing::{AccessRules, Sharing};
 use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
 use linerate_model::{Event, EventSink, Failure, FailureKind, ServerReporter, SinkError};
 
@@ -17,15 +17,15 @@ pub(crate) struct Embedded {
 }
 
 impl Embedded {
-    /// Starts one on `port` of `host`, or of every address; port 0 lets the kernel choose.
+    /// Starts one on `port` of `host`, or of every address, for these clients; port 0 lets the kernel choose.
     ///
     /// # Errors
     /// Why it does not listen.
-    pub(crate) fn start(host: Option<String>, port: u16) -> Result<Self, Failure> {
+    pub(crate) fn start(host: Option<String>, port: u16, access: AccessRules) -> Result<Self, Failure> {
         let stop = Arc::new(StopHandle::new().map_err(|error| failed(&error))?);
         let (ready, listening) = mpsc::channel();
         let theirs = Arc::clone(&stop);
-        let spec = spec(host, port);
+        let spec = spec(host, port, access);
         let thread = thread::Builder::new()
             .name("iperf3".to_owned())
             .spawn(move || server::run(&spec, &mut Quiet { ready }, &*theirs))
@@ -73,7 +73,7 @@ impl Drop for Embedded {
     }
 }
 
-fn spec(host: Option<String>, port: u16) -> ServerSpec {
+fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
     ServerSpec {
         local: LocalOptions {
             port,
@@ -89,7 +89,10 @@ fn spec(host: Option<String>, port: u16) -> ServerSpec {
         max_duration: None,
         auth: None,
         mptcp: false,
-        sharing: Sharing::default(),
+        sharing: Sharing {
+            access,
+            ..Sharing::default()
+        },
     }
 }
 

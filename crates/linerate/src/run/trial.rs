@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use linerate_engine::client;
 use linerate_model::event::Endpoint;
+use linerate_model::sharing::AccessRules;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{
     Direction, EndCondition, Event, EventSink, Failure, FailureKind, SinkError, Summary, TestSpec, Transport,
@@ -82,7 +83,7 @@ fn try_all() -> Result<[Received; 4], Unsound> {
     };
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| at_start(failed(&e)))?;
-    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0).map_err(at_start)?;
+    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0, AccessRules::default()).map_err(at_start)?;
     let mut results = [Received {
         rate_bps: 0.0,
         lost_percent: None,

@@ -39,7 +39,7 @@ complete -c linerate -n "__fish_linerate_needs_command" -f -a "generate" -d 'Wri
 complete -c linerate -n "__fish_linerate_needs_command" -f -a "help" -d 'Print this message or the help of the given subcommand(s)'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -s p -l port -d 'Port for clients that speak iperf3\'s protocol, control and data' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -s b -l bind -d 'Local address to listen on [default: all]' -r
-complete -c linerate -n "__fish_linerate_using_subcommand serve" -l iperf2-port -d 'Port for clients that speak iperf 2\'s protocol, TCP and UDP; 0 for none [default: 5001 beside port 5201, else none]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand serve" -l iperf2-port -d 'The same on another port' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l one-port -d 'Listen here only, for clients of iperf3 and of iperf 2 (TCP); the first bytes of a connection tell them apart' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l admit -d 'What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l liveness -d 'End a test whose client shows no sign of life for this long' -r
@@ -57,6 +57,8 @@ complete -c linerate -n "__fish_linerate_using_subcommand serve" -l interval -d 
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l private-key -d 'Ask clients to log in; RSA private key in PEM form' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l users -d 'Users that may log in, one line user,hash each; read at every login' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l max-skew -d 'Largest difference between the clocks of client and server during a login' -r
+complete -c linerate -n "__fish_linerate_using_subcommand serve" -l iperf2 -d 'Serve clients that speak iperf 2\'s protocol, too, on port 5001, TCP and UDP; these clients cannot log in'
+complete -c linerate -n "__fish_linerate_using_subcommand serve" -l iperf2-udp-reverse -d 'Send data over UDP to clients of iperf 2 that ask for it (-R, -d, -r, --full-duplex)'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l allow-split-address -d 'Let UDP streams come from another address than their control connection'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l no-facts -d 'Tell clients with --lr-doctor nothing about this host'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l accept-both-paddings -d 'Accept logins of clients before 3.17 as well, whose padding is less safe'
@@ -127,7 +129,7 @@ zerocopy\t'Lent to the kernel'"
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l allow -d 'Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l cert -d 'Certificate in PEM form, followed by those that lead to its issuer' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l key -d 'Key of the certificate in PEM form' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l tcp -d 'Serve iperf3\'s tests on this port as well, for the lab\'s TCP baseline; 0 for none [default: 5201]' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l tcp -d 'Serve iperf3\'s tests as well, to the same addresses, for the lab\'s TCP baseline [port: 5201]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l sndbuf -d 'Send buffer of the sockets' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l rcvbuf -d 'Receive buffer of the sockets' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l congestion -d 'Congestion control of the sockets' -r

@@ -60,6 +60,7 @@ pub(super) fn reporter(options: LogOptions, output: Output) -> Box<dyn ServerRep
     Box::new(LogReporter {
         log: Log { options, output },
         flood: FloodGate::new(),
+        warnings: FloodGate::new(),
         progress: Progress::default(),
     })
 }
@@ -73,6 +74,7 @@ struct Log {
 struct LogReporter {
     log: Log,
     flood: FloodGate,
+    warnings: FloodGate,
     /// What happened since the last line about it.
     progress: Progress,
 }
@@ -95,14 +97,15 @@ impl ServerReporter for LogReporter {
     }
 
     fn warning(&mut self, text: &str) {
-        self.log.write(line(Level::Warn, "warning", text.to_owned(), json!({})));
+        let line = line(Level::Warn, "warning", text.to_owned(), json!({}));
+        self.write_if_rare(line, |reporter| &mut reporter.warnings);
     }
 
     fn server_event(&mut self, event: &ServerEvent) {
         match event {
             ServerEvent::Progress(progress) => self.on_progress(progress),
             ServerEvent::Refused { .. } | ServerEvent::HandshakeFailed { .. } | ServerEvent::LoginFailed { .. } => {
-                self.write_if_rare(line_of(event));
+                self.write_if_rare(line_of(event), |reporter| &mut reporter.flood);
             }
             _ => self.log.write(line_of(event)),
         }
@@ -110,11 +113,16 @@ impl ServerReporter for LogReporter {
 }
 
 impl LogReporter {
-    /// Strangers decide how often these happen.
-    fn write_if_rare(&mut self, line: Line) {
+    /// Strangers decide how often these happen. Refusals and warnings are counted apart, so that neither hides the other.
+    fn write_if_rare(&mut self, line: Line, gate: impl Fn(&mut Self) -> &mut FloodGate) {
         let now = Instant::now();
-        if let Some(number) = self.flood.take_held_back(now) {
-            let sentence = format!("{number} more messages about refused clients were left out");
+        if let Some(number) = gate(self).take_held_back(now) {
+            let what = if line.event == "warning" {
+                "warnings"
+            } else {
+                "messages about refused clients"
+            };
+            let sentence = format!("{number} more {what} were left out");
             self.log.write(self::line(
                 Level::Warn,
                 "left_out",
@@ -122,7 +130,7 @@ impl LogReporter {
                 json!({ "messages": number }),
             ));
         }
-        if self.flood.passes(now) {
+        if gate(self).passes(now) {
             self.log.write(line);
         }
     }

@@ -10,11 +10,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
 use linerate_iperf2::FlowServer;
-use linerate_iperf2::server::Policy;
+use linerate_iperf2::server::{FlowRefusal, Policy};
 use linerate_model::TestSpec;
 use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{OsError, sockopt};
 
+use super::half_open::{HalfOpenFlows, Step};
 use crate::iperf2::arrived::{Arrived, drain};
 use crate::iperf2::dialogue::wall;
 use crate::iperf2::sockets;
@@ -35,6 +36,16 @@ pub(super) struct Newcomer {
     pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
+/// What came of the datagrams that were waiting.
+#[derive(Default)]
+pub(super) struct Newcomers {
+    pub(super) flows: Vec<Newcomer>,
+    /// Addresses whose flow is not served, and why.
+    pub(super) refused: Vec<(SocketAddr, FlowRefusal)>,
+    /// Addresses whose flow could not be opened, and why.
+    pub(super) failed: Vec<(SocketAddr, OsError)>,
+}
+
 /// Flows that may begin in one turn.
 const NEWCOMERS_PER_TURN: usize = 64;
 
@@ -49,14 +60,17 @@ impl Door {
         self.fd.as_fd()
     }
 
-    /// Lets in who begins a flow. `is_known` tells addresses that have one; `admits` those that may have one.
+    /// Opens the flows whose second datagram has arrived. `is_known` tells addresses that have one; `admits` those that
+    /// may have one.
     pub(super) fn newcomers(
         &self,
         policy: &Policy,
         test: &TestSpec,
+        half_open: &mut HalfOpenFlows,
         is_known: impl Fn(SocketAddr) -> bool,
         admits: impl Fn(SocketAddr) -> bool,
-    ) -> Result<Vec<Newcomer>, OsError> {
+    ) -> Newcomers {
+        let (mut refused, mut failed) = (Vec::new(), Vec::new());
         let mut arrived = VecDeque::new();
         drain(self.fd.as_fd(), &mut arrived);
         let mut found: BTreeMap<SocketAddr, Newcomer> = BTreeMap::new();
@@ -70,13 +84,26 @@ impl Door {
                 continue;
             }
             let is_group = self.address.ip().is_multicast();
-            let Some(machine) = FlowServer::new(Instant::now(), wall(), policy.clone(), &datagram, is_group) else {
-                continue;
+            let machine = |first: &[u8]| FlowServer::new(Instant::now(), wall(), policy.clone(), first, is_group);
+            let (first, first_ns) = match half_open.take(at_ns, peer, &datagram) {
+                Step::Follows(first, first_ns) => (first, first_ns),
+                Step::Held => {
+                    refused.extend(machine(&datagram).err().map(|refusal| (peer, refusal)));
+                    continue;
+                }
+                Step::Foreign => continue,
             };
-            let fd = self.connect(from, test)?;
+            let Ok(machine) = machine(&first) else { continue };
+            let fd = match self.connect(from, test) {
+                Ok(fd) => fd,
+                Err(error) => {
+                    failed.push((peer, error));
+                    continue;
+                }
+            };
             drain(fd.as_fd(), &mut arrived);
             drain(self.fd.as_fd(), &mut arrived);
-            let early = vec![(datagram, at_ns)];
+            let early = vec![(first, first_ns), (datagram, at_ns)];
             found.insert(
                 peer,
                 Newcomer {
@@ -87,7 +114,11 @@ impl Door {
                 },
             );
         }
-        Ok(found.into_values().collect())
+        Newcomers {
+            flows: found.into_values().collect(),
+            refused,
+            failed,
+        }
     }
 
     fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {

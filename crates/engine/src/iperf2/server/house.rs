@@ -6,27 +6,27 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::Header;
-use linerate_iperf2::server::{AcceptedTest, Policy};
+use linerate_iperf2::server::{AcceptedTest, FlowRefusal, Policy};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
 use linerate_model::workload::Serving;
-use linerate_model::{Event, Failure, ServerEvent, TestSpec, Transport};
+use linerate_model::{Event, ServerEvent, TestSpec, Transport};
 use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket;
 
 use super::door::Door;
+use super::half_open::HalfOpenFlows;
 use super::hall::{Said, Waiting};
 use super::session::Session;
 use crate::iperf2::channel::{Channel, with_own};
-use crate::iperf2::connect::{failure, os};
 use crate::iperf2::dialogue::{Deed, Dialogue};
 use crate::iperf2::leg::Leg;
 use crate::iperf2::sockets;
 use crate::reporter::Reporter;
-use crate::server::{Claim, Crowd, Rules, accept, record};
+use crate::server::{AcceptPause, Claim, Crowd, Needs, Rules, accept, record};
 
 mod opening;
 
@@ -40,6 +40,7 @@ pub(crate) struct House {
     doors: Vec<Door>,
     waiting: BTreeMap<u64, Waiting>,
     crowd: Crowd,
+    half_open: HalfOpenFlows,
     sessions: BTreeMap<u64, Session>,
     next_id: u64,
     /// Number of the next connection in reports.
@@ -47,7 +48,9 @@ pub(crate) struct House {
     accepted: u32,
     ends: Option<Instant>,
     is_closed: bool,
+    /// The listeners are out of the event loop.
     is_paused: bool,
+    pause: AcceptPause,
 }
 
 // Tokens: the low bits say what it is.
@@ -76,7 +79,8 @@ impl House {
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let waiting = self.waiting.values().filter_map(Waiting::deadline);
         let sessions = self.sessions.values().filter_map(|e| e.deadline());
-        waiting.chain(sessions).chain(self.ends).min()
+        let others = [self.ends, self.pause.deadline()];
+        waiting.chain(sessions).chain(others.into_iter().flatten()).min()
     }
 
     /// Accepts nobody any more.
@@ -108,7 +112,7 @@ impl House {
     }
 
     /// Does what is to be done now.
-    pub(crate) fn advance(&mut self, rules: &mut Rules<'_>) -> Result<(), Failure> {
+    pub(crate) fn advance(&mut self, rules: &mut Rules<'_>) {
         let mut events = Vec::new();
         // An interrupted wait is repeated by the owner.
         let _ = self.epoll.wait(&mut events, Some(Duration::ZERO));
@@ -116,8 +120,8 @@ impl House {
             let index = event.token / KINDS;
             match event.token % KINDS {
                 LISTENER => self.accept(usize::try_from(index).unwrap_or(usize::MAX), rules),
-                DOOR => self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), rules)?,
-                WAITING => self.on_waiting(index, rules)?,
+                DOOR => self.on_datagrams(usize::try_from(index).unwrap_or(usize::MAX), rules),
+                WAITING => self.on_waiting(index, rules),
                 _ => {}
             }
         }
@@ -130,7 +134,7 @@ impl House {
             .map(|(id, _)| *id)
             .collect();
         for id in late {
-            self.on_waiting(id, rules)?;
+            self.on_waiting(id, rules);
         }
         if self.ends.is_some_and(|t| t <= now) {
             self.ends = None;
@@ -140,8 +144,8 @@ impl House {
                 .for_each(|e| e.end_early("the time of the server is over"));
         }
         self.advance_sessions(rules);
-        self.serve_in_turn();
-        Ok(())
+        self.pause.ends(now);
+        self.pause_listeners();
     }
 
     fn accept(&mut self, index: usize, rules: &mut Rules<'_>) {
@@ -150,17 +154,33 @@ impl House {
             return;
         };
         if let Err(error) = accept(listener.as_fd(), &mut newcomers) {
-            rules.out.warning(&format!("unable to accept a connection: {error}"));
+            self.out_of_descriptors(&error, rules);
         }
         for (fd, peer) in newcomers {
             self.take_in(fd, peer, &[], rules);
         }
     }
 
+    /// Those who are here keep their service; of those who only take up room the greediest leaves.
+    fn out_of_descriptors(&mut self, error: &std::io::Error, rules: &mut Rules<'_>) {
+        if self.pause.begin(Instant::now()) {
+            rules.out.warning(&format!("unable to accept a connection: {error}"));
+        }
+        if let Some(victim) = self.crowd.oldest_of_the_greediest() {
+            self.crowd_out(victim, rules);
+        }
+    }
+
+    fn crowd_out(&mut self, victim: u64, rules: &mut Rules<'_>) {
+        self.crowd.leave(victim);
+        if let Some(waiting) = self.waiting.remove(&victim) {
+            refuse(waiting.peer, RefusalReason::Crowded, rules);
+        }
+    }
+
     fn take_in(&mut self, fd: OwnedFd, peer: SocketAddr, read: &[u8], rules: &mut Rules<'_>) {
         if !rules.access.admits(peer.ip()) {
-            let reason = RefusalReason::Address;
-            return rules.out.server_event(&ServerEvent::Refused { peer, reason });
+            return refuse(peer, RefusalReason::Address, rules);
         }
         let id = self.next_id;
         self.next_id += 1;
@@ -174,27 +194,24 @@ impl House {
         }
         self.waiting.insert(id, waiting);
         if let Some(victim) = self.crowd.enter(id, peer.ip()) {
-            self.waiting.remove(&victim);
-            self.crowd.leave(victim);
-            let reason = RefusalReason::Crowded;
-            rules.out.server_event(&ServerEvent::Refused { peer, reason });
+            self.crowd_out(victim, rules);
         }
         // What it has said already announces itself no more.
         if !read.is_empty() {
-            let _ = self.on_waiting(id, rules);
+            self.on_waiting(id, rules);
         }
     }
 
-    fn on_waiting(&mut self, id: u64, rules: &mut Rules<'_>) -> Result<(), Failure> {
+    fn on_waiting(&mut self, id: u64, rules: &mut Rules<'_>) {
         let Some(waiting) = self.waiting.get_mut(&id) else {
-            return Ok(());
+            return;
         };
         let said = waiting.advance();
         if matches!(said, Said::Nothing) {
-            return Ok(());
+            return;
         }
         let Some(waiting) = self.waiting.remove(&id) else {
-            return Ok(());
+            return;
         };
         self.crowd.leave(id);
         let _ = self.epoll.remove(waiting.fd());
@@ -202,7 +219,7 @@ impl House {
         match said {
             Said::Wants(test) => {
                 let (fd, dialogue) = waiting.into_parts();
-                self.admit(fd, peer, dialogue, *test, Vec::new(), rules)
+                self.admit(fd, peer, dialogue, *test, Vec::new(), rules);
             }
             Said::Gone(failure) => {
                 let explanation = failure.map_or_else(String::new, |f| f.message);
@@ -212,15 +229,14 @@ impl House {
                     cause: HandshakeCause::Parameters,
                     explanation,
                 });
-                Ok(())
             }
-            Said::Nothing => Ok(()),
+            Said::Nothing => {}
         }
     }
 
-    fn on_datagrams(&mut self, index: usize, rules: &mut Rules<'_>) -> Result<(), Failure> {
+    fn on_datagrams(&mut self, index: usize, rules: &mut Rules<'_>) {
         let Some(door) = self.doors.get(index) else {
-            return Ok(());
+            return;
         };
         let test = TestSpec {
             transport: Transport::Udp,
@@ -228,22 +244,23 @@ impl House {
         };
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| rules.access.admits(peer.ip());
-        let newcomers = match door.newcomers(&self.policy, &test, is_known, admits) {
-            Ok(newcomers) => newcomers,
-            Err(error) => {
-                rules
-                    .out
-                    .warning(&format!("unable to take a flow in: {}", error.text()));
-                return Ok(());
-            }
-        };
-        for newcomer in newcomers {
+        let newcomers = door.newcomers(&self.policy, &test, &mut self.half_open, is_known, admits);
+        for (peer, refusal) in newcomers.refused {
+            let reason = match refusal {
+                FlowRefusal::Amount => RefusalReason::Duration,
+                FlowRefusal::UdpReverse | FlowRefusal::NoFlow => RefusalReason::UdpReverse,
+            };
+            refuse(peer, reason, rules);
+        }
+        for (peer, error) in newcomers.failed {
+            fail(peer, &error.text(), rules);
+        }
+        for newcomer in newcomers.flows {
             let mut dialogue = Dialogue::FlowServer(newcomer.machine);
             if let Some(Deed::Accepted(test)) = dialogue.next() {
-                self.admit(newcomer.fd, newcomer.peer, dialogue, *test, newcomer.early, rules)?;
+                self.admit(newcomer.fd, newcomer.peer, dialogue, *test, newcomer.early, rules);
             }
         }
-        Ok(())
     }
 
     /// A connection or flow joins the session of its client, or begins one.
@@ -255,7 +272,7 @@ impl House {
         test: AcceptedTest,
         early: Vec<(Vec<u8>, u64)>,
         rules: &mut Rules<'_>,
-    ) -> Result<(), Failure> {
+    ) {
         let spec = with_own(test.spec.clone(), &self.serving.test);
         let expecting = self
             .sessions
@@ -264,9 +281,9 @@ impl House {
             .map(|(id, _)| *id);
         let id = match expecting {
             Some(id) => id,
-            None => match self.open_session(peer, &spec, test.header.clone(), rules)? {
+            None => match self.open_session(peer, &spec, test.header.clone(), rules) {
                 Some(id) => id,
-                None => return Ok(()),
+                None => return,
             },
         };
         if test.clocks_disagree {
@@ -274,23 +291,20 @@ impl House {
         }
         self.accepted = self.accepted.saturating_add(1);
         let Some(session) = self.sessions.get_mut(&id) else {
-            return Ok(());
+            return;
         };
         sockets::prepare(fd.as_fd(), &spec, true, true);
         let Ok(mut channel) = Channel::new(fd, dialogue, self.next_number, self.serving.test.clone()) else {
             // The client is gone already.
-            return Ok(());
+            return;
         };
         self.next_number = self.next_number.saturating_add(1);
         channel.accept(test);
-        // The datagram that began the flow proves nothing, so that only later ones are told to its machine.
-        channel.seen_datagrams = u64::from(!early.is_empty());
-        channel.early = early;
+        channel.take_early(early);
         session.add(channel);
         if self.serving.connections_max.is_some_and(|max| self.accepted >= max) {
             self.close();
         }
-        Ok(())
     }
 
     fn open_session(
@@ -299,7 +313,7 @@ impl House {
         spec: &TestSpec,
         header: Option<Header>,
         rules: &mut Rules<'_>,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Option<u64> {
         let id = self.next_id;
         self.next_id += 1;
         let streams = header.as_ref().map_or(1, |h| h.streams.max(1));
@@ -312,12 +326,43 @@ impl House {
             bytes: 0,
             last_blocks_bytes: 0,
             rate_bps: spec.pacing.rate_bps.unwrap_or(0).saturating_mul(u64::from(streams)),
+            needs: Needs::without_control(spec, streams),
         };
         if let Err(reason) = rules.ledger.take(id, claim) {
-            rules.out.server_event(&ServerEvent::Refused { peer, reason });
-            return Ok(None);
+            refuse(peer, reason, rules);
+            return None;
         }
-        let sink = rules.out.open_test().map_err(|e| failure(e.to_string()))?;
+        match self.make_session(id, peer, spec, header, rules) {
+            Ok(session) => self.sessions.insert(id, session),
+            Err(why) => {
+                rules.ledger.release(id);
+                fail(peer, &why, rules);
+                return None;
+            }
+        };
+        let facts = TestFacts {
+            number: 0,
+            peer,
+            user: None,
+            transport: spec.transport,
+            direction: spec.direction,
+            streams,
+            running_beside: 0,
+        };
+        let facts = rules.tally.start(id, Instant::now(), facts);
+        rules.out.server_event(&ServerEvent::TestStarted(facts));
+        Some(id)
+    }
+
+    fn make_session(
+        &self,
+        id: u64,
+        peer: SocketAddr,
+        spec: &TestSpec,
+        header: Option<Header>,
+        rules: &mut Rules<'_>,
+    ) -> Result<Session, String> {
+        let sink = rules.out.open_test().map_err(|e| e.to_string())?;
         let mut reporter = Reporter::boxed(sink);
         reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
             endpoint: Endpoint::Server,
@@ -332,25 +377,12 @@ impl House {
         })));
         let liveness = self.spec.sharing.liveness;
         let mut session =
-            Session::new(peer, reporter, header, spec, &self.spec.local, liveness).map_err(|e| os("test", &e))?;
+            Session::new(peer, reporter, header, spec, &self.spec.local, liveness).map_err(|e| e.text())?;
         session.limit(rules.ledger.quota(id));
         let token = id * KINDS + SESSION;
-        self.epoll
-            .add(session.leg().fd(), token, Interest::READ)
-            .map_err(|e| os("test", &e))?;
-        let facts = TestFacts {
-            number: 0,
-            peer,
-            user: None,
-            transport: spec.transport,
-            direction: spec.direction,
-            streams,
-            running_beside: 0,
-        };
-        let facts = rules.tally.start(id, Instant::now(), facts);
-        rules.out.server_event(&ServerEvent::TestStarted(facts));
-        self.sessions.insert(id, session);
-        Ok(Some(id))
+        let watched = self.epoll.add(session.leg().fd(), token, Interest::READ);
+        watched.map_err(|e| e.text())?;
+        Ok(session)
     }
 
     fn advance_sessions(&mut self, rules: &mut Rules<'_>) {
@@ -387,9 +419,10 @@ impl House {
         }
     }
 
-    /// A server that takes one client at a time lets the others wait in the kernel.
-    fn serve_in_turn(&mut self) {
-        let pauses = self.serving.one_at_a_time && !self.sessions.is_empty();
+    /// A server that takes one client at a time, or has no descriptor left, lets the others wait in the kernel.
+    fn pause_listeners(&mut self) {
+        let serves_in_turn = self.serving.one_at_a_time && !self.sessions.is_empty();
+        let pauses = serves_in_turn || self.pause.is_on();
         if pauses == self.is_paused {
             return;
         }
@@ -416,4 +449,17 @@ impl House {
             session.end_early(&reason.to_string());
         }
     }
+}
+
+fn refuse(peer: SocketAddr, reason: RefusalReason, rules: &mut Rules<'_>) {
+    rules.out.server_event(&ServerEvent::Refused { peer, reason });
+}
+
+/// What this host could not give one client concerns no other.
+fn fail(peer: SocketAddr, explanation: &str, rules: &mut Rules<'_>) {
+    rules.out.server_event(&ServerEvent::HandshakeFailed {
+        peer,
+        cause: HandshakeCause::Streams,
+        explanation: explanation.to_owned(),
+    });
 }

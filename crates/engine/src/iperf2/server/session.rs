@@ -18,7 +18,7 @@ use crate::iperf2::leg::{Leg, Wish};
 use crate::iperf2::sockets;
 use crate::quota::Quota;
 use crate::reporter::Reporter;
-use crate::server::{Liveness, Moved, patience};
+use crate::server::{Liveness, Moved, least_bytes, patience};
 
 /// A client's channels.
 pub(super) struct Session {
@@ -65,6 +65,10 @@ impl Session {
             Shape::BounceBack(_) => liveness.max(BOUNCE_PATIENCE),
             _ => patience(spec, liveness),
         };
+        let progress_bytes = match spec.workload.shape {
+            Shape::BounceBack(_) => 1,
+            _ => least_bytes(spec, patience),
+        };
         let wait = wait_for_start(spec);
         let overtime = OVERTIME.saturating_add(wait);
         let begin_ns = clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
@@ -89,7 +93,8 @@ impl Session {
             back: None,
             dials: Vec::new(),
             // Flows have a limit of their own on silence.
-            liveness: (spec.transport != Transport::Udp).then(|| Liveness::new(patience, begin_ns)),
+            liveness: (spec.transport != Transport::Udp)
+                .then(|| Liveness::new(patience, begin_ns).demanding(progress_bytes)),
             moved: Moved::default(),
             failure: None,
         })

@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate_http::control::ControlSpec;
 use linerate_http::server::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
 use linerate_model::network::Network;
+use linerate_model::sharing::{AccessRules, AccessSource};
 
 use super::control::{ControlArgs, ControlChannel};
 use crate::cli::iperf3::numbers::{Base, whole_with_unit};
@@ -58,8 +60,8 @@ pub(crate) struct ServeArgs {
     /// Speak HTTP/2 in plain text, too, with clients that begin with it (prior knowledge)
     #[arg(long)]
     h2: bool,
-    /// Serve iperf3's tests on this port as well, for the lab's TCP baseline; 0 for none [default: 5201]
-    #[arg(long, value_name = "PORT")]
+    /// Serve iperf3's tests as well, to the same addresses, for the lab's TCP baseline [port: 5201]
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = TCP_PORT)]
     tcp: Option<u16>,
     /// Let requests ask for trouble: ?delay=MS, ?close=1, ?status=CODE, and ?stall=MS, which stops a whole thread
     #[arg(long)]
@@ -87,8 +89,8 @@ pub(crate) struct ServePlan {
     pub(crate) spec: ServerSpec,
     /// Where its figures are to be had; absent for nowhere.
     pub(crate) control: Option<ControlChannel>,
-    /// The server of TCP tests.
-    pub(crate) tcp: TcpSpec,
+    /// The server of TCP tests, if one is wanted.
+    pub(crate) tcp: Option<TcpSpec>,
 }
 
 /// A server of iperf3's dialect beside the one of HTTP.
@@ -96,14 +98,14 @@ pub(crate) struct ServePlan {
 pub(crate) struct TcpSpec {
     /// Address; absent for all.
     pub(crate) host: Option<String>,
-    /// Port; 0 for no such server.
+    /// Port.
     pub(crate) port: u16,
-    /// The user chose the port, so nothing else will do.
-    pub(crate) is_chosen: bool,
+    /// Who is served: those whom the server of HTTP serves.
+    pub(crate) access: AccessRules,
 }
 
 /// Where iperf3 servers are.
-const TCP_PORT: u16 = 5201;
+const TCP_PORT: &str = "5201";
 
 const NOTES: &str = "\
 Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size, ?random=1 bytes that cannot be
@@ -135,16 +137,27 @@ impl ServeArgs {
     /// In words.
     pub(crate) fn resolve(&self) -> Result<ServePlan, String> {
         let port = self.bind.first().map_or(PORT, SocketAddr::port);
-        let control = (!self.no_control).then(|| self.control.resolve(port)).transpose()?;
-        Ok(ServePlan {
-            spec: self.spec(),
-            control,
-            tcp: TcpSpec {
-                host: self.bind.first().map(|address| address.ip().to_string()),
-                port: self.tcp.unwrap_or(TCP_PORT),
-                is_chosen: self.tcp.is_some(),
+        let mut control = (!self.no_control).then(|| self.control.resolve(port)).transpose()?;
+        if let Some(channel) = &mut control {
+            self.narrow(&mut channel.spec);
+        }
+        let spec = self.spec();
+        let tcp = self.tcp.filter(|port| *port != 0).map(|port| TcpSpec {
+            host: self.bind.first().map(|address| address.ip().to_string()),
+            port,
+            access: AccessRules {
+                allow: spec.access.networks().into_iter().map(AccessSource::Network).collect(),
+                deny: Vec::new(),
             },
-        })
+        });
+        Ok(ServePlan { spec, control, tcp })
+    }
+
+    /// Addresses that are not served learn nothing from the control channel either, whatever they know.
+    fn narrow(&self, control: &mut ControlSpec) {
+        if control.token.is_some() && control.allow.is_empty() {
+            control.allow.clone_from(&self.allow);
+        }
     }
 
     fn spec(&self) -> ServerSpec {

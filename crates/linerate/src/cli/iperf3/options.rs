@@ -311,7 +311,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(None, "lr-deny", S::Added, Value("CIDR|@FILE", |a, v| fx::access(v, &mut a.server.sharing.access.deny)),
         "Do not serve these addresses, even if allowed; may be repeated.").role(Role::Server),
     row(None, "lr-limit", S::Added, Value("SCOPE:KEY=N[,...]", fx::limit),
-        "Limit what the whole server, one client address or one user may use; SCOPE is server, address or user. Keys: tests (at once), streams, duration (seconds) and bytes of one test, rate (bit/s, all tests together). May be repeated (default address:tests=500).").role(Role::Server),
+        "Limit what the whole server, one client address or one user may use; SCOPE is server, address or user. Keys: tests (at once), streams, duration (seconds) and bytes of one test, rate (bit/s, all tests together). May be repeated (default: a tenth of the places for an address, at least 8).").role(Role::Server),
     row(None, "lr-allow-split-address", S::Added, Switch(|a| on(&mut a.server.sharing.allow_split_address)),
         "Let UDP streams come from another address than their control connection.").role(Role::Server),
     row(None, "lr-accept-both-paddings", S::Added, Switch(|a| on(&mut a.auth.both_paddings)),

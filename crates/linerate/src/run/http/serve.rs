@@ -43,7 +43,7 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
         error => error.to_string(),
     })?;
     let mut text = announcement(&plan.spec, &server);
-    let tcp = open_tcp(&plan.tcp)?;
+    let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
     if let Some(tcp) = &tcp {
         text.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
     }
@@ -64,22 +64,12 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
     Ok(crew.stop())
 }
 
-/// Opens the server of TCP tests. A default port that somebody else has costs the baseline, not the server.
-fn open_tcp(spec: &TcpSpec) -> Result<Option<Embedded>, String> {
-    if spec.port == 0 {
-        return Ok(None);
-    }
-    match Embedded::start(spec.host.clone(), spec.port) {
-        Ok(server) => Ok(Some(server)),
-        Err(failure) if spec.is_chosen => {
-            let text = format!("--tcp {}: {failure}", spec.port);
-            Err(in_use::explained(&text, spec.port, "choose another one with --tcp"))
-        }
-        Err(failure) => {
-            complain(&format!("no TCP tests: {failure}; choose another port with --tcp"));
-            Ok(None)
-        }
-    }
+/// Opens the server of TCP tests.
+fn open_tcp(spec: &TcpSpec) -> Result<Embedded, String> {
+    Embedded::start(spec.host.clone(), spec.port, spec.access.clone()).map_err(|failure| {
+        let text = format!("--tcp {}: {failure}", spec.port);
+        in_use::explained(&text, spec.port, "choose another one with --tcp")
+    })
 }
 
 /// Opens the channel beside the server. A default port that somebody else has costs the channel, not the server.

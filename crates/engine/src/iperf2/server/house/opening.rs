@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use linerate_iperf2::Version;
-use linerate_iperf2::server::Policy;
+use linerate_iperf2::server::{Policy, UdpReverse};
 use linerate_model::details::{Details, ListenerFacts};
 use linerate_model::spec::{AddressFamily, ServerSpec};
 use linerate_model::workload::Serving;
@@ -18,8 +18,9 @@ use linerate_sys::{OsError, process, sockopt};
 use super::{DOOR, FIRST_ID, House, KINDS, LISTENER};
 use crate::iperf2::connect::{failure, os};
 use crate::iperf2::server::door::Door;
+use crate::iperf2::server::half_open::HalfOpenFlows;
 use crate::iperf2::sockets;
-use crate::server::{Bounds, Crowd};
+use crate::server::{AcceptPause, Bounds, Crowd};
 
 impl House {
     /// Opens what the specification names.
@@ -40,6 +41,7 @@ impl House {
             ..Serving::default()
         };
         let mut house = Self::closed(spec, serving)?;
+        house.policy = among_strangers(spec, house.policy);
         let address = match house.address(port)? {
             // A host without IPv6 is served over IPv4.
             v6 if v6.ip() == Ipv6Addr::UNSPECIFIED && socket::open(&v6, Protocol::Tcp).is_err() => {
@@ -55,7 +57,9 @@ impl House {
 
     /// Opens nothing: connections are brought by somebody else.
     pub(crate) fn open_nothing(spec: &ServerSpec) -> Result<Self, Failure> {
-        Self::closed(spec, Serving::default())
+        let mut house = Self::closed(spec, Serving::default())?;
+        house.policy = among_strangers(spec, house.policy);
+        Ok(house)
     }
 
     fn closed(spec: &ServerSpec, serving: Serving) -> Result<Self, Failure> {
@@ -77,12 +81,14 @@ impl House {
             doors: Vec::new(),
             waiting: BTreeMap::new(),
             crowd: Crowd::new(Bounds::of_descriptors(descriptors)),
+            half_open: HalfOpenFlows::default(),
             sessions: BTreeMap::new(),
             next_id: FIRST_ID,
             next_number: 1,
             accepted: 0,
             is_closed: false,
             is_paused: false,
+            pause: AcceptPause::default(),
         })
     }
 
@@ -168,3 +174,19 @@ impl House {
         Ok(())
     }
 }
+
+/// What a service allows clients that prove nothing.
+fn among_strangers(spec: &ServerSpec, policy: Policy) -> Policy {
+    let bounds = UdpReverse {
+        silence_max: Some(SILENCE_MAX),
+        ..UdpReverse::default()
+    };
+    Policy {
+        udp_reverse: spec.sharing.uncontrolled_udp_reverse.then_some(bounds),
+        answers_are_bounded: true,
+        ..policy
+    }
+}
+
+/// Longest silence of a client that sends and to which data are sent.
+const SILENCE_MAX: Duration = Duration::from_secs(2);

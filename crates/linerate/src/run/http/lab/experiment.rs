@@ -213,7 +213,7 @@ impl<'a> Experiment<'a> {
                 }
                 Err(failure) => {
                     self.notes.push(format!(
-                        "no TCP baseline: {failure} (an iperf3 server is expected at port {port})"
+                        "no TCP baseline: {failure} (an iperf3 server is expected at port {port}, for example that of `linerate http serve --tcp`)"
                     ));
                     return Ok(());
                 }

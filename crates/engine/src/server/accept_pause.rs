@@ -1,0 +1,57 @@
+//! What a listener does when descriptors or memory ran out: nothing for a moment, and one complaint a minute.
+
+use std::time::{Duration, Instant};
+
+/// The pause of one listener, or of several that share a fate.
+#[derive(Debug, Default)]
+pub(crate) struct AcceptPause {
+    /// No connection is accepted before.
+    until: Option<Instant>,
+    complained: Option<Instant>,
+}
+
+/// Long enough that a listener that stays readable costs nothing.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Time between two complaints.
+const COMPLAINT: Duration = Duration::from_secs(60);
+
+impl AcceptPause {
+    /// Begins a pause; true when the operator should know.
+    pub(crate) fn begin(&mut self, now: Instant) -> bool {
+        self.until = Some(now + PAUSE);
+        let is_due = self
+            .complained
+            .is_none_or(|t| now.saturating_duration_since(t) > COMPLAINT);
+        if is_due {
+            self.complained = Some(now);
+        }
+        is_due
+    }
+
+    /// True once when the pause is over.
+    pub(crate) fn ends(&mut self, now: Instant) -> bool {
+        self.until.take_if(|t| *t <= now).is_some()
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.until.is_some()
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.until
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_ends_once_and_complaints_are_rare() {
+        let (mut pause, now) = (AcceptPause::default(), Instant::now());
+        assert!(pause.begin(now) && !pause.begin(now + PAUSE));
+        assert!(!pause.ends(now + PAUSE) && pause.is_on());
+        assert!(pause.ends(now + 2 * PAUSE) && !pause.ends(now + 2 * PAUSE) && !pause.is_on());
+        assert!(pause.begin(now + 2 * COMPLAINT));
+    }
+}

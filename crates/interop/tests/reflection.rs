@@ -1,0 +1,200 @@
+//! Forged source addresses: a server of iperf 2's UDP sends a victim no more than the forger sent. The victim of these
+//! tests is the socket that the forged datagrams leave from.
+
+use std::net::UdpSocket;
+use std::time::Duration;
+
+use linerate_interop::iperf2::{Iperf2, Iperf2Server};
+use linerate_interop::{Asks, FORGED_BYTES, PATIENCE, Process, Service, forged, free_port, ours, skip, wait_for};
+
+/// 2^31 steps of 10 ms, the longest time a header can ask for.
+const LONGEST_TICKS: u32 = 1 << 31;
+
+/// An address that is not asked, and what was sent in its name.
+struct Victim {
+    socket: UdpSocket,
+    forged_bytes: usize,
+    received_bytes: usize,
+}
+
+impl Victim {
+    fn of(port: u16) -> Self {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback");
+        socket.connect(("127.0.0.1", port)).expect("a route");
+        socket.set_nonblocking(true).expect("a socket");
+        Self {
+            socket,
+            forged_bytes: 0,
+            received_bytes: 0,
+        }
+    }
+
+    fn port(&self) -> u16 {
+        self.socket.local_addr().expect("it is bound").port()
+    }
+
+    fn forge(&mut self, asks: Asks, numbers: &[i32], ticks: u32) {
+        for &number in numbers {
+            let datagram = forged(asks, number, ticks, self.port());
+            self.forged_bytes += self.socket.send(&datagram).unwrap_or(FORGED_BYTES);
+        }
+    }
+
+    fn receive(&mut self) -> usize {
+        let mut buffer = [0; 65_535];
+        while let Ok(n) = self.socket.recv(&mut buffer) {
+            self.received_bytes += n;
+        }
+        self.received_bytes
+    }
+
+    fn is_flooded(&mut self) -> bool {
+        self.receive() > self.forged_bytes
+    }
+}
+
+fn service(more: &[&str]) -> (Service, u16) {
+    let port2 = free_port();
+    let service = Service::start(&[&["--iperf2-port", &port2.to_string()], more].concat());
+    (service, port2)
+}
+
+/// Waits until there are `count` refusals for `reason`, or the victim got more than was sent in its name.
+#[track_caller]
+fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, count: usize) {
+    let refused = || {
+        let events = service.events("refused");
+        events.iter().filter(|event| event["reason"] == reason).count()
+    };
+    let seen = wait_for(PATIENCE, || {
+        let flooded = victims.iter_mut().any(Victim::is_flooded);
+        (flooded || refused() >= count).then_some(())
+    });
+    for victim in victims.iter_mut() {
+        let received = victim.receive();
+        assert!(
+            received <= victim.forged_bytes,
+            "{received} bytes for {} forged",
+            victim.forged_bytes
+        );
+    }
+    assert!(seen.is_some(), "no {count} refusals ({reason}): {service:?}");
+}
+
+#[test]
+fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
+    if ours().is_original() {
+        return skip("the original has no such service");
+    }
+    let (service, port2) = service(&[]);
+    let modes = [Asks::Reverse, Asks::FullDuplex, Asks::Dual, Asks::TradeOff];
+    let mut victims: Vec<Victim> = modes.iter().map(|_| Victim::of(port2)).collect();
+    for (victim, asks) in victims.iter_mut().zip(modes) {
+        victim.forge(asks, &[1, 2, 3], LONGEST_TICKS);
+    }
+    expect_refusals(&service, &mut victims, "udp_reverse", modes.len());
+    assert_eq!(service.events("test_started"), [] as [serde_json::Value; 0]);
+}
+
+#[test]
+fn answers_are_together_no_longer_than_what_was_sent() {
+    if ours().is_original() {
+        return skip("the original answers with more");
+    }
+    let (service, port2) = service(&[]);
+    let mut victim = Victim::of(port2);
+    victim.forge(Asks::Forward, &[1, 2, -3], 100);
+    assert!(
+        wait_for(PATIENCE, || (victim.receive() > 0).then_some(())).is_some(),
+        "{service:?}"
+    );
+    // Every one of these would be worth another report of 128 bytes.
+    for _ in 0..20 {
+        let datagram = forged(Asks::Forward, -3, 100, 0);
+        victim.forged_bytes += victim.socket.send(&datagram[..16]).unwrap_or(16);
+    }
+    let over = wait_for(PATIENCE, || (!service.events("test_ended").is_empty()).then_some(()));
+    assert!(over.is_some(), "{service:?}");
+    assert!(
+        !victim.is_flooded(),
+        "{} for {}",
+        victim.received_bytes,
+        victim.forged_bytes
+    );
+}
+
+#[test]
+fn a_service_that_may_send_over_udp_serves_the_original() {
+    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    for words in ["-u -R -t 1 -f B", "-u --full-duplex -t 1 -f B"] {
+        let client = Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {port2} {words}"))).finish();
+        client.expect_code(0);
+    }
+    let ended = service.wait_for_events("test_ended", 2, PATIENCE);
+    let sent = |event: &serde_json::Value| event["sent_bytes"].as_u64().unwrap_or(0);
+    assert!(ended.iter().all(|event| sent(event) > 50_000), "{ended:?}");
+}
+
+#[test]
+fn data_over_udp_end_when_the_port_is_unreachable() {
+    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    let mut victim = Victim::of(port2);
+    victim.forge(Asks::Reverse, &[1, 1], 100_000);
+    let _ = service.wait_for_events("test_started", 1, PATIENCE);
+    assert!(
+        wait_for(PATIENCE, || victim.is_flooded().then_some(())).is_some(),
+        "{service:?}"
+    );
+    drop(victim);
+    // Its time would be a quarter of an hour.
+    let _ = service.wait_for_events("test_ended", 1, PATIENCE);
+}
+
+#[test]
+fn data_over_udp_end_when_the_client_falls_silent() {
+    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    for asks in [Asks::FullDuplex, Asks::Dual] {
+        let mut victim = Victim::of(port2);
+        victim.forge(asks, &[1, 2], 100_000);
+        let count = service.events("test_ended").len() + 1;
+        let ended = wait_for(PATIENCE, || {
+            victim.receive();
+            (service.events("test_ended").len() >= count).then_some(())
+        });
+        assert!(ended.is_some(), "{asks:?}: {service:?}");
+    }
+}
+
+#[test]
+fn absurd_amounts_are_refused() {
+    let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
+    let mut victims = [Victim::of(port2)];
+    victims[0].forge(Asks::Reverse, &[1, 2], LONGEST_TICKS);
+    expect_refusals(&service, &mut victims, "duration", 1);
+}
+
+#[test]
+fn udp_reverse_is_offered_to_named_addresses_only() {
+    let mut command = std::process::Command::new(ours().path());
+    command.args(["serve", "--iperf2", "--iperf2-udp-reverse"]);
+    Process::start(command).finish().expect_code(2).expect_stderr("--allow");
+}
+
+/// Called as the original it does as the original does, within bounds.
+#[test]
+fn the_drop_in_stops_at_an_unreachable_port_and_refuses_absurd_amounts() {
+    let server = Iperf2Server::start(Iperf2::Ours, "-u -f B");
+    let mut patient = Victim::of(server.port);
+    patient.forge(Asks::Reverse, &[1, 2], LONGEST_TICKS);
+    let mut victim = Victim::of(server.port);
+    victim.forge(Asks::Reverse, &[1, 1], 100_000);
+    assert!(wait_for(PATIENCE, || victim.is_flooded().then_some(())).is_some());
+    drop(victim);
+    let report = || server.process.stdout().contains("/sec").then_some(());
+    assert!(
+        wait_for(Duration::from_secs(20), report).is_some(),
+        "{:?}",
+        server.process
+    );
+    assert!(!patient.is_flooded(), "{}", patient.received_bytes);
+}

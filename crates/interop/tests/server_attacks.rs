@@ -1,0 +1,281 @@
+//! Clients that want the server's memory, its descriptors or all of its places. Others are served all the same.
+
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::process::Command;
+use std::time::Duration;
+
+use linerate_interop::iperf2::Iperf2;
+use linerate_interop::namespaces::{Net, inside};
+use linerate_interop::{
+    Answer, Asks, Control, PATIENCE, Process, Service, Status, forged, frame, free_port, fresh_cookie, listens,
+    original, ours, state, wait_for,
+};
+
+/// A service for both dialects.
+fn both(more: &[&str]) -> (Service, u16) {
+    both_by(Command::new(ours().path()), more)
+}
+
+fn both_by(command: Command, more: &[&str]) -> (Service, u16) {
+    let port2 = free_port();
+    let service = Service::start_by(command, &[&["--iperf2-port", &port2.to_string()], more].concat());
+    (service, port2)
+}
+
+/// The program with at most so many descriptors.
+fn with_descriptors(count: u32) -> Command {
+    let mut command = Command::new("sh");
+    let script = format!("ulimit -n {count}; exec \"$@\"");
+    command.args(["-c", &script, "sh"]).arg(ours().path());
+    command
+}
+
+fn iperf2(port: u16, words: &str) -> Process {
+    Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {port} {words}")))
+}
+
+/// Clients of both originals get their test.
+#[track_caller]
+fn expect_service(service: &Service, port2: u16) {
+    service.client(original(), &["-n", "64K"]).finish().expect_clean();
+    let client = iperf2(port2, "-n 64K -f B").finish();
+    assert!(client.stdout.contains("65536"), "{client:?} {service:?}");
+}
+
+#[test]
+fn a_server_short_of_descriptors_refuses_with_a_reason_and_goes_on() {
+    let (mut service, port2) = both_by(with_descriptors(64), &[]);
+    let clients: Vec<Process> = (0..30).map(|_| iperf2(port2, "-t 2 -b 10m")).collect();
+    let refused = service.wait_for_events("refused", 1, PATIENCE);
+    assert!(refused.iter().all(|event| event["reason"] != "address"), "{refused:?}");
+    clients.into_iter().for_each(|client| drop(client.finish()));
+    assert!(!service.process.has_ended(), "{service:?}");
+    expect_service(&service, port2);
+}
+
+#[test]
+fn the_drop_in_goes_on_when_descriptors_run_short() {
+    let port = free_port();
+    let mut command = with_descriptors(64);
+    command.args(["iperf2", "-s", "-p", &port.to_string()]);
+    let mut server = Process::start(command);
+    assert!(
+        wait_for(PATIENCE, || listens(port).then_some(())).is_some(),
+        "{server:?}"
+    );
+    let clients: Vec<Process> = (0..30).map(|_| iperf2(port, "-t 1 -b 10m")).collect();
+    clients.into_iter().for_each(|client| drop(client.finish()));
+    assert!(!server.has_ended(), "{server:?}");
+    let client = iperf2(port, "-n 64K -f B").finish();
+    assert!(client.stdout.contains("65536"), "{client:?} {server:?}");
+}
+
+#[test]
+fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
+    let (service, port2) = both(&[]);
+    expect_service(&service, port2);
+    let idle = Status::of(service.process.id());
+    let forgers: Vec<UdpSocket> = (0..200)
+        .map(|_| UdpSocket::bind("127.0.0.1:0").expect("loopback"))
+        .collect();
+    for forger in &forgers {
+        forger
+            .send_to(&forged(Asks::Forward, 1, 1000, 0), ("127.0.0.1", port2))
+            .expect("loopback");
+    }
+    // The server reads what arrives in order: when this flow is over it has seen all of them.
+    let client = iperf2(port2, "-u -n 20000 -f B").finish();
+    client.expect_stdout("Server Report:");
+    let started = service.wait_for_events("test_started", 3, PATIENCE);
+    assert_eq!(started.len(), 3, "{started:?}");
+    let _ = service.process.wait_for_idle(idle);
+}
+
+#[test]
+fn forged_flows_have_a_share_of_the_places() {
+    let (service, port2) = both(&["--admit", "parallel:40"]);
+    let addresses = (1..=40_u8).map(|last| SocketAddr::from(([127, 0, 7, last], 0)));
+    let forgers: Vec<UdpSocket> = addresses
+        .map(|a| UdpSocket::bind(a).expect("a loopback address"))
+        .collect();
+    // Datagrams may be lost, so they are sent until enough of them have been refused.
+    let seen = wait_for(PATIENCE, || {
+        for (forger, number) in forgers.iter().flat_map(|forger| [(forger, 1), (forger, 2)]) {
+            let datagram = forged(Asks::Forward, number, 1000, 0);
+            forger.send_to(&datagram, ("127.0.0.1", port2)).expect("loopback");
+        }
+        (service.events("refused").len() >= 20).then_some(())
+    });
+    assert!(seen.is_some(), "{service:?}");
+    let refused = service.events("refused");
+    assert!(refused.iter().all(|event| event["reason"] == "flows"), "{refused:?}");
+    assert_eq!(service.events("test_started").len(), 10);
+    expect_service(&service, port2);
+}
+
+#[test]
+fn long_blocks_cost_memory_once() {
+    let (service, port2) = both(&[]);
+    expect_service(&service, port2);
+    let idle_kib = Status::of(service.process.id()).resident_kib;
+    let client = iperf2(port2, "-R -l 4M -P 30 -t 2 -b 40m -i 1");
+    client.wait_for_stdout("[SUM]", 1);
+    let running_kib = Status::of(service.process.id()).resident_kib;
+    assert!(
+        running_kib < idle_kib + 64 * 1024,
+        "{idle_kib} KiB, then {running_kib} KiB"
+    );
+    client.finish().expect_code(0);
+}
+
+#[test]
+fn what_the_tests_of_one_address_need_is_bounded() {
+    // A quarter of what the process may have is for tests, and a quarter of that for one address: 16 MiB.
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", "ulimit -d 262144; exec \"$@\"", "sh"])
+        .arg(ours().path());
+    let (service, port2) = both_by(command, &[]);
+    let clients: Vec<Process> = (0..6).map(|_| iperf2(port2, "-R -l 4M -t 2 -b 40m")).collect();
+    let refused = service.wait_for_events("refused", 1, PATIENCE);
+    assert!(refused.iter().all(|event| event["reason"] == "memory"), "{refused:?}");
+    clients.into_iter().for_each(|client| drop(client.finish()));
+    expect_service(&service, port2);
+}
+
+/// Whether something listens in the server's namespace.
+fn listens_beside_in(net: &Net, port: u16) -> bool {
+    let listening = inside(&net.b, "ss".as_ref(), &["-ltnH", "sport", "=", &format!(":{port}")]).output();
+    listening.is_ok_and(|output| !output.stdout.is_empty())
+}
+
+#[test]
+fn many_connections_make_few_lines() {
+    let (service, port2) = both_by(with_descriptors(64), &[]);
+    let held: Vec<TcpStream> = (0..100)
+        .filter_map(|_| TcpStream::connect(("127.0.0.1", port2)).ok())
+        .collect();
+    for _ in 0..500 {
+        drop(TcpStream::connect(("127.0.0.1", port2)));
+    }
+    drop(held);
+    expect_service(&service, port2);
+    let lines = service.process.stdout().lines().count();
+    assert!(lines < 300, "{lines} lines: {service:?}");
+}
+
+#[test]
+fn a_client_that_trickles_keeps_no_place() {
+    let service = Service::start(&["--liveness", "2"]);
+    let (mut control, mut data) = running(service.port, "127.0.0.1");
+    let ended = wait_for(PATIENCE, || {
+        data.send(&[0]);
+        // It tells the server nothing; the answer is that the test is over.
+        let _ = control.answer_within(Duration::from_millis(100));
+        service.events("test_ended").pop()
+    });
+    let ended = ended.unwrap_or_else(|| panic!("{service:?}"));
+    assert_eq!(ended["outcome"], "partial");
+}
+
+#[test]
+fn one_address_has_a_tenth_of_the_places_and_at_least_eight() {
+    let service = Service::start(&["--admit", "parallel:90"]);
+    let mut kept: Vec<Control> = (0..9).map(|_| accepted(service.port)).collect();
+    let mut tenth = Control::connect(service.port);
+    tenth.send(&fresh_cookie());
+    assert_eq!(tenth.answer(), Answer::Byte(state::ACCESS_DENIED));
+    assert_eq!(
+        service.wait_for_events("refused", 1, PATIENCE)[0]["reason"],
+        "address_tests"
+    );
+    service
+        .client(original(), &["-n", "64K", "-B", "127.0.0.9"])
+        .finish()
+        .expect_clean();
+    kept.clear();
+}
+
+#[test]
+fn a_test_of_more_than_an_hour_is_refused_unless_it_is_allowed() {
+    let service = Service::start(&[]);
+    let client = service.client(original(), &["-t", "3601"]).finish();
+    client.expect_code(1).expect_stderr("int_errno=37");
+    let longer = Service::start(&["--limit", "server:duration=7200"]);
+    let client = longer.client(original(), &["-t", "3601", "--forceflush"]);
+    client.wait_for_stdout("/sec", 1);
+}
+
+#[test]
+fn a_service_opens_what_was_asked_for_and_nothing_else() {
+    let Some(net) = Net::new() else { return };
+    for (words, is_open) in [(&["serve"][..], false), (&["serve", "--iperf2"], true)] {
+        let server = Process::start(inside(&net.b, ours().path(), words));
+        let up = wait_for(PATIENCE, || listens_beside_in(&net, 5201).then_some(()));
+        assert!(up.is_some(), "{server:?}");
+        assert_eq!(listens_beside_in(&net, 5001), is_open, "{words:?}");
+        server.signal(linerate_interop::Signal::Terminate);
+        server.finish().expect_code(0);
+    }
+}
+
+/// The server of TCP tests beside the HTTP server is there when it is asked for, for those whom the HTTP server serves.
+#[test]
+fn what_an_http_server_opens_has_one_policy() {
+    let port = free_port();
+    let serve = |tcp: Option<u16>| {
+        let mut command = Command::new(ours().path());
+        let address = format!("127.0.0.1:{}", free_port());
+        command.args([
+            "http",
+            "serve",
+            "--no-control",
+            "--bind",
+            &address,
+            "--allow",
+            "203.0.113.0/24",
+        ]);
+        command.args(tcp.map(|port| format!("--tcp={port}")));
+        let server = Process::start(command);
+        server.wait_for_stdout("Listening on", 1);
+        server
+    };
+    let server = serve(None);
+    assert!(!server.stdout().contains("TCP tests"), "{server:?}");
+    let server = serve(Some(port));
+    server.wait_for_stdout("TCP tests", 1);
+    let client = Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "64K"]));
+    client
+        .finish()
+        .expect_code(1)
+        .expect_stderr("test authorization failed");
+}
+
+/// A connection whose test without a time limit was accepted and that is asked for its streams.
+fn accepted(port: u16) -> Control {
+    let mut control = Control::connect(port);
+    control.send(&fresh_cookie());
+    accept(&mut control);
+    control
+}
+
+fn accept(control: &mut Control) {
+    control.expect(state::PARAM_EXCHANGE);
+    control.send(&frame(
+        "{\"tcp\":true,\"omit\":0,\"time\":0,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}",
+    ));
+    control.expect(state::CREATE_STREAMS);
+}
+
+/// A running test: control and data connection.
+fn running(port: u16, host: &str) -> (Control, Control) {
+    let address: SocketAddr = format!("{host}:{port}").parse().expect("an address");
+    let (cookie, mut control) = (fresh_cookie(), Control::connect_to(address));
+    control.send(&cookie);
+    accept(&mut control);
+    let mut data = Control::connect_to(address);
+    data.send(&cookie);
+    control.expect(state::TEST_START);
+    control.expect(state::TEST_RUNNING);
+    (control, data)
+}
