@@ -36,6 +36,8 @@ struct Track {
     last: Sample,
     rtt: RttRange,
     tcp: Option<TcpInfo>,
+    /// What held the stream back, up to the end of the interval before.
+    limits: TcpLimits,
     max_cwnd_bytes: u64,
     max_wnd_bytes: Option<u64>,
 }
@@ -98,6 +100,7 @@ impl Sampler {
             last: start,
             rtt: RttRange::default(),
             tcp: None,
+            limits: TcpLimits::default(),
             max_cwnd_bytes: 0,
             max_wnd_bytes: None,
         });
@@ -112,6 +115,7 @@ impl Sampler {
             track.base = sample;
             track.last = sample;
             track.rtt = RttRange::default();
+            track.limits = track.tcp.as_ref().and_then(limits).unwrap_or_default();
             (track.max_cwnd_bytes, track.max_wnd_bytes) = (0, None);
             track.counters.request_jitter_reset();
         }
@@ -197,7 +201,6 @@ impl Track {
     }
 
     fn close_interval(&mut self, transport: Transport, origin_ns: u64) -> StreamInterval {
-        let held_before = self.tcp.as_ref().and_then(limits).unwrap_or_default();
         let now = match self.life {
             Life::Ending(last) => {
                 self.life = Life::Ended;
@@ -206,8 +209,10 @@ impl Track {
             Life::Running | Life::Ended => self.read(transport),
         };
         let before = std::mem::replace(&mut self.last, now);
+        let held_before = self.limits;
         let tcp = self.tcp.map(|info| {
             self.note(&info);
+            self.limits = limits(&info).unwrap_or(held_before);
             tcp_interval(&info, now.retransmits.saturating_sub(before.retransmits), held_before)
         });
         let udp = (transport == Transport::Udp).then(|| UdpInterval {
