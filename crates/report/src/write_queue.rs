@@ -47,6 +47,8 @@ pub(crate) enum Message {
     Reopen,
 }
 
+/// Time between two notices of dropped lines: a full disk must not fill standard error.
+const NOTICE_PAUSE: Duration = Duration::from_secs(10);
 /// Text that may wait. A reader that is slow for a moment loses nothing; one that stopped costs this much memory.
 const QUEUED_BYTES_MAX: usize = 16 << 20;
 
@@ -102,13 +104,15 @@ impl WriteQueue {
 
 impl Shared {
     fn write_all(&self, mut streams: Streams, notice: &DropNotice) {
+        let mut quiet_until = None;
         loop {
             let message = self.next();
             let is_written = streams.write(&message).is_ok();
             if !is_written {
                 self.lock().dropped_lines += message.lines();
-            } else if matches!(message, Message::Report(_)) {
-                self.announce_dropped(&mut streams, notice);
+            } else if matches!(message, Message::Report(_)) && quiet_until.is_none_or(|t| Instant::now() >= t) {
+                let is_announced = self.announce_dropped(&mut streams, notice);
+                quiet_until = is_announced.then(|| Instant::now() + NOTICE_PAUSE);
             }
             let mut state = self.lock();
             state.is_writing = false;
@@ -117,11 +121,14 @@ impl Shared {
         }
     }
 
-    fn announce_dropped(&self, streams: &mut Streams, notice: &DropNotice) {
+    /// Whether there was something to announce, and the streams took it.
+    fn announce_dropped(&self, streams: &mut Streams, notice: &DropNotice) -> bool {
         let lines = std::mem::take(&mut self.lock().dropped_lines);
-        if lines > 0 && streams.write(&notice(lines)).is_err() {
+        let is_announced = lines > 0 && streams.write(&notice(lines)).is_ok();
+        if !is_announced {
             self.lock().dropped_lines += lines;
         }
+        is_announced
     }
 
     fn next(&self) -> Message {
