@@ -365,9 +365,9 @@ fn thousands_of_idle_and_mad_connections_do_not_keep_a_client_out() {
 fn without_descriptors_the_server_keeps_its_calm() {
     patiently(|| {
         let mut command = Command::new("prlimit");
-        command.args(["--nofile=20:20"]).arg(ours().path());
+        command.args(["--nofile=64:64"]).arg(ours().path());
         let service = Service::start_by(command, &[]);
-        let strangers: Vec<TcpStream> = (0..200)
+        let strangers: Vec<TcpStream> = (0..400)
             .filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok())
             .collect();
         let _ = service.wait_for_events("warning", 1, PATIENCE);
