@@ -190,12 +190,9 @@ fn what_ends_a_test_is_in_the_starting_line_of_a_verbose_run() {
 }
 
 #[test]
-fn peer_text_drives_no_terminal_and_reaches_files_unchanged() {
+fn text_of_a_peer_controls_no_terminal() {
     let events = [Event::PeerOutput(ServerOutput::Text("a\u{1b}[2Jb\n".into()))];
-    let mut to_terminal = options(Endpoint::Client, Style::Text);
-    to_terminal.escape_control_characters = true;
-    assert_eq!(run(&events, to_terminal).0, "\nServer output:\na\\u{1b}[2Jb\n\n");
-    assert_eq!(client(&events, Style::Text).0, "\nServer output:\na\u{1b}[2Jb\n\n");
+    assert_eq!(client(&events, Style::Text).0, "\nServer output:\na\\u{1b}[2Jb\n\n");
 }
 
 #[test]

@@ -14,7 +14,7 @@ mod teller;
 mod trial;
 mod watch;
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::time::Duration;
 
 use linerate_engine::{Interrupts, client, server};
@@ -180,7 +180,6 @@ fn options(endpoint: Endpoint, output: OutputOptions) -> Options {
         timestamps: output.timestamps,
         title: output.title,
         additions: output.additions,
-        escape_control_characters: output.logfile.is_none() && io::stdout().is_terminal(),
         ..Options::new(endpoint, version::program_version(), version::system_line())
     }
 }

@@ -40,8 +40,6 @@ pub struct Options {
     pub system_info: String,
     /// Show what the original does not report: more verbose lines, and a member of the JSON report.
     pub additions: bool,
-    /// Show control characters in an escaped form. For terminals: text of a peer could otherwise drive them.
-    pub escape_control_characters: bool,
 }
 
 impl Options {
@@ -59,7 +57,6 @@ impl Options {
             version: version.into(),
             system_info: system_info.into(),
             additions: false,
-            escape_control_characters: false,
         }
     }
 }

@@ -37,7 +37,7 @@ impl Page {
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
             let _ = write!(self.pending, "{title}:  ");
         }
-        self.pending.push_str(&self.shown(text));
+        self.pending.push_str(&escape_control_characters(text));
         self.pending.push('\n');
         if let Some(copy) = &mut self.copy
             && copy.len() <= COPY_MAX_BYTES
@@ -74,24 +74,22 @@ impl Page {
 
     /// Writes a warning at once.
     pub(in crate::iperf3) fn warning(&self, text: &str) {
-        self.output.error(&format!("warning: {}\n", self.shown(text)));
+        self.output
+            .error(&format!("warning: {}\n", escape_control_characters(text)));
     }
 
     /// Writes the lines of a failure at once.
     pub(super) fn failure(&self, failure: &Failure) {
         let mut text = String::new();
         for line in wording::failure_lines(failure, self.options.endpoint) {
-            let _ = writeln!(text, "{}{PROGRAM}: {}", self.timestamp(), self.shown(&line));
+            let _ = writeln!(
+                text,
+                "{}{PROGRAM}: {}",
+                self.timestamp(),
+                escape_control_characters(&line)
+            );
         }
         self.output.error(&text);
-    }
-
-    fn shown<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.options.escape_control_characters {
-            escape_control_characters(text)
-        } else {
-            Cow::Borrowed(text)
-        }
     }
 
     fn timestamp(&self) -> String {
