@@ -151,7 +151,7 @@ fn an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
     });
 }
 
-/// The original ends, too, when its log cannot be written, and takes the running test with it.
+/// A full disk costs the report, neither the server nor a test.
 #[test]
 fn a_server_outlives_its_log() {
     let Some(program) = improved() else { return };

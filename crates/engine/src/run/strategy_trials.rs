@@ -94,8 +94,8 @@ struct Pair {
 const BLOCKS: [u16; 3] = [1, 8, 32];
 /// Pauses that are compared; the first one is plain. The longest bounds how much later data is read.
 const PAUSES_US: [u16; 3] = [0, 30, 100];
-/// What a test begins with: the best send call on every machine that was measured, and no pause, which is right for slow
-/// paths and short tests.
+/// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths
+/// and short tests.
 pub(super) const INITIAL: IoStrategy = IoStrategy {
     blocks_per_call: 8,
     receive_pause_us: 0,
