@@ -52,11 +52,11 @@ bench-instructions:
 bench-floor:
 	mkdir -p $(TARGET_DIR)
 	cc -O2 -o $(TARGET_DIR)/floor bench/floor.c
-	for nap in 0 30 60; do for copies in 1 8; do \
-		echo "$$copies blocks per call, naps of $$nap us: $$($(TARGET_DIR)/floor $$copies $$nap)"; done; done
+	for pause in 0 30 60; do for copies in 1 8; do \
+		echo "$$copies blocks per call, pauses of $$pause us: $$($(TARGET_DIR)/floor -c $$copies -p $$pause)"; done; done
 	for offset in 0 1 16 64 128 1024 2048 4032 4080; do \
-		echo "send offset $$offset: $$($(TARGET_DIR)/floor 8 30 256 $$offset 0)"; \
-		echo "receive offset $$offset: $$($(TARGET_DIR)/floor 8 30 256 0 $$offset)"; done
+		echo "send offset $$offset: $$($(TARGET_DIR)/floor -p 30 -s $$offset)"; \
+		echo "receive offset $$offset: $$($(TARGET_DIR)/floor -p 30 -d $$offset)"; done
 
 # Relocations in their packed form take a quarter of a megabyte less. Older toolchains bring a C library that cannot read
 # them, which running the program shows; LINK_FLAGS= does without.

@@ -9,6 +9,8 @@ of the ratio within a round, and its 95 % interval (bootstrap).
     rate ratio   received payload (or connections) per second, ours / peer; above 1 ours is faster
     cpu ratio    CPU seconds of client and server together per GiB received (or per connection), ours / peer; below 1
                  ours is cheaper
+    of floor     rate of ours / rate of bench/floor.c, which moves the same bytes without any protocol, with its fastest
+                 setting on this machine; run in the same round, on loopback
 
 Most rows compare two ends of ours with two ends of the peer's. In rows with "to the peer" or "from the peer" one end of
 ours works with the peer's other end. Where ours is given an option that the peer lacks, the row's name says so.
@@ -22,6 +24,7 @@ import json
 import os
 import platform
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,7 +33,7 @@ from dataclasses import dataclass
 from dialects import Connections, Iperf2, Iperf3, UNREACHED_RATE
 from facts import caches, commit, cpu_model, kernel_default, version
 from places import Failed, Place, free_port, pin, reap, resolve, start, text, wait_until, wait_until_listening
-from rounds import interleaved, medians, ratio_text, ratios
+from rounds import interleaved, medians, ratio_text, ratios, spread
 
 
 @dataclass
@@ -43,6 +46,8 @@ class Row:
     ours_client: bool = True
     ours_server: bool = True
     dialect: type = Iperf3
+    # Options of floor.c for the same streams; None where it has no counterpart.
+    floor: str | None = None
 
 
 def iperf2(name, options=""):
@@ -51,14 +56,14 @@ def iperf2(name, options=""):
 
 
 ROWS = [
-    Row("TCP, 1 stream"),
+    Row("TCP, 1 stream", floor="-P 1"),
     Row("TCP, 1 stream, to the peer's server", ours_server=False),
     Row("TCP, 1 stream, from the peer's client", ours_client=False),
     Row("TCP, 2 streams", "-P 2"),
-    Row("TCP, 8 streams", "-P 8"),
-    Row("TCP, 64 streams", "-P 64"),
-    Row("TCP, 128 streams", "-P 128"),
-    Row("TCP, reverse", "-R"),
+    Row("TCP, 8 streams", "-P 8", floor="-P 8"),
+    Row("TCP, 64 streams", "-P 64", floor="-P 64"),
+    Row("TCP, 128 streams", "-P 128", floor="-P 128"),
+    Row("TCP, reverse", "-R", floor="-P 1"),
     Row("TCP, both ways", "--bidir"),
     Row("TCP, sendfile", "-Z"),
     Row("TCP, ours with --skip-rx-copy", ours_only="--skip-rx-copy"),
@@ -79,7 +84,12 @@ ROWS = [
     Row("iperf 2: opening connections", "--connect-only=3000", dialect=Connections),
 ]
 
-TABLE_HEAD = "| test | ours | peer | rate ratio (95 %) | CPU ratio (95 %) | notes |\n|---|---|---|---|---|---|"
+TABLE_HEAD = (
+    "| test | ours | peer | rate ratio (95 %) | CPU ratio (95 %) | of floor (95 %) | notes |\n|---|---|---|---|---|---|---|"
+)
+
+# Settings of floor.c of which the fastest counts.
+FLOOR_SETTINGS = ("-c 8", "-c 8 -p 30", "-c 32")
 
 GIB = 2**30
 # What connecting, exchanging results and leaving may take beyond the test itself.
@@ -123,10 +133,11 @@ def main():
     print(TABLE_HEAD, flush=True)
     with tempfile.TemporaryDirectory() as folder, Place(options.place) as place:
         programs = links(folder, options)
+        floor = Floor(folder, options)
         for row in ROWS:
-            if options.only and options.only not in row.name:
+            if options.only and not any(part in row.name for part in options.only.split(";")):
                 continue
-            result = measure(row, programs[row.dialect.name], place, options)
+            result = measure(row, programs[row.dialect.name], floor, place, options)
             rows.append(result)
             honest = honest and not result["doubts"]
             print(markdown(result), flush=True)
@@ -144,7 +155,7 @@ def arguments():
     parser.add_argument("--peer2", default="iperf", help="the program to compare with in the dialect of iperf 2")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2, help="length of each test")
-    parser.add_argument("--only", help="run only the rows whose name contains this")
+    parser.add_argument("--only", help="run only the rows whose name contains this; several with ;")
     parser.add_argument("--json", help="write all measurements to this file")
     parser.add_argument("--cpus", help="CPU of the client and CPU of the server, such as 0,1")
     parser.add_argument("--place", choices=["loopback", "veth"], default="loopback", help="veth needs root")
@@ -166,7 +177,41 @@ def links(folder, options):
     return programs
 
 
-def measure(row, programs, place, options):
+class Floor:
+    """The minimal program. It is built and run only where it has a counterpart."""
+
+    def __init__(self, folder, options):
+        self.options = options
+        self.program = os.path.join(folder, "floor")
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "floor.c")
+        if options.place == "loopback":
+            subprocess.run(["cc", "-O2", "-o", self.program, source], check=True)
+
+    def settings(self, row):
+        """Options of all runs in one round."""
+        if row.floor is None or self.options.place != "loopback":
+            return []
+        cpus = self.options.cpus.split(",") if self.options.cpus else ["-1", "-1"]
+        if "-R" in row.options.split():
+            cpus.reverse()
+        return [f"{setting} {row.floor} -C {','.join(cpus)}" for setting in FLOOR_SETTINGS]
+
+    def rate(self, setting):
+        """bit/s."""
+        command = [self.program, "-t", str(self.options.seconds), *setting.split()]
+        report = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        return float(report.split()[0]) * 1e9
+
+
+def floor_ratio(rounds, settings):
+    """Ours divided by the fastest setting's rate in the same round; None without a floor."""
+    if not settings:
+        return None
+    fastest = max(settings, key=lambda setting: statistics.median(one[setting] for one in rounds))
+    return {"setting": fastest, **spread([one["ours"].rate / one[fastest] for one in rounds])}
+
+
+def measure(row, programs, floor, place, options):
     """All rounds of one row."""
     ends = {
         "ours": (programs["ours" if row.ours_client else "peer"], programs["ours" if row.ours_server else "peer"]),
@@ -176,7 +221,12 @@ def measure(row, programs, place, options):
     if options.congestion and "-u" not in words["peer"]:
         for who in words:
             words[who] += [row.dialect.congestion_option, options.congestion]
-    rounds = interleaved(options.rounds, lambda who: run_test(row.dialect, ends[who], words[who], place, options))
+    settings = floor.settings(row)
+    rounds = interleaved(
+        options.rounds,
+        lambda who: run_test(row.dialect, ends[who], words[who], place, options) if who in ends else floor.rate(who),
+        ("ours", "peer", *settings),
+    )
     return {
         "name": row.name,
         "options": words,
@@ -186,7 +236,8 @@ def measure(row, programs, place, options):
         "lost_percent": {who: median_or_none([r[who].lost_percent for r in rounds]) for who in ("ours", "peer")},
         "rate_ratio": ratios(rounds, lambda run: run.rate),
         "cpu_ratio": ratios(rounds, lambda run: run.cpu_cost),
-        "doubts": sorted({d for r in rounds for who in r for d in doubts(who, r[who], options)}),
+        "floor_ratio": floor_ratio(rounds, settings),
+        "doubts": sorted({d for r in rounds for who in ends for d in doubts(who, r[who], options)}),
     }
 
 
@@ -241,7 +292,8 @@ def markdown(row):
     notes = list(row["doubts"])
     if row["lost_percent"]["ours"] is not None:
         notes.append("lost {ours:.1f} % against {peer:.1f} %".format(**row["lost_percent"]))
-    cells = [row["name"], rate["ours"], rate["peer"], ratio["rate_ratio"], ratio["cpu_ratio"], "; ".join(notes)]
+    floor = ratio_text(row["floor_ratio"]) if row.get("floor_ratio") else ""
+    cells = [row["name"], rate["ours"], rate["peer"], ratio["rate_ratio"], ratio["cpu_ratio"], floor, "; ".join(notes)]
     return "| " + " | ".join(cells) + " |"
 
 

@@ -1,21 +1,25 @@
-/* What one TCP stream on loopback can do at all: nothing but send and receive calls, no protocol, no report.
+/* What TCP streams on loopback can do at all: nothing but send and receive calls, no protocol, no report.
  *
- *   cc -O2 -o floor bench/floor.c && ./floor [COPIES [NAP_US [READ_KIB [SEND_OFFSET [RECEIVE_OFFSET]]]]]
+ *   cc -O2 -o floor bench/floor.c && ./floor [-c COPIES] [-p PAUSE_US] [-r READ_KIB] [-P STREAMS] [-t SECONDS]
+ *       [-s SEND_OFFSET] [-d RECEIVE_OFFSET] [-C CPU,CPU]
  *
- * The sender, on CPU 0, hands COPIES blocks of 128 KiB to the kernel per call. The receiver, on CPU 1, reads up to
- * READ_KIB per call and sleeps NAP_US microseconds when it has emptied the queue; 0 waits for every segment. The buffers
- * begin SEND_OFFSET and RECEIVE_OFFSET bytes behind a page boundary: on some CPUs `rep movs` is several times slower
- * when the destination lies slightly ahead of the source modulo the page size. Prints Gbit/s and CPU seconds per GiB of
- * both ends. A tool that moves the same bytes with the same calls cannot be faster.
+ * One thread sends, on the first CPU, COPIES blocks of 128 KiB per call; another process receives, on the second one, up
+ * to READ_KIB per call, and sleeps PAUSE_US microseconds when it has emptied the queues; 0 waits for every segment. The
+ * buffers begin SEND_OFFSET and RECEIVE_OFFSET bytes behind a page boundary: on some CPUs `rep movs` is several times
+ * slower when the destination lies slightly ahead of the source modulo the page size. Prints Gbit/s and CPU seconds per
+ * GiB of both ends. A tool that moves the same bytes with the same calls cannot be faster.
  */
 #define _GNU_SOURCE
 #include <err.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -24,7 +28,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK = 128 * 1024, COPIES_MAX = 64, PAGE = 4096, SECONDS = 2 };
+enum { BLOCK = 128 * 1024, COPIES_MAX = 64, STREAMS_MAX = 1024, PAGE = 4096 };
+
+static int copies = 8, streams = 1, cpus[2] = { 0, 1 };
+static long pause_us, seconds_to_run = 2;
+static size_t room = 256 * 1024, send_offset, receive_offset;
+static int sockets[STREAMS_MAX];
 
 static double now(void)
 {
@@ -45,7 +54,7 @@ static void pin(int cpu)
 	cpu_set_t set;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
-	if (sched_setaffinity(0, sizeof set, &set))
+	if (cpu >= 0 && sched_setaffinity(0, sizeof set, &set))
 		warn("CPU %d", cpu);
 }
 
@@ -55,66 +64,138 @@ static char *allocate(size_t size, size_t offset)
 	char *pages = aligned_alloc(PAGE, (size + offset + PAGE - 1) / PAGE * PAGE);
 	if (!pages)
 		err(1, "allocate");
+	memset(pages + offset, 7, size);
 	return pages + offset;
 }
 
-static void receive(int listener, size_t room, long nap_us, size_t offset)
+static void pause_between_reads(void)
 {
-	struct timespec nap = { 0, nap_us * 1000 };
-	char *buffer = allocate(room, offset);
-	int fd = accept(listener, NULL, NULL);
+	struct timespec pause = { 0, pause_us * 1000 };
+	if (pause_us)
+		nanosleep(&pause, NULL);
+}
 
-	pin(1);
-	prctl(PR_SET_TIMERSLACK, 1);
-	memset(buffer, 1, room);
+/* One stream: a call waits by itself unless there are pauses. */
+static void receive_one(int fd, char *buffer)
+{
 	for (;;) {
-		ssize_t n = recv(fd, buffer, room, nap_us ? MSG_DONTWAIT : 0);
+		ssize_t n = recv(fd, buffer, room, pause_us ? MSG_DONTWAIT : 0);
 		if (n == 0)
-			exit(0);
-		if (nap_us && n < (ssize_t)room)
-			nanosleep(&nap, NULL);
+			return;
+		if (n < (ssize_t)room)
+			pause_between_reads();
 	}
+}
+
+static void receive_many(int listener, char *buffer)
+{
+	struct epoll_event events[64], event = { .events = EPOLLIN };
+	int epoll = epoll_create1(0), open = streams;
+
+	for (int i = 0; i < streams; i++) {
+		event.data.fd = accept(listener, NULL, NULL);
+		epoll_ctl(epoll, EPOLL_CTL_ADD, event.data.fd, &event);
+	}
+	while (open > 0) {
+		int ready = epoll_wait(epoll, events, 64, -1);
+		for (int i = 0; i < ready; i++)
+			if (recv(events[i].data.fd, buffer, room, MSG_DONTWAIT) == 0) {
+				close(events[i].data.fd);
+				open--;
+			}
+		pause_between_reads();
+	}
+}
+
+static void receive(int listener)
+{
+	char *buffer;
+
+	pin(cpus[1]);
+	prctl(PR_SET_TIMERSLACK, 1);
+	buffer = allocate(room, receive_offset);
+	if (streams == 1)
+		receive_one(accept(listener, NULL, NULL), buffer);
+	else
+		receive_many(listener, buffer);
+	exit(0);
+}
+
+/* Sends on every stream in turn until the time is over; returns the bytes. */
+static double transmit(double until)
+{
+	char *block = allocate(BLOCK, send_offset);
+	struct iovec vector[COPIES_MAX];
+	struct msghdr message = { .msg_iov = vector, .msg_iovlen = copies };
+	struct pollfd waiting[STREAMS_MAX];
+	double total = 0;
+
+	for (int i = 0; i < copies; i++)
+		vector[i] = (struct iovec){ block, BLOCK };
+	for (int i = 0; i < streams; i++)
+		waiting[i] = (struct pollfd){ sockets[i], POLLOUT, 0 };
+	while (now() < until) {
+		int blocked = 0;
+		for (int i = 0; i < streams; i++) {
+			ssize_t n = sendmsg(sockets[i], &message, streams > 1 ? MSG_DONTWAIT : 0);
+			if (n < 0 && errno != EAGAIN)
+				err(1, "send");
+			blocked += n < 0;
+			total += n < 0 ? 0 : n;
+		}
+		if (blocked == streams)
+			poll(waiting, streams, 100);
+	}
+	return total;
+}
+
+static void read_options(int argc, char **argv)
+{
+	for (int option; (option = getopt(argc, argv, "c:p:r:P:t:s:d:C:")) != -1;)
+		switch (option) {
+		case 'c': copies = atoi(optarg); break;
+		case 'p': pause_us = atol(optarg); break;
+		case 'r': room = atol(optarg) * 1024; break;
+		case 'P': streams = atoi(optarg); break;
+		case 't': seconds_to_run = atol(optarg); break;
+		case 's': send_offset = atol(optarg); break;
+		case 'd': receive_offset = atol(optarg); break;
+		case 'C':
+			if (sscanf(optarg, "%d,%d", &cpus[0], &cpus[1]) != 2)
+				errx(1, "-C takes two CPUs, such as 0,1; -1 is any");
+			break;
+		default: exit(1);
+		}
+	if (copies < 1 || copies > COPIES_MAX || streams < 1 || streams > STREAMS_MAX || pause_us < 0 || pause_us > 999999 ||
+	    room == 0 || seconds_to_run < 1 || send_offset >= PAGE || receive_offset >= PAGE)
+		errx(1, "COPIES is 1 to %d, STREAMS 1 to %d, offsets are below %d", COPIES_MAX, STREAMS_MAX, PAGE);
 }
 
 int main(int argc, char **argv)
 {
-	int copies = argc > 1 ? atoi(argv[1]) : 8;
-	long nap_us = argc > 2 ? atol(argv[2]) : 30;
-	size_t room = (argc > 3 ? atol(argv[3]) : 256) * 1024;
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof address;
-	struct iovec vector[COPIES_MAX];
-	struct msghdr message = { .msg_iov = vector, .msg_iovlen = copies };
-	size_t send_offset = argc > 4 ? atol(argv[4]) : 0;
-	size_t receive_offset = argc > 5 ? atol(argv[5]) : 0;
-	char *block;
-	int listener = socket(AF_INET, SOCK_STREAM, 0), fd;
-	double total = 0, begin, seconds;
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	double total, begin, seconds;
 
-	if (copies < 1 || copies > COPIES_MAX || nap_us < 0 || room == 0 || send_offset >= PAGE || receive_offset >= PAGE)
-		errx(1, "COPIES is 1 to %d, NAP_US at least 0, READ_KIB at least 1, offsets below %d", COPIES_MAX, PAGE);
-	block = allocate(BLOCK, send_offset);
-	if (bind(listener, (void *)&address, sizeof address) || listen(listener, 1))
+	read_options(argc, argv);
+	if (bind(listener, (void *)&address, sizeof address) || listen(listener, STREAMS_MAX))
 		err(1, "listen");
 	getsockname(listener, (void *)&address, &length);
 	if (fork() == 0)
-		receive(listener, room, nap_us, receive_offset);
-	pin(0);
-	fd = socket(AF_INET, SOCK_STREAM, 0);
-	setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
-	if (connect(fd, (void *)&address, sizeof address))
-		err(1, "connect");
-	memset(block, 7, BLOCK);
-	for (int i = 0; i < copies; i++)
-		vector[i] = (struct iovec){ block, BLOCK };
-	begin = now();
-	while ((seconds = now() - begin) < SECONDS) {
-		ssize_t n = sendmsg(fd, &message, 0);
-		if (n < 0)
-			err(1, "send");
-		total += n;
+		receive(listener);
+	pin(cpus[0]);
+	for (int i = 0; i < streams; i++) {
+		sockets[i] = socket(AF_INET, SOCK_STREAM, 0);
+		setsockopt(sockets[i], IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+		if (connect(sockets[i], (void *)&address, sizeof address))
+			err(1, "connect");
 	}
-	close(fd);
+	begin = now();
+	total = transmit(begin + seconds_to_run);
+	seconds = now() - begin;
+	for (int i = 0; i < streams; i++)
+		close(sockets[i]);
 	wait(NULL);
 	printf("%.1f Gbit/s, %.3f CPU s/GiB\n", total * 8 / seconds / 1e9,
 	       (cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN)) / (total / (1 << 30)));

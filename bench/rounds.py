@@ -4,11 +4,11 @@ import random
 import statistics
 
 
-def interleaved(count, run):
-    """Results of `run("ours")` and `run("peer")`, back to back in alternating order. A warm-up round is thrown away."""
+def interleaved(count, run, programs=("ours", "peer")):
+    """Results of `run` for each of the programs, back to back in alternating order. A warm-up round is thrown away."""
     rounds = []
     for number in range(-1, count):
-        order = ("ours", "peer") if number % 2 == 0 else ("peer", "ours")
+        order = programs if number % 2 == 0 else programs[::-1]
         runs = {who: run(who) for who in order}
         if number >= 0:
             rounds.append(runs)
