@@ -318,7 +318,12 @@ impl TestRun {
         self.crew = Some(crew.map_err(setup(ErrorCode::PthreadCreate))?);
         if self.settings.local.io_strategy.is_none() {
             let adjustable = adjustable(&self.settings.spec, &self.streams);
-            self.trials = StrategyTrials::new(adjustable, clock::monotonic_ns(), Sequence::seeded());
+            self.trials = StrategyTrials::new(
+                adjustable,
+                self.streams.len(),
+                clock::monotonic_ns(),
+                Sequence::seeded(),
+            );
         }
         Ok(())
     }
