@@ -15,7 +15,7 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	tc=iproute2 taskset=util-linux setpriv=util-linux chromium=chromium
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try check test test-dist bench bench-http bench-instructions bench-floor dist fuzz vm vm-lab soak scale reports http-lab test-deps dist-deps
+.PHONY: try check test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab soak scale reports http-lab test-deps dist-deps
 
 try:
 	$(CARGO) build --release --locked -p linerate
@@ -37,6 +37,11 @@ bench:
 	$(CARGO) build --release --locked -p linerate
 	python3 bench/bench.py --ours $(TARGET_DIR)/release/linerate --peer $(PEER) $(BENCH_ARGS)
 	$(MAKE) bench-http
+
+# The I/O strategy that is chosen during a test against every fixed one.
+bench-strategies:
+	$(CARGO) build --release --locked -p linerate
+	python3 bench/strategies.py --ours $(TARGET_DIR)/release/linerate $(BENCH_ARGS)
 
 # The HTTP lab against nginx, wrk, ab and h2load.
 bench-http:

@@ -150,17 +150,21 @@ def main():
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    common_arguments(parser, rounds=7)
+    parser.add_argument("--only", help="run only the rows whose name contains this; several with ;")
+    return parser.parse_args()
+
+
+def common_arguments(parser, rounds):
     parser.add_argument("--ours", required=True, help="the linerate program")
     parser.add_argument("--peer", default="iperf3", help="the program to compare with")
     parser.add_argument("--peer2", default="iperf", help="the program to compare with in the dialect of iperf 2")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--seconds", type=int, default=2, help="length of each test")
-    parser.add_argument("--only", help="run only the rows whose name contains this; several with ;")
     parser.add_argument("--json", help="write all measurements to this file")
     parser.add_argument("--cpus", help="CPU of the client and CPU of the server, such as 0,1")
     parser.add_argument("--place", choices=["loopback", "veth"], default="loopback", help="veth needs root")
     parser.add_argument("--congestion", help="TCP congestion control algorithm of both, such as cubic")
-    return parser.parse_args()
 
 
 def links(folder, options):
@@ -241,17 +245,17 @@ def measure(row, programs, floor, place, options):
     }
 
 
-def run_test(dialect, ends, words, place, options):
-    """One server, one client; what both cost and what the kernel saw."""
+def run_test(dialect, ends, words, place, options, both=()):
+    """One server, one client; what both cost and what the kernel saw. `both` are options of either end."""
     port = free_port()
     with tempfile.TemporaryFile() as client_file, tempfile.TemporaryFile() as server_file:
-        server = start([*place.prefix(1), ends[1], *dialect.server(port, words)], server_file, pin(options.cpus, 1))
+        server = start([*place.prefix(1), ends[1], *dialect.server(port, words), *both], server_file, pin(options.cpus, 1))
         client = None
         try:
             wait_until_listening(server, port)
             octets = place.received_octets()
             began = time.monotonic()
-            command = [ends[0], *dialect.client(place.server_host, port, options.seconds, words)]
+            command = [ends[0], *dialect.client(place.server_host, port, options.seconds, words), *both]
             client = start([*place.prefix(0), *command], client_file, pin(options.cpus, 0))
             limit = began + options.seconds + 30
             client_cpu = reap(client, limit)
