@@ -106,6 +106,7 @@ class Run:
     received: int
     seconds: float
     cpu_seconds: float
+    client_cpu_seconds: float
     wall_seconds: float
     kernel_bytes: int
     lost_percent: float | None
@@ -274,7 +275,7 @@ def run_test(dialect, ends, words, place, options, both=()):
             raise Failed(f"{' '.join(command)}: {failure}") from failure
         if not received:
             raise Failed(f"{' '.join(command)}: nothing received")
-        return Run(dialect, received, seconds or wall, client_cpu + server_cpu, wall, octets, lost)
+        return Run(dialect, received, seconds or wall, client_cpu + server_cpu, client_cpu, wall, octets, lost)
 
 
 def doubts(who, run, options):

@@ -1,6 +1,7 @@
 """Where tests run, and the processes in them."""
 
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -132,13 +133,16 @@ def reap(process, deadline, ending=None):
     if ending is not None:
         # Not by the object: it would collect an ended process, and with it what it used.
         os.kill(process.pid, ending)
-    while time.monotonic() < deadline:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            process.returncode = os.waitstatus_to_exitcode(status)
-            return usage.ru_utime + usage.ru_stime
-        time.sleep(0.005)
-    raise Failed(f"process {process.pid} does not end")
+    end = os.pidfd_open(process.pid)
+    try:
+        ready, _, _ = select.select([end], [], [], max(0, deadline - time.monotonic()))
+    finally:
+        os.close(end)
+    if not ready:
+        raise Failed(f"process {process.pid} does not end")
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
 
 
 def resolve(program):
