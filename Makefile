@@ -15,17 +15,23 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	tc=iproute2 taskset=util-linux setpriv=util-linux chromium=chromium
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try check test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab soak scale reports http-lab test-deps dist-deps
+.PHONY: try check deny test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab soak scale \
+	reports http-lab test-deps dist-deps
 
 try:
 	$(CARGO) build --release --locked -p linerate
 	$(TARGET_DIR)/release/linerate try
 
-check:
+check: deny
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --workspace --test architecture
+
+# Licenses, sources and versions of the dependencies, and known weaknesses where their database can be reached.
+deny:
+	@.ci/tools pip3=python3-pip
+	@.ci/deny $(abspath $(TARGET_DIR))/tools
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.

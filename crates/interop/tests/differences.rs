@@ -151,6 +151,27 @@ fn an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
     });
 }
 
+/// The original's server prints a row of its own for the time in which the end of the test is under way: 3.12 with `-R`.
+#[test]
+fn the_last_row_of_a_server_covers_the_end_of_the_test() {
+    patiently(|| {
+        let Some(program) = improved() else { return };
+        for options in [&["-t", "2", "-b", "8M"][..], &["-t", "2", "-R"]] {
+            let pair = run_pair((program, &[]), (original(), options));
+            let rows = pair
+                .server
+                .stdout
+                .lines()
+                .filter(|line| line.contains(" sec ") && !line.ends_with("er"));
+            let starts: Vec<&str> = rows
+                .filter_map(|row| row.split_whitespace().find_map(|word| word.split_once('-')))
+                .map(|(start, _)| start)
+                .collect();
+            assert_eq!(starts, ["0.00", "1.00"], "{:?}", pair.server);
+        }
+    });
+}
+
 /// A full disk costs the report, neither the server nor a test.
 #[test]
 fn a_server_outlives_its_log() {

@@ -1,7 +1,9 @@
 //! Goal: the doctor sees what is wrong with a live network and nothing else, and reads the same facts as the tools
 //! people trust. Method: veth pairs in network namespaces of our own, traffic of our own, one fault per test.
 
+use std::fs::{self, File};
 use std::path::Path;
+use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run, try_run};
 use linerate_interop::{PATIENCE, Process, original, ours, patiently, skip, wait_for};
@@ -30,6 +32,35 @@ fn an_idle_pair_is_healthy() {
     assert_eq!(diagnosis["verdict"]["verdict"], "no-load");
     for list in ["ruled_out", "not_evaluated"] {
         assert!(!diagnosis[list].as_array().expect(list).is_empty(), "{list}");
+    }
+}
+
+/// A report without a fact would look like one of a healthy host.
+#[test]
+fn input_of_which_nothing_is_understood_is_an_error() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let path = folder.path().join("pasted.txt");
+    let cases: [(&[u8], i32, &str); 5] = [
+        (b"lorem ipsum\ndolor sit\n", 1, "nothing in it was understood"),
+        (b"\xff\x00\xfe\n", 1, "nothing in it was understood"),
+        (b"{\"a\": 1}\n", 1, "nothing in it was understood"),
+        (b"", 1, "no facts in it"),
+        (
+            b"$ sysctl net.core.rmem_max\nnet.core.rmem_max = 212992\nlorem ipsum\n",
+            0,
+            "",
+        ),
+    ];
+    for (text, code, reason) in cases {
+        fs::write(&path, text).expect("our folder");
+        let judge = |name: &str| {
+            let mut command = Command::new(ours().path());
+            command.args(["doctor", "--from", name]);
+            Process::start_reading(command, File::open(&path).expect("our file")).finish()
+        };
+        for name in ["-", path.to_str().expect("a plain name")] {
+            judge(name).expect_code(code).expect_stderr(reason);
+        }
     }
 }
 

@@ -43,6 +43,14 @@ pub(crate) fn json(value: f64) -> String {
     }
 }
 
+/// A count with its noun: `1 stream`, `7 streams`.
+pub(crate) fn counted(number: usize, noun: &str) -> String {
+    match number {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
+
 /// How cJSON compares: closer than one unit in the last place of the larger value.
 fn is_same(a: f64, b: f64) -> bool {
     a.is_finite() && (a - b).abs() <= a.abs().max(b.abs()) * f64::EPSILON

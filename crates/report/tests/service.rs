@@ -111,6 +111,10 @@ fn events() -> Vec<ServerEvent> {
 }
 
 fn logged(level: Level, format: Format) -> String {
+    logged_events(level, format, &events())
+}
+
+fn logged_events(level: Level, format: Format, events: &[ServerEvent]) -> String {
     let memory = Memory::default();
     let output = Output::new(Box::new(memory.clone()), Box::new(Vec::new()));
     let options = LogOptions {
@@ -119,10 +123,24 @@ fn logged(level: Level, format: Format) -> String {
         progress_interval: Duration::from_secs(1),
     };
     let mut reporter = log_reporter(options, output);
-    for event in events() {
-        reporter.server_event(&event);
+    for event in events {
+        reporter.server_event(event);
     }
     memory.text()
+}
+
+#[test]
+fn one_test_and_one_stream_are_written_in_the_singular() {
+    let started = TestFacts { streams: 1, ..facts() };
+    let progress = Progress {
+        tests: 1,
+        streams: 1,
+        ..progress()
+    };
+    let events = [ServerEvent::TestStarted(started), ServerEvent::Progress(progress)];
+    let text = logged_events(Level::Info, Format::Text, &events);
+    assert!(text.contains("UDP reverse, 1 stream, user"), "{text}");
+    assert!(text.contains("1 test with 1 stream running: "), "{text}");
 }
 
 #[test]
@@ -138,7 +156,7 @@ fn every_event_is_one_line_for_people() {
         [
             "info  listening on 0.0.0.0:5201".to_owned(),
             format!("info  test 3 started: {description}"),
-            "info  2 tests with 5 streams run: 0.00 bits/sec received, 1.00 Gbits/sec sent".to_owned(),
+            "info  2 tests with 5 streams running: 0.00 bits/sec received, 1.00 Gbits/sec sent".to_owned(),
             format!(
                 "info  test 3 finished: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), at most 5 tests beside it"
             ),

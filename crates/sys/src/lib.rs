@@ -1,5 +1,5 @@
 //! The thin Linux layer of linerate: sockets and their options, byte streams and batched datagrams, readiness,
-//! clocks, CPUs, processes and signals.
+//! clocks, CPUs, processes, users and signals.
 //!
 //! The layer knows no protocol and depends on no other crate of the project. System structures stay private; what a
 //! kernel cannot do is an error with the operation's name ([`OsError::is_unsupported`]) or a `None`, never a silent
@@ -23,6 +23,7 @@ pub mod memory;
 pub mod netlink;
 pub mod page_buffer;
 pub mod poll;
+pub mod privileges;
 pub mod process;
 pub mod scheduling;
 pub mod signal;

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
+use linerate_sys::OsError;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::RecvBatch;
 
@@ -21,27 +22,37 @@ const SLOTS: usize = 4;
 /// Largest UDP payload.
 const DATAGRAM_BYTES: usize = 65_535;
 
-/// Reads what is there, as far as one turn allows.
-pub(super) fn drain(fd: impl AsFd, into: &mut impl Extend<Arrived>) {
-    // Without memory the datagrams stay in the socket until the next turn.
-    let Ok(mut batch) = RecvBatch::new(SLOTS, DATAGRAM_BYTES) else {
-        return;
-    };
-    let offset = RealtimeOffset::read();
-    let mut taken = 0;
-    // An error of an earlier answer says nothing about what else has arrived; the next turn looks again.
-    while taken < DATAGRAMS_PER_TURN
-        && let Ok(messages) = batch.recv(fd.as_fd())
-    {
-        let read_ns = clock::monotonic_ns();
-        taken += messages;
-        into.extend((0..messages).filter_map(|index| {
-            let message = batch.message(index);
-            Some(Arrived {
-                datagram: message.data.to_vec(),
-                from: message.from?,
-                at_ns: message.arrival_ns(offset, read_ns),
-            })
-        }));
+/// Reads datagrams into memory of its own.
+pub(super) struct ArrivalReader {
+    batch: RecvBatch,
+}
+
+impl ArrivalReader {
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn new() -> Result<Self, OsError> {
+        let batch = RecvBatch::new(SLOTS, DATAGRAM_BYTES)?;
+        Ok(Self { batch })
+    }
+
+    /// Reads what is there, as far as one turn allows.
+    pub(super) fn drain(&mut self, fd: impl AsFd, into: &mut impl Extend<Arrived>) {
+        let offset = RealtimeOffset::read();
+        let mut taken = 0;
+        // An error of an earlier answer says nothing about what else has arrived; the next turn looks again.
+        while taken < DATAGRAMS_PER_TURN
+            && let Ok(messages) = self.batch.recv(fd.as_fd())
+        {
+            let read_ns = clock::monotonic_ns();
+            taken += messages;
+            into.extend((0..messages).filter_map(|index| {
+                let message = self.batch.message(index);
+                Some(Arrived {
+                    datagram: message.data.to_vec(),
+                    from: message.from?,
+                    at_ns: message.arrival_ns(offset, read_ns),
+                })
+            }));
+        }
     }
 }

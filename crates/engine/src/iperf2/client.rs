@@ -16,7 +16,7 @@ use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
 
-use super::arrived::drain;
+use super::arrived::ArrivalReader;
 use super::channel::Channel;
 use super::connect::{self, Connected, Patience, failure, os};
 use super::dialogue::{Dialogue, wall};
@@ -285,6 +285,7 @@ impl Client<'_> {
 
     /// Drives the leg, and the one that comes back afterwards if there is one.
     fn watch(&self, leg: Leg, listener: Option<OwnedFd>, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
+        let reader = listener.as_ref().map(|_| ArrivalReader::new());
         let mut legs = Legs {
             client: self,
             server_ip: leg.channels().first().map(|c| c.remote.ip()),
@@ -292,6 +293,7 @@ impl Client<'_> {
             back_missing: if listener.is_some() { leg.channels().len() } else { 0 },
             leg,
             listener,
+            reader: reader.transpose().map_err(|e| os("test", &e))?,
             back_deadline: None,
         };
         legs.drive(reporter)
@@ -303,6 +305,8 @@ struct Legs<'a> {
     client: &'a Client<'a>,
     leg: Leg,
     listener: Option<OwnedFd>,
+    /// Reads the first datagrams at the listener.
+    reader: Option<ArrivalReader>,
     server_ip: Option<std::net::IpAddr>,
     next_number: u32,
     /// Connections that are still to come back.
@@ -418,9 +422,11 @@ impl Legs<'_> {
     }
 
     fn accept_flow(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-        let Some(listener) = &self.listener else { return Ok(()) };
+        let (Some(listener), Some(reader)) = (&self.listener, &mut self.reader) else {
+            return Ok(());
+        };
         let mut arrived = Vec::new();
-        drain(listener.as_fd(), &mut arrived);
+        reader.drain(listener, &mut arrived);
         arrived.retain(|one| self.back_missing > 0 && Some(socket::unmap(one.from).ip()) == self.server_ip);
         let mut first = None;
         for one in &arrived {

@@ -71,7 +71,25 @@ use udp_door::{Hello, UdpDoor};
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted while no test could report it.
 pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
-    Server::open(spec, reporter, interrupts)?.serve()
+    run_after_open(spec, reporter, interrupts, || Ok(()))
+}
+
+/// As [`run`]; calls `opened` when all ports are bound, before the first client is accepted.
+///
+/// # Errors
+/// As [`run`], and that of `opened`.
+pub fn run_after_open(
+    spec: &ServerSpec,
+    reporter: &mut dyn ServerReporter,
+    interrupts: &dyn Interrupts,
+    opened: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let server = Server::open(spec, reporter, interrupts)?;
+    // Clients wait for answers of this thread while hundreds of others move data; without the favour they wait longer. It
+    // needs a privilege that `opened` may give up.
+    let _ = scheduling::wake_soon();
+    opened()?;
+    server.serve()
 }
 
 struct Server<'a> {
@@ -191,8 +209,6 @@ impl<'a> Server<'a> {
     }
 
     fn serve_to_the_end(&mut self) -> Result<(), Failure> {
-        // Clients wait for answers of this thread while hundreds of others move data; without the favour they wait longer.
-        let _ = scheduling::wake_soon();
         self.announce()?;
         let address = self.listeners.address();
         self.out.server_event(&ServerEvent::Listening { address });

@@ -1,7 +1,7 @@
 //! Sending on a byte stream (TCP, Multipath TCP, SCTP).
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, ErrorKind, IoSlice, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +9,8 @@ use std::time::Duration;
 use linerate_model::spec::SendPath;
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::source_file::SourceFile;
-use linerate_sys::{PageBuffer, errno, lending, sockopt, stream_io, tcp_info};
+use linerate_sys::stream_io::{self, Followed, GATHERED_COPIES_MAX};
+use linerate_sys::{PageBuffer, errno, lending, sockopt, tcp_info};
 
 use super::pace::{Pace, Portion, Turn, kernel_pacing_bytes_per_s};
 use super::{Ended, Pump, Pumped, Scratch};
@@ -105,7 +106,9 @@ impl StreamSender {
         match &mut self.source {
             Source::Block(memory) => {
                 let copies = want / memory.len();
-                if self.offset == 0 && copies > 1 {
+                if self.pace.is_some() && self.offset + want > memory.len() {
+                    send_portion(fd, memory, self.offset, want).map(Some)
+                } else if self.offset == 0 && copies > 1 {
                     stream_io::send_gathered(fd, memory, copies).map(Some)
                 } else {
                     let end = (self.offset + want).min(memory.len());
@@ -255,6 +258,21 @@ impl Pump for StreamSender {
     }
 }
 
+/// Sends bytes of the repeated block from `offset` on in one call: a portion that is longer than the rest of a block would
+/// cost several.
+fn send_portion(fd: BorrowedFd<'_>, block: &[u8], mut offset: usize, mut want: usize) -> io::Result<usize> {
+    let mut slices = [IoSlice::new(&[]); GATHERED_COPIES_MAX];
+    let mut count = 0;
+    while want > 0 && count < slices.len() {
+        let part = &block[offset..(offset + want).min(block.len())];
+        slices[count] = IoSlice::new(part);
+        count += 1;
+        want -= part.len();
+        offset = 0;
+    }
+    stream_io::send_slices(fd, &slices[..count], Followed::No)
+}
+
 /// Lends memory to the kernel, which returns that of earlier calls first.
 fn lend(fd: BorrowedFd<'_>, portion: &[u8], copies: usize, observations: &Observations) -> io::Result<usize> {
     while let Ok(returned) = lending::take_returned(fd) {
@@ -313,5 +331,58 @@ pub(crate) fn blocks_per_memory(spec: &TestSpec) -> usize {
         (MEMORY_BYTES / (spec.block_len_bytes as usize).max(1)).max(1)
     } else {
         1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+    use crate::payload;
+
+    const BLOCK: u32 = 131_072;
+
+    /// The socket is one of datagrams, so that each arrives as it was written. Time is virtual.
+    #[test]
+    fn a_portion_is_one_write_even_across_the_end_of_a_block() {
+        let mut spec = TestSpec {
+            block_len_bytes: BLOCK,
+            ..TestSpec::default()
+        };
+        spec.pacing.rate_bps = Some(10_000_000);
+        let (receiver, sender) = connected();
+        let block = payload::shared_block(BLOCK as usize).expect("memory");
+        let counters = Arc::new(StreamCounters::default());
+        let source = Source::Block(Arc::clone(&block));
+        let mut pump = StreamSender::new(Arc::new(sender.into()), counters, source, &spec, 0, None);
+
+        let (mut scratch, mut now_ns, mut buffer) = (Scratch::default(), 0, [0; 65_535]);
+        let mut lengths = Vec::new();
+        let mut content = Vec::new();
+        while now_ns < 1_000_000_000 {
+            let Pumped::Until(due_ns) = pump.pump(now_ns, &mut scratch) else {
+                panic!("portions leave at once")
+            };
+            while let Ok(len) = receiver.recv(&mut buffer) {
+                lengths.push(len);
+                content.extend_from_slice(&buffer[..len]);
+            }
+            now_ns = due_ns;
+        }
+        assert_eq!(lengths[0], 12_500, "half a period");
+        assert_eq!(lengths[1..], [25_000; 50]);
+        let expected = block.iter().cycle().take(content.len());
+        assert!(content.iter().eq(expected), "blocks follow each other");
+    }
+
+    fn connected() -> (UdpSocket, UdpSocket) {
+        let bound = || UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let (receiver, sender) = (bound(), bound());
+        receiver.set_nonblocking(true).expect("a socket");
+        sender
+            .connect(receiver.local_addr().expect("an address"))
+            .expect("a route");
+        (receiver, sender)
     }
 }

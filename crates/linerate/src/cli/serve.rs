@@ -10,6 +10,7 @@ use linerate_model::sharing::{AccessRules, AccessSource, Admission, ServerLimits
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
+use linerate_sys::privileges::{self, User};
 
 use super::sharing::{self, LimitArg};
 
@@ -73,6 +74,13 @@ pub(crate) struct ServeArgs {
     /// Offer figures for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
+    /// Serve as this user, without any privilege, as soon as the ports are bound; only root can
+    ///
+    /// The files of --users, --allow @FILE and --deny @FILE are read again later, so this user must be able to read them; the
+    /// private key is read before. The port must be one that every user may bind (1024 and above), because UDP streams and
+    /// SCTP bind to it while tests run.
+    #[arg(long, value_name = "NAME", value_parser = user)]
+    user: Option<User>,
     /// Form of the log
     #[arg(long, value_name = "FORM", default_value = "text")]
     log_format: FormatArg,
@@ -105,6 +113,7 @@ Examples:
   linerate serve --allow 192.0.2.0/24 --limit address:tests=2  one network, 2 tests per address
   linerate serve --private-key private.pem --users users.csv   users with a password
   linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, figures
+  linerate serve --user nobody                                 started by root, without privileges
 
 Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
 
@@ -139,6 +148,8 @@ pub(crate) struct Service {
     pub(crate) metrics: Option<SocketAddr>,
     /// Clients that ask learn nothing about this host.
     pub(crate) no_facts: bool,
+    /// Who serves, once the ports are bound; `None` for the user who started it.
+    pub(crate) user: Option<User>,
 }
 
 /// Longest test of a client that has not logged in. A limit on the duration that was named takes its place.
@@ -147,6 +158,16 @@ const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
 /// Time between two looks at the running tests, for the figures.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// Reads the name of a user other than root.
+fn user(name: &str) -> Result<User, String> {
+    match User::by_name(name) {
+        Ok(Some(user)) if user.is_root() => Err("this user keeps all privileges".to_owned()),
+        Ok(Some(user)) => Ok(user),
+        Ok(None) => Err("there is no such user".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
 
 fn stranger_time_max(limits: &ServerLimits) -> Option<Duration> {
     let is_named = limits.server.duration.is_some() || limits.address.duration.is_some();
@@ -159,6 +180,7 @@ impl ServeArgs {
     /// # Errors
     /// When the key cannot be read, in words.
     pub(crate) fn resolve(self) -> Result<Service, String> {
+        self.check_user()?;
         let auth = self.auth()?;
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
@@ -216,7 +238,30 @@ impl ServeArgs {
             log,
             metrics: self.metrics,
             no_facts: self.no_facts,
+            user: self.user,
         })
+    }
+
+    /// A user can be changed to, and nothing that is needed later is lost with the privileges.
+    fn check_user(&self) -> Result<(), String> {
+        if self.user.is_none() {
+            return Ok(());
+        }
+        if !privileges::is_root() {
+            return Err("--user: only root can serve as another user".to_owned());
+        }
+        let first = privileges::first_port_for_all();
+        let port = self.one_port.map_or(self.port, |address| address.port());
+        let ports = match self.uncontrolled() {
+            Uncontrolled::Port(other) => [Some(port), Some(other)],
+            _ => [Some(port), None],
+        };
+        match ports.into_iter().flatten().find(|port| (1..first).contains(port)) {
+            Some(port) => Err(format!(
+                "--user: port {port} stays with root, and UDP streams bind to it while tests run; choose one from {first} on"
+            )),
+            None => Ok(()),
+        }
     }
 
     fn uncontrolled(&self) -> Uncontrolled {

@@ -135,18 +135,25 @@ fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Trouble> {
 
 /// Snapshots of a file, of all files of a directory, or of the standard input.
 fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Trouble> {
-    let mut found = Vec::new();
+    let (mut found, mut understood) = (Vec::new(), 0);
     for file in files(path)? {
         let text = read(&file).map_err(|error| format!("{}: {}", file.display(), io_text(&error)))?;
         let name = file
             .file_stem()
             .map_or_else(|| "input".into(), |name| name.to_string_lossy());
         let imported = import(&name, &text);
+        understood += imported.understood;
         unread.extend(imported.unread);
         found.extend(imported.snapshots);
     }
     if found.is_empty() {
         return Err(format!("{}: no facts in it", path.display()));
+    }
+    if understood == 0 {
+        return Err(format!(
+            "{}: nothing in it was understood; expected output of ethtool, lspci, ip, tc, iperf3 or a file of --save",
+            path.display()
+        ));
     }
     Ok(found)
 }

@@ -1,17 +1,20 @@
 //! `linerate serve`: a server that runs as a service.
 
 use std::cell::Cell;
+use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linerate_engine::{Interrupts, server};
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
-use linerate_model::sharing::Uncontrolled;
+use linerate_model::sharing::{AccessSource, Uncontrolled};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_report::{Output, iperf3, service};
+use linerate_sys::error::io_text;
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
 
@@ -64,9 +67,34 @@ fn serve(what: &Service) -> Result<(), Failure> {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }
     let mut reporter = examination::answering(managed(reporter), what.no_facts);
-    let outcome = server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals));
+    let signals = ServiceSignals::new(signals);
+    let outcome = server::run_after_open(&what.spec, &mut *reporter, &signals, || assume_user(what));
     super::flush(&output, &outcome);
     outcome
+}
+
+/// Gives up the privileges, and finds out before the first client what the user cannot read.
+fn assume_user(what: &Service) -> Result<(), Failure> {
+    let Some(user) = &what.user else { return Ok(()) };
+    user.assume()
+        .map_err(|e| system(&format!("--user {}: {e}", user.name)))?;
+    for path in files_read_later(&what.spec) {
+        File::open(path).map_err(|e| {
+            let reason = format!("--user {} cannot read {}: {}", user.name, path.display(), io_text(&e));
+            system(&reason)
+        })?;
+    }
+    Ok(())
+}
+
+/// The user file is read at every login, the lists of addresses at SIGHUP.
+fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
+    let rules = &spec.sharing.access;
+    let lists = rules.allow.iter().chain(&rules.deny).filter_map(|source| match source {
+        AccessSource::File(path) => Some(path.as_path()),
+        AccessSource::Network(_) => None,
+    });
+    lists.chain(spec.auth.iter().map(|auth| auth.users_file.as_path()))
 }
 
 /// Lets the service manager know when the server can be reached and when it ends.

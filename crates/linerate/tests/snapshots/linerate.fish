@@ -47,6 +47,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand serve" -l allow -d 'Se
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l deny -d 'Do not serve these addresses, even if allowed; may be repeated' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l limit -d 'Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be repeated' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l metrics -d 'Offer figures for Prometheus at http://ADDRESS:PORT/metrics' -r
+complete -c linerate -n "__fish_linerate_using_subcommand serve" -l user -d 'Serve as this user, without any privilege, as soon as the ports are bound; only root can' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l log-format -d 'Form of the log' -r -f -a "text\t'Sentences'
 json\t'One JSON object per line'"
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l log-level -d 'Least important messages that are logged' -r -f -a "error\t'Nothing but failures of the server itself'

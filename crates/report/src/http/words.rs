@@ -1,5 +1,7 @@
 //! What the names of the lab mean to a reader.
 
+pub(super) use crate::number::counted;
+
 use linerate_model::http::{
     Arrivals, CellVerdict, CheckStatus, Confidence, ErrorClass, Flag, Phase, Side, VerdictClass,
 };
@@ -145,14 +147,6 @@ pub(super) fn side(side: Side) -> &'static str {
     match side {
         Side::Client => "client",
         Side::Server => "server",
-    }
-}
-
-/// `1 cell`, `7 cells`
-pub(super) fn counted(number: usize, noun: &str) -> String {
-    match number {
-        1 => format!("1 {noun}"),
-        n => format!("{n} {noun}s"),
     }
 }
 

@@ -10,6 +10,7 @@ use linerate_model::{Direction, Event, EventSink, ServerEvent, ServerReporter, S
 use serde_json::{Map, Value, json};
 
 use crate::flood::FloodGate;
+use crate::number::counted;
 use crate::{DroppedNotice, Output, pretty};
 
 /// How important a line is.
@@ -176,9 +177,9 @@ impl Log {
         };
         let (received, sent) = (sum(|c| c.received_bytes), sum(|c| c.sent_bytes));
         let sentence = format!(
-            "{} tests with {} streams run: {} received, {} sent",
-            progress.tests,
-            progress.streams,
+            "{} with {} running: {} received, {} sent",
+            counted(progress.tests as usize, "test"),
+            counted(progress.streams as usize, "stream"),
             rate(received),
             rate(sent)
         );
@@ -366,12 +367,12 @@ fn ended(record: &TestRecord) -> Line {
 
 fn description(facts: &TestFacts) -> String {
     let mut text = format!(
-        "{} port {}, {} {}, {} streams",
+        "{} port {}, {} {}, {}",
         facts.peer.ip(),
         facts.peer.port(),
         protocol(facts.transport).to_uppercase(),
         direction(facts.direction),
-        facts.streams
+        counted(facts.streams as usize, "stream")
     );
     if let Some(user) = &facts.user {
         let _ = write!(text, ", user {}", printable(user));

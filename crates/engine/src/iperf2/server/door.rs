@@ -16,7 +16,7 @@ use linerate_sys::socket::{self, Protocol};
 use linerate_sys::{OsError, sockopt};
 
 use super::half_open::{HalfOpenFlows, Step};
-use crate::iperf2::arrived::{Arrived, drain};
+use crate::iperf2::arrived::{ArrivalReader, Arrived};
 use crate::iperf2::dialogue::wall;
 use crate::iperf2::sockets;
 
@@ -25,6 +25,7 @@ pub(super) struct Door {
     fd: OwnedFd,
     pub(super) address: SocketAddr,
     v6_only: bool,
+    reader: ArrivalReader,
 }
 
 /// A flow that begins.
@@ -53,7 +54,12 @@ impl Door {
     pub(super) fn open(address: SocketAddr, v6_only: bool, test: &TestSpec) -> Result<Self, OsError> {
         let fd = bound(address, v6_only)?;
         sockets::prepare(fd.as_fd(), test, false, true);
-        Ok(Self { fd, address, v6_only })
+        Ok(Self {
+            fd,
+            address,
+            v6_only,
+            reader: ArrivalReader::new()?,
+        })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -63,7 +69,7 @@ impl Door {
     /// Opens the flows whose second datagram has arrived. `is_known` tells addresses that have one; `admits` those that
     /// may have one.
     pub(super) fn newcomers(
-        &self,
+        &mut self,
         policy: &Policy,
         test: &TestSpec,
         half_open: &mut HalfOpenFlows,
@@ -72,7 +78,7 @@ impl Door {
     ) -> Newcomers {
         let (mut refused, mut failed) = (Vec::new(), Vec::new());
         let mut arrived = VecDeque::new();
-        drain(self.fd.as_fd(), &mut arrived);
+        self.reader.drain(&self.fd, &mut arrived);
         let mut found: BTreeMap<SocketAddr, Newcomer> = BTreeMap::new();
         while let Some(Arrived { datagram, from, at_ns }) = arrived.pop_front() {
             let peer = socket::unmap(from);
@@ -101,8 +107,8 @@ impl Door {
                     continue;
                 }
             };
-            drain(fd.as_fd(), &mut arrived);
-            drain(self.fd.as_fd(), &mut arrived);
+            self.reader.drain(&fd, &mut arrived);
+            self.reader.drain(&self.fd, &mut arrived);
             let early = vec![(first, first_ns), (datagram, at_ns)];
             found.insert(
                 peer,

@@ -235,7 +235,7 @@ impl House {
     }
 
     fn on_datagrams(&mut self, index: usize, rules: &mut Rules<'_>) {
-        let Some(door) = self.doors.get(index) else {
+        let Some(door) = self.doors.get_mut(index) else {
             return;
         };
         let test = TestSpec {

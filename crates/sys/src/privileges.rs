@@ -1,0 +1,125 @@
+//! Giving up the privileges of root for those of a user (credentials(7)).
+
+use std::ffi::{CString, c_char};
+use std::io;
+
+use crate::error::{During, Result};
+use crate::syscall::syscall;
+
+/// A user of the system and its group (passwd(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// Login name.
+    pub name: String,
+    uid: libc::uid_t,
+    gid: libc::gid_t,
+}
+
+/// Most bytes that one entry of the user database takes.
+const ENTRY_BYTES_MAX: usize = 1 << 20;
+const ENTRY_BYTES: usize = 1024;
+
+impl User {
+    /// Looks a user up (getpwnam_r(3)); `None` when there is none of this name.
+    ///
+    /// # Errors
+    /// The operating system's, when the database cannot be read.
+    pub fn by_name(name: &str) -> Result<Option<Self>> {
+        // A name with a NUL in it is no user's.
+        let Ok(text) = CString::new(name) else { return Ok(None) };
+        let mut buffer: Vec<c_char> = vec![0; ENTRY_BYTES];
+        loop {
+            // SAFETY: all-zero bytes are a valid passwd: null pointers and numbers.
+            let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
+            let mut found = std::ptr::null_mut();
+            // SAFETY: the name ends with NUL; entry, buffer and result are writable during the call, and the buffer has the
+            // length that is passed.
+            let errno = unsafe {
+                libc::getpwnam_r(
+                    text.as_ptr(),
+                    &raw mut entry,
+                    buffer.as_mut_ptr(),
+                    buffer.len(),
+                    &raw mut found,
+                )
+            };
+            match errno {
+                _ if !found.is_null() => {
+                    return Ok(Some(Self {
+                        name: name.to_owned(),
+                        uid: entry.pw_uid,
+                        gid: entry.pw_gid,
+                    }));
+                }
+                libc::ERANGE if buffer.len() < ENTRY_BYTES_MAX => buffer.resize(buffer.len() * 2, 0),
+                // The manual page names these for a user that does not exist.
+                0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => return Ok(None),
+                errno => return Err(io::Error::from_raw_os_error(errno)).during("getpwnam_r", name),
+            }
+        }
+    }
+
+    /// Whether the user is root, so that [`assume`](Self::assume) would keep every privilege.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.uid == 0
+    }
+
+    /// Makes all threads of the process run as this user, without supplementary groups and without capabilities, for
+    /// good (setgroups(2), setgid(2), setuid(2)).
+    ///
+    /// The C library changes every thread; a raw system call would change the calling one alone.
+    ///
+    /// # Errors
+    /// The operating system's, first of all `EPERM` when the process is not root. The process may have given up a part of its
+    /// privileges then and should end.
+    pub fn assume(&self) -> Result<()> {
+        // SAFETY: with no groups the list is not read.
+        syscall(unsafe { libc::setgroups(0, std::ptr::null()) }).during("setgroups", "")?;
+        // SAFETY: no pointers are passed.
+        syscall(unsafe { libc::setgid(self.gid) }).during("setgid", self.gid)?;
+        // SAFETY: no pointers are passed.
+        syscall(unsafe { libc::setuid(self.uid) }).during("setuid", self.uid)?;
+        self.verify()
+    }
+
+    /// There is no way back: a process that kept a capability could become root again.
+    fn verify(&self) -> Result<()> {
+        // SAFETY: no pointers are passed.
+        let is_root_again = !self.is_root() && syscall(unsafe { libc::setuid(0) }).is_ok();
+        if is_root_again {
+            return Err(io::Error::other("the process keeps a privilege")).during("setuid", self.uid);
+        }
+        Ok(())
+    }
+}
+
+/// The first port that every user may bind (`net.ipv4.ip_unprivileged_port_start`, ip(7), Linux 4.11): 1024 where the
+/// kernel does not tell.
+#[must_use]
+pub fn first_port_for_all() -> u16 {
+    const PATH: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";
+    let text = std::fs::read_to_string(PATH).ok();
+    text.and_then(|text| text.trim().parse().ok()).unwrap_or(1024)
+}
+
+/// Whether the process runs as root (geteuid(2)).
+#[must_use]
+pub fn is_root() -> bool {
+    // SAFETY: no pointers are passed, and the call cannot fail.
+    (unsafe { libc::geteuid() }) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_name_and_others_are_none() {
+        let root = User::by_name("root").expect("a database").expect("a user");
+        assert_eq!((root.uid, root.gid, root.is_root()), (0, 0, true));
+        for name in ["", "no such user", "root\0"] {
+            assert_eq!(User::by_name(name).expect("a database"), None, "{name:?}");
+        }
+    }
+}
