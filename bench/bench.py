@@ -72,6 +72,7 @@ ROWS = [
     Row("TCP at 1 Gbit/s", "-b 1G"),
     Row("UDP, 1460 bytes, unlimited", "-u -b 0 -l 1460"),
     Row("UDP, 1460 bytes, unlimited, to the peer's server", "-u -b 0 -l 1460", ours_server=False),
+    Row("UDP, 1460 bytes, unlimited, from the peer's client", "-u -b 0 -l 1460", ours_client=False),
     Row("UDP, 1460 bytes, unlimited, ours with --lr-udp-check burst", "-u -b 0 -l 1460", "--lr-udp-check burst"),
     Row("UDP, 64 bytes, unlimited", "-u -b 0 -l 64"),
     iperf2("TCP, 1 stream"),
@@ -136,7 +137,7 @@ def main():
         programs = links(folder, options)
         floor = Floor(folder, options)
         for row in ROWS:
-            if options.only and not any(part in row.name for part in options.only.split(";")):
+            if options.only and not (row.name == options.only if options.exact else options.only in row.name):
                 continue
             result = measure(row, programs[row.dialect.name], floor, place, options)
             rows.append(result)
@@ -152,7 +153,8 @@ def main():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     common_arguments(parser, rounds=7)
-    parser.add_argument("--only", help="run only the rows whose name contains this; several with ;")
+    parser.add_argument("--only", help="run only the rows whose name contains this")
+    parser.add_argument("--exact", action="store_true", help="--only is the whole name of one row")
     return parser.parse_args()
 
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Writes the tables of BENCHMARKS.md anew from the measurements in bench/results.
 
-Every file there is what `bench/bench.py --json` wrote on one machine: one table each, headed by the machine, never mixed
-with another. The text around the tables stays.
+Every file there is what `bench.py`, `strategies.py` or `pace.py` wrote with `--json` on one machine: one section each,
+headed by the machine, never mixed with another. The text around the tables stays.
 """
 
 import glob
@@ -10,7 +10,9 @@ import json
 import os
 import sys
 
-from bench import TABLE_HEAD, headline, markdown
+import bench
+import pace
+import strategies
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(HERE, "..", "BENCHMARKS.md")
@@ -31,8 +33,16 @@ def table(path):
     with open(path, encoding="utf-8") as file:
         result = json.load(file)
     facts = result["environment"]
-    title = f"### {facts['cpu']}: {facts['place']}, {facts['congestion']}, CPUs {facts['pinned']}, {facts['peer']}"
-    return "\n".join([title, "", headline(facts), TABLE_HEAD, *map(markdown, result["rows"]), ""])
+    if "strategies" in result:
+        subject, lines = "chosen I/O strategy", [strategies.TABLE_HEAD, *map(strategies.markdown, result["strategies"])]
+    elif "rates" in result:
+        subject = f"pacing and start, {facts['peer']}"
+        lines = [pace.RATES_HEAD, *map(pace.rate_line, result["rates"])]
+        lines += ["", pace.STARTS_HEAD, *map(pace.start_line, result["starts"])]
+    else:
+        subject, lines = facts["peer"], [bench.TABLE_HEAD, *map(bench.markdown, result["rows"])]
+    title = f"### {facts['cpu']}: {facts['place']}, {facts['congestion']}, CPUs {facts['pinned']}, {subject}"
+    return "\n".join([title, "", bench.headline(facts), *lines, ""])
 
 
 if __name__ == "__main__":
