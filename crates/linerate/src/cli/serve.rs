@@ -11,6 +11,7 @@ use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, 
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
 
+use super::file_modes;
 use super::sharing::{self, LimitArg};
 
 /// Options of the native server.
@@ -139,6 +140,8 @@ pub(crate) struct Service {
     pub(crate) metrics: Option<SocketAddr>,
     /// Clients that ask learn nothing about this host.
     pub(crate) no_facts: bool,
+    /// What its operator should know at the start.
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Longest test of a client that has not logged in. A limit on the duration that was named takes its place.
@@ -160,6 +163,7 @@ impl ServeArgs {
     /// When the key cannot be read, in words.
     pub(crate) fn resolve(self) -> Result<Service, String> {
         let auth = self.auth()?;
+        let warnings = self.warnings();
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
         let uncontrolled = self.uncontrolled();
@@ -216,6 +220,7 @@ impl ServeArgs {
             log,
             metrics: self.metrics,
             no_facts: self.no_facts,
+            warnings,
         })
     }
 
@@ -226,6 +231,18 @@ impl ServeArgs {
             (None, None | Some(0)) => Uncontrolled::Refused,
             (None, Some(port)) => Uncontrolled::Port(port),
         }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let key = self.private_key.as_deref();
+        let users = self.users.as_deref();
+        [
+            key.and_then(|path| file_modes::secret("private key", path)),
+            users.and_then(|path| file_modes::trusted("user file", path)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     fn auth(&self) -> Result<Option<ServerAuth>, String> {

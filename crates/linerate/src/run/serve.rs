@@ -63,6 +63,9 @@ fn serve(what: &Service) -> Result<(), Failure> {
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }
+    for warning in &what.warnings {
+        reporter.warning(warning);
+    }
     let mut reporter = examination::answering(managed(reporter), what.no_facts);
     let outcome = server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals));
     super::flush(&output, &outcome);
