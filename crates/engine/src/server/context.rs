@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{Policy, ServerSetup};
+use linerate_iperf3::server::{AcceptedTest, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
+use linerate_model::sharing::FactsAccess;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
@@ -60,6 +61,16 @@ impl Context {
             cookie,
             policy: self.policy(),
             unix_s: i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX),
+        }
+    }
+
+    /// Whether this client gets facts about the host.
+    pub(super) fn gives_facts(&self, test: &AcceptedTest) -> bool {
+        let sharing = &self.spec.sharing;
+        match sharing.facts {
+            FactsAccess::All => true,
+            FactsAccess::None => false,
+            FactsAccess::Trusted => test.user.is_some() || !sharing.access.allow.is_empty(),
         }
     }
 

@@ -325,13 +325,14 @@ impl Session {
     /// Opens what the test needs before the client is told to connect.
     fn prepare(
         &mut self,
-        test: AcceptedTest,
+        mut test: AcceptedTest,
         context: &Context,
         quota: Quota,
         doors: &mut Doors<'_>,
     ) -> Result<(), SetupError> {
         let fail = data_socket::setup(ErrorCode::InitTest);
         let local = &context.spec.local;
+        test.spec.want_peer_facts &= context.gives_facts(&test);
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_model::sharing::{AccessRules, AccessSource, Admission, ServerLimits, Sharing, Uncontrolled};
+use linerate_model::sharing::{AccessRules, AccessSource, Admission, FactsAccess, ServerLimits, Sharing, Uncontrolled};
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
@@ -65,12 +65,11 @@ pub(crate) struct ServeArgs {
     /// it has 2 s for all of them.
     #[arg(long)]
     allow_split_address: bool,
-    /// Tell clients with --lr-doctor nothing about this host
+    /// Clients with --lr-doctor that get facts about this host: `trusted`, `all` or `none`
     ///
-    /// Otherwise they learn with their results the names, settings and counters of the interface they came through, and
-    /// settings of the kernel.
-    #[arg(long)]
-    no_facts: bool,
+    /// Trusted are those that have logged in, and all clients if --allow is given. The facts are names, settings and counters of the interface a client came through, and settings of the kernel.
+    #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = sharing::facts)]
+    facts: FactsAccess,
     /// Offer figures for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -138,8 +137,6 @@ pub(crate) struct Service {
     pub(crate) log: LogOptions,
     /// Address of its figures.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Clients that ask learn nothing about this host.
-    pub(crate) no_facts: bool,
     /// What its operator should know at the start.
     pub(crate) warnings: Vec<String>,
 }
@@ -200,6 +197,7 @@ impl ServeArgs {
                 allow_split_address: self.allow_split_address,
                 uncontrolled,
                 uncontrolled_udp_reverse: self.iperf2_udp_reverse,
+                facts: self.facts,
             },
         };
         let log = LogOptions {
@@ -219,7 +217,6 @@ impl ServeArgs {
             spec,
             log,
             metrics: self.metrics,
-            no_facts: self.no_facts,
             warnings,
         })
     }

@@ -66,7 +66,7 @@ fn serve(what: &Service) -> Result<(), Failure> {
     for warning in &what.warnings {
         reporter.warning(warning);
     }
-    let mut reporter = examination::answering(managed(reporter), what.no_facts);
+    let mut reporter = examination::answering(managed(reporter));
     let outcome = server::run(&what.spec, &mut *reporter, &ServiceSignals::new(signals));
     super::flush(&output, &outcome);
     outcome
