@@ -42,7 +42,7 @@ fn long_results() -> String {
     text
 }
 
-/// Bytes that wait in the kernel for whoever has this port (proc(5), `/proc/net/tcp`).
+/// Received bytes that sockets of this local port have not read (proc(5), `/proc/net/tcp`).
 fn unread_bytes(port: u16) -> u64 {
     let suffix = format!(":{port:04X}");
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
@@ -89,7 +89,7 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
     service.client(original(), &["-n", "64K"]).finish().expect_clean();
 }
 
-/// The file of users is a pipe that nobody has written to: the check of a login waits until somebody does.
+/// The file of users is a pipe without a writer, so the check of a login blocks until the test writes to it.
 #[test]
 fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
     if ours().is_original() {

@@ -217,7 +217,7 @@ fn strangers_get_no_facts_unless_the_server_gives_them_to_all() {
 }
 
 #[test]
-fn who_has_logged_in_gets_facts() {
+fn a_client_that_has_logged_in_gets_facts() {
     let keys = Keys::make();
     for (words, expected) in [
         (&[][..], &["client", "server"][..]),

@@ -43,14 +43,14 @@ pub(super) struct WorkerPool {
     under_way: usize,
 }
 
-/// Enough for a thousand logins a second with keys of 2048 bits, and few enough to leave the tests their processors.
+/// Few enough to leave the tests their processors.
 const THREADS_MAX: usize = 2;
 
 impl WorkerPool {
     pub(super) fn new(checker: Option<LoginChecker>) -> linerate_sys::Result<Self> {
         Self::running(move |work| match (work, &checker) {
             (Work::Login(login), Some(checker)) => checker.check(&login),
-            // Logins are asked for where there is something to check them with.
+            // A policy requires logins only where there is a key.
             (Work::Login(_), None) => ServerInput::Busy,
             (Work::Results(text), _) => ServerInput::ResultsParsed(Results::parse(&text).map(Box::new)),
         })
@@ -81,7 +81,7 @@ impl WorkerPool {
         self.under_way < THREADS_MAX
     }
 
-    /// Begins with a guest's work. Without a thread it is done at once: late is better than never.
+    /// Begins with a guest's work. Where no thread can be created, the control thread does it.
     pub(super) fn begin(&mut self, id: u64, work: Work) {
         if self.threads == self.under_way && self.start_thread().is_ok() {
             self.threads += 1;
@@ -104,8 +104,8 @@ impl WorkerPool {
         outcomes
     }
 
-    /// The thread ends when the pool is gone and its work is done. Nobody waits for that: a file of users on a network file
-    /// system may take its time.
+    /// The thread ends when the pool is gone and its work is done. The server does not wait for that when it ends: a read of
+    /// the file of users may block on a network file system.
     fn start_thread(&self) -> io::Result<()> {
         let (run, inbox) = (Arc::clone(&self.run), Arc::clone(&self.inbox));
         let (done, notice) = (self.done.clone(), Arc::clone(&self.notice));

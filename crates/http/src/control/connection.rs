@@ -282,7 +282,7 @@ fn head_of(status: u16) -> String {
 }
 
 /// Whether `Host` is an IP address or `localhost`, with or without a port. A web page can have its own name resolve to any
-/// host that its reader reaches; where no token is asked for, only the name in `Host` shows that (DNS rebinding).
+/// host that its reader reaches (DNS rebinding). Without a token only the name in `Host` shows that.
 fn is_address(host: &[u8]) -> bool {
     let Ok(host) = str::from_utf8(host) else { return false };
     let name = match host.rsplit_once(':') {
