@@ -80,10 +80,14 @@ impl Net {
             .unwrap_or_else(|error| panic!("{error}: {}{}", finished.stdout, finished.stderr))
     }
 
-    /// A server of ours, ready for clients.
+    /// A server of ours that gives facts about its host to every client, ready for clients.
     #[must_use]
     pub fn server(&self) -> Process {
-        let server = Process::start(inside(&self.b, ours().path(), &["iperf3", "-s", "--forceflush"]));
+        let server = Process::start(inside(
+            &self.b,
+            ours().path(),
+            &["iperf3", "-s", "--forceflush", "--lr-facts", "all"],
+        ));
         server.wait_for_stdout("Server listening", 1);
         server
     }

@@ -1,4 +1,5 @@
-//! Rules about the repository itself: who may depend on whom, where `unsafe` may live, and what no file may mention.
+//! Rules about the repository itself: who may depend on whom, where `unsafe` may live, what no file may mention,
+//! and which tests a page names.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -121,6 +122,47 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
         }
     }
     assert!(found.is_empty(), "{found:#?}");
+}
+
+#[test]
+fn every_test_that_the_page_about_security_names_exists() {
+    let root = root();
+    let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page is there");
+    let files = tracked_files(&root);
+    let shown_by = page
+        .lines()
+        .filter_map(|line| line.strip_suffix(" |")?.rsplit_once("| "));
+    let mut named = 0;
+    let mut wrong = Vec::new();
+    for (_, cell) in shown_by {
+        let mut texts = Vec::new();
+        for word in cell.split('`').skip(1).step_by(2) {
+            if word.ends_with(".rs") {
+                let is_it = |file: &&PathBuf| file.ends_with(word);
+                texts = files.iter().filter(is_it).map(|file| text_of(&root, file)).collect();
+                named += 1;
+            }
+            let is_fuzzed = || root.join(format!("fuzz/fuzz_targets/{word}.rs")).exists();
+            let is_test = || texts.iter().any(|text| text.contains(&format!("fn {word}(")));
+            if texts.is_empty() && !is_fuzzed() || is_name(word) && !is_test() && !is_fuzzed() {
+                wrong.push(word.to_owned());
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "SECURITY.md names what does not exist: {wrong:#?}");
+    assert!(named > 50, "the page is read: {named} files");
+}
+
+fn text_of(root: &Path, file: &Path) -> String {
+    fs::read_to_string(root.join(file)).unwrap_or_default()
+}
+
+/// A function, not a file or an option.
+fn is_name(word: &str) -> bool {
+    word.contains('_')
+        && word
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 /// Written in halves, so that this file passes its own test.

@@ -2,7 +2,7 @@
 //! it. Method: veth pairs in network namespaces of our own with one fault each, and the original at either end.
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
-use linerate_interop::{Process, Server, original, ours, patiently};
+use linerate_interop::{Keys, Process, Server, original, ours, patiently};
 use serde_json::Value;
 
 /// Findings that this machine may add to any test: its default congestion control paces, its two processors serve both
@@ -155,7 +155,7 @@ fn a_sound_pair_has_no_finding() {
 
 #[test]
 fn the_diagnosis_follows_the_report() {
-    let server = Server::start(ours(), &[]);
+    let server = Server::start(ours(), &["--lr-facts", "all"]);
     let client = server.run(ours(), &["-t", "1", "--lr-doctor"]);
     client.expect_clean();
     let text = &client.stdout;
@@ -192,16 +192,46 @@ fn the_original_neither_asks_nor_answers() {
     assert!(!silent.expect_clean().stdout.contains("lr_doctor"));
 }
 
-#[test]
-fn a_server_may_keep_its_facts_to_itself() {
-    let server = Server::start(ours(), &["--lr-no-facts"]);
-    let client = server.run(ours(), &["-t", "1", "-J", "--lr-doctor"]);
+/// Hosts in the diagnosis of a test with this server, whose result is as any other's.
+fn hosts(server: &Server) -> Value {
+    let client = server.run(ours(), &["-n", "1M", "-J", "--lr-doctor"]);
     let report: Value = serde_json::from_str(&client.expect_clean().stdout).expect("JSON");
-    assert_eq!(report["lr_doctor"]["hosts"], Value::from(vec!["client"]), "{report:#}");
-    assert!(
-        report["end"]["sum_received"]["bytes"].as_u64() > Some(0),
-        "the test itself is as any other"
-    );
+    assert!(report["end"]["sum_received"]["bytes"].as_u64() > Some(0), "{report:#}");
+    report["lr_doctor"]["hosts"].clone()
+}
+
+#[test]
+fn strangers_get_no_facts_unless_the_server_gives_them_to_all() {
+    let rows: [(&[&str], &[&str]); 6] = [
+        (&[], &["client"]),
+        (&["--lr-facts", "all"], &["client", "server"]),
+        (&["--lr-allow", "127.0.0.0/8"], &["client", "server"]),
+        (&["--lr-allow", "127.0.0.0/8", "--lr-facts", "none"], &["client"]),
+        (&["--lr-allow", "127.0.0.0/8", "--lr-no-facts"], &["client"]),
+        (&["--lr-deny", "192.0.2.0/24"], &["client"]),
+    ];
+    for (words, expected) in rows {
+        let server = Server::start(ours(), words);
+        assert_eq!(hosts(&server), Value::from(expected.to_vec()), "{words:?}");
+    }
+}
+
+#[test]
+fn a_client_that_has_logged_in_gets_facts() {
+    let keys = Keys::make();
+    for (words, expected) in [
+        (&[][..], &["client", "server"][..]),
+        (&["--facts", "none"], &["client"]),
+    ] {
+        let service = keys.service(words);
+        let client = keys.client(service.port, ours(), "rossi", &["-J", "--lr-doctor"]);
+        let report: Value = serde_json::from_str(&client.expect_clean().stdout).expect("JSON");
+        assert_eq!(
+            report["lr_doctor"]["hosts"],
+            Value::from(expected.to_vec()),
+            "{words:?}"
+        );
+    }
 }
 
 #[test]

@@ -226,6 +226,26 @@ fn a_new_token_is_printed_and_one_in_a_file_is_not() {
 }
 
 #[test]
+fn without_a_token_a_name_in_host_is_refused() {
+    let channel = Channel::start(&["agent", "--no-token"]);
+    let ask = |host: &str| {
+        let answer =
+            channel.raw(format!("GET /v1/clock HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
+        (status(&answer), answer)
+    };
+    for host in [
+        channel.address.to_string(),
+        "127.0.0.1".to_owned(),
+        "localhost:1".to_owned(),
+    ] {
+        assert_eq!(ask(&host).0, 200, "{host}");
+    }
+    let (refused, answer) = ask(&format!("rebound.example:{}", channel.address.port()));
+    assert_eq!(refused, 421);
+    assert!(answer.contains("Host must be an IP address or localhost"), "{answer}");
+}
+
+#[test]
 fn requests_without_end_are_refused_and_slow_ones_cut() {
     let channel = agent(&[]);
     let long_head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(32 << 10));

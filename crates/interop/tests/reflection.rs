@@ -1,7 +1,8 @@
 //! Forged source addresses: a server of iperf 2's UDP sends a victim no more than the forger sent. The victim of these
 //! tests is the socket that the forged datagrams leave from.
 
-use std::net::UdpSocket;
+use std::io::Write as _;
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server};
@@ -197,4 +198,33 @@ fn the_drop_in_stops_at_an_unreachable_port_and_refuses_absurd_amounts() {
         server.process
     );
     assert!(!patient.is_flooded(), "{}", patient.received_bytes);
+}
+
+/// A header of iperf 2 over TCP that asks the server to send at the same time (`-d`), to this port.
+fn dual_header(port: u16) -> Vec<u8> {
+    let (flags, amount, version) = (0xC401_0079, 0x0004_0000, [0x0002_0001, 0x0008_0003]);
+    let mut words = [flags, 1, port.into(), 0, 0, amount, 0, 0, 0, 0, 0, 0, 0, 0, 0_u32];
+    words[9..11].copy_from_slice(&version);
+    words.iter().flat_map(|word| word.to_be_bytes()).collect()
+}
+
+#[test]
+fn a_server_connects_back_to_the_address_of_the_client_alone() {
+    if ours().is_original() {
+        return skip("the original has no such service");
+    }
+    let (service, port2) = service(&[]);
+    let own = TcpListener::bind("127.0.0.1:0").expect("a loopback address");
+    let port = own.local_addr().expect("it is bound").port();
+    // The address that the client called the server by.
+    let other = TcpListener::bind(("127.0.0.77", port)).expect("the port is free");
+    for listener in [&own, &other] {
+        listener.set_nonblocking(true).expect("a listener");
+    }
+    let mut client = TcpStream::connect(("127.0.0.77", port2)).expect("the server listens");
+    client.write_all(&dual_header(port)).expect("the server reads");
+    client.write_all(&[0; 128 << 10]).expect("the server reads");
+    let back = wait_for(PATIENCE, || own.accept().ok());
+    assert!(back.is_some(), "the server connects back: {service:?}");
+    assert!(other.accept().is_err(), "no other address was connected to");
 }

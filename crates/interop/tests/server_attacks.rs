@@ -128,6 +128,29 @@ fn long_blocks_cost_memory_once() {
     client.finish().expect_code(0);
 }
 
+/// An address space that holds the server and a few tests. What is beyond fails where it is asked for: blocks, threads,
+/// rows of sockets.
+#[test]
+fn memory_that_cannot_be_had_costs_a_client_its_test_and_not_the_server() {
+    for (limit, kib) in [("-v", 98_304), ("-d", 24_576)] {
+        let mut command = Command::new("sh");
+        let script = format!("ulimit {limit} {kib}; exec \"$@\"");
+        command.args(["-c", &script, "sh"]).arg(ours().path());
+        let (mut service, port2) = both_by(command, &["--limit", "address:tests=1000"]);
+        let clients: Vec<Process> = (0..20)
+            .map(|_| service.client(original(), &["-R", "-P", "8", "-l", "1M", "-b", "1M", "-t", "2"]))
+            .chain((0..5).map(|_| iperf2(port2, "-R -P 4 -l 4M -t 2 -b 10m")))
+            .collect();
+        let failed = clients
+            .into_iter()
+            .map(Process::finish)
+            .filter(|client| client.code() != Some(0));
+        assert!(failed.count() > 0, "ulimit {limit}: {service:?}");
+        assert!(!service.process.has_ended(), "ulimit {limit}: {service:?}");
+        expect_service(&service, port2);
+    }
+}
+
 #[test]
 fn what_the_tests_of_one_address_need_is_bounded() {
     // A quarter of what the process may have is for tests, and a quarter of that for one address: 16 MiB.

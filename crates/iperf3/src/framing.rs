@@ -32,6 +32,12 @@ pub enum FrameError {
         /// What is allowed.
         max_bytes: u32,
     },
+    /// This host has no memory for what has arrived.
+    #[error("no memory for JSON text of {announced_bytes} bytes")]
+    OutOfMemory {
+        /// What the peer announced.
+        announced_bytes: u32,
+    },
 }
 
 /// Collects one frame. Memory grows with the bytes that arrived, never with the length the peer announces.
@@ -58,7 +64,7 @@ impl FrameReader {
     /// Takes bytes of this frame from the front of `input` and returns the text when it is complete.
     ///
     /// # Errors
-    /// When the announced length is not acceptable.
+    /// When the announced length is not acceptable, or there is no memory for the text.
     pub fn read(&mut self, input: &mut &[u8]) -> Result<Option<Vec<u8>>, FrameError> {
         while self.length_read < self.length.len() {
             let Some((byte, rest)) = input.split_first() else {
@@ -82,6 +88,9 @@ impl FrameReader {
         }
         let missing = announced_bytes as usize - self.body.len();
         let (taken, rest) = input.split_at(missing.min(input.len()));
+        if self.body.try_reserve(taken.len()).is_err() {
+            return Err(FrameError::OutOfMemory { announced_bytes });
+        }
         self.body.extend_from_slice(taken);
         *input = rest;
         Ok((taken.len() == missing).then(|| std::mem::take(&mut self.body)))

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::{CpuUsage, Failure, FailureKind};
 
+use crate::auth::Refusal;
 use crate::client::{Client, ClientAction, ClientInput, ClientSetup};
 use crate::cookie::Cookie;
 use crate::error_code::ErrorCode;
@@ -73,7 +74,10 @@ pub fn server_control(script: &[u8]) {
     let now = start();
     let setup = ServerSetup {
         cookie: Cookie::from_random([7; 36]),
-        policy: Policy::default(),
+        policy: Policy {
+            login_required: script.first().is_some_and(|byte| byte % 2 == 1),
+            ..Policy::default()
+        },
         unix_s: 1_800_000_000,
     };
     let mut server = Server::new(now, setup);
@@ -181,6 +185,13 @@ fn sample_frame(kind: u8) -> Vec<u8> {
     match kind % 4 {
         0 => frame(b"{}"),
         1 => frame(&Params::default().to_json()),
+        2 => frame(
+            &Params {
+                auth_token: Some("token".to_owned()),
+                ..Params::default()
+            }
+            .to_json(),
+        ),
         _ => frame(&sample_results().to_json()),
     }
 }
@@ -209,7 +220,10 @@ fn server_input(kind: u8) -> ServerInput {
             signal_text: "Terminated(15)".to_owned(),
         },
         15..=19 => ServerInput::Busy,
-        20..=100 => ServerInput::Prepared,
+        20..=25 => ServerInput::LoginChecked(Err(Refusal::UnknownUser)),
+        26..=50 => ServerInput::LoginChecked(Ok("mario".to_owned())),
+        51..=60 => ServerInput::ResultsParsed(Ok(Box::new(sample_results()))),
+        61..=100 => ServerInput::Prepared,
         101..=180 => ServerInput::StreamOpened,
         _ => ServerInput::Results(Box::new(sample_results())),
     }

@@ -5,18 +5,18 @@
 //! nothing of its siblings.
 
 mod admission;
+mod deferred;
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_model::spec::BitrateLimit;
 use linerate_model::{Failure, FailureKind, TestSpec};
 
-use crate::auth::{Authenticator, Refusal};
+use crate::auth::Refusal;
 use crate::cookie::Cookie;
 use crate::error_code::{ErrorCode, errno_text};
-use crate::framing::{FrameReader, MAX_PARAMS_BYTES, frame, max_results_bytes_server};
+use crate::framing::{FrameReader, MAX_PARAMS_BYTES, max_results_bytes_server};
 use crate::params::Params;
 use crate::results::Results;
 use crate::state::State;
@@ -34,7 +34,7 @@ pub struct Policy {
     /// Highest rate; tests that ask for more are refused at once.
     pub bitrate_limit: Option<BitrateLimit>,
     /// Clients must prove who they are.
-    pub auth: Option<AuthContext>,
+    pub login_required: bool,
     /// UDP tests are refused because this server stores what it receives in a file.
     pub udp_refused: bool,
     /// SCTP tests can be run.
@@ -52,7 +52,7 @@ impl Default for Policy {
         Self {
             max_duration: None,
             bitrate_limit: None,
-            auth: None,
+            login_required: false,
             udp_refused: false,
             sctp_available: true,
             max_streams: crate::params::MAX_STREAMS_EXTENDED,
@@ -62,13 +62,13 @@ impl Default for Policy {
     }
 }
 
-/// What clients are checked with.
-#[derive(Debug, Clone)]
-pub struct AuthContext {
-    /// Holds the private key.
-    pub authenticator: Arc<Authenticator>,
-    /// Text of the users file, read for this test.
-    pub users: String,
+/// A login to be checked with [`crate::auth::Authenticator::check`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoginAttempt {
+    /// What the client sent.
+    pub token: String,
+    /// Wall-clock time of its arrival in s since 1970.
+    pub unix_s: i64,
 }
 
 /// What a server knows when a session begins.
@@ -100,6 +100,10 @@ pub enum ServerInput {
     },
     /// What this end counted.
     Results(Box<Results>),
+    /// The user a login belongs to, or why it is refused.
+    LoginChecked(Result<String, Refusal>),
+    /// The client's results, or the error that is reported for the text.
+    ResultsParsed(Result<Box<Results>, ErrorCode>),
     /// The server has no place for this test.
     Busy,
     /// A signal wants this process to end; the text is that of the signal with its number, `Interrupt(2)`.
@@ -125,6 +129,11 @@ pub struct AcceptedTest {
 pub enum ServerAction {
     /// Send these bytes on the control connection.
     Send(Vec<u8>),
+    /// Check this login and answer with `LoginChecked`. It takes milliseconds, so a caller with other sessions does it on
+    /// another thread, and does not read the control connection until it has answered.
+    CheckLogin(LoginAttempt),
+    /// Parse these results with [`Results::parse`] and answer with `ResultsParsed`, in the same way.
+    ParseResults(Vec<u8>),
     /// The parameters are accepted; prepare sockets and answer with `Prepared` or `Failed`.
     Accepted(Box<AcceptedTest>),
     /// That many data streams will come; answer each with `StreamOpened`.
@@ -146,6 +155,8 @@ pub enum ServerAction {
 enum Phase {
     /// Byte 9 is out, the parameters are awaited.
     Parameters(FrameReader),
+    /// The caller checks the login.
+    CheckingLogin(Box<Params>),
     /// The caller prepares sockets.
     Preparing,
     /// Byte 10 is out, data streams are awaited.
@@ -156,6 +167,8 @@ enum Phase {
     Collecting,
     /// Byte 13 is out, the client's results are awaited; ours are ready.
     Exchanging(FrameReader, Box<Results>),
+    /// The caller parses the client's results; ours are ready.
+    ParsingResults(Box<Results>),
     /// Byte 14 is out, the client's good-bye is awaited.
     Finishing,
     /// Nothing matters any more.
@@ -178,8 +191,9 @@ pub struct Server {
     began: Instant,
     terms: Terms,
     refusal: Option<Refusal>,
-    locked_out: bool,
     phase: Phase,
+    /// What arrived while the caller checks or parses.
+    early: Vec<u8>,
     deadline: Option<Instant>,
     actions: VecDeque<ServerAction>,
 }
@@ -195,8 +209,8 @@ impl Server {
             began: now,
             terms: Terms::default(),
             refusal: None,
-            locked_out: false,
             phase: Phase::Parameters(FrameReader::new(MAX_PARAMS_BYTES)),
+            early: Vec::new(),
             deadline,
             actions: VecDeque::from([ask]),
         }
@@ -214,11 +228,6 @@ impl Server {
         self.refusal.as_ref()
     }
 
-    /// Whether logins are refused unseen, because too many of this client's failed.
-    pub fn lock_out(&mut self, locked_out: bool) {
-        self.locked_out = locked_out;
-    }
-
     /// Takes bytes of the control connection, in pieces of any size.
     pub fn handle_control(&mut self, now: Instant, bytes: &[u8]) {
         let mut input = bytes;
@@ -232,9 +241,10 @@ impl Server {
                 },
                 Phase::Exchanging(reader, _) => match reader.read(&mut input) {
                     Ok(None) => {}
-                    Ok(Some(text)) => self.handle_results(now, &text),
+                    Ok(Some(text)) => self.handle_results(now, text),
                     Err(refused) => self.fail(ErrorCode::RecvResults, 0, Some(&refused.to_string())),
                 },
+                Phase::CheckingLogin(_) | Phase::ParsingResults(_) => return self.keep_early(input),
                 _ => {
                     let byte = input[0];
                     input = &input[1..];
@@ -301,8 +311,23 @@ impl Server {
                 ),
             },
             (ServerInput::Results(results), Phase::Collecting) => self.exchange(now, results),
+            (ServerInput::LoginChecked(verdict), Phase::CheckingLogin(_)) => {
+                self.finish_login(now, verdict);
+                self.handle_early(now);
+            }
+            (ServerInput::ResultsParsed(results), Phase::ParsingResults(_)) => {
+                self.finish_results(now, results);
+                self.handle_early(now);
+            }
             // Local events cross the client's on their way; the late ones have lost their meaning.
-            (ServerInput::Prepared | ServerInput::StreamOpened | ServerInput::Results(_), _) => {}
+            (
+                ServerInput::Prepared
+                | ServerInput::StreamOpened
+                | ServerInput::Results(_)
+                | ServerInput::LoginChecked(_)
+                | ServerInput::ResultsParsed(_),
+                _,
+            ) => {}
         }
     }
 
@@ -318,7 +343,11 @@ impl Server {
             Phase::Finishing => self.close(Ok(())),
             Phase::Running => self.overtime(),
             // Local work; the caller's own limits apply.
-            Phase::Preparing | Phase::Collecting | Phase::Closed => {}
+            Phase::CheckingLogin(_)
+            | Phase::Preparing
+            | Phase::Collecting
+            | Phase::ParsingResults(_)
+            | Phase::Closed => {}
         }
     }
 
@@ -334,24 +363,37 @@ impl Server {
     }
 
     fn handle_params(&mut self, now: Instant, text: &[u8]) {
+        let params = match Params::parse(text) {
+            Ok(params) => params,
+            Err(code) => return self.fail(code, 0, None),
+        };
+        if !self.setup.policy.login_required {
+            return self.admit(now, params, None);
+        }
+        let Some(token) = params.auth_token.clone() else {
+            return self.refuse_login(Refusal::NoToken);
+        };
         let elapsed_s = now.saturating_duration_since(self.began).as_secs();
         let unix_s = self.setup.unix_s.saturating_add_unsigned(elapsed_s);
-        match admission::admit(&self.setup.policy, text, unix_s, self.locked_out) {
-            Ok(test) => {
-                let time = (test.params.time_s != 0).then(|| Duration::from_secs(test.params.time_s.into()));
-                self.terms = Terms {
-                    total_streams: test.spec.total_streams(),
-                    time_limit: time.map(|time| time + test.spec.omit + self.setup.policy.overtime),
-                    peer_is_linerate: test.params.peer_is_linerate(),
-                };
-                self.push(ServerAction::Accepted(Box::new(test)));
-                self.enter(now, Phase::Preparing, None);
-            }
-            Err(denied) => {
-                self.refusal = denied.refusal;
-                self.fail(denied.code, 0, None);
-            }
+        self.push(ServerAction::CheckLogin(LoginAttempt { token, unix_s }));
+        self.enter(now, Phase::CheckingLogin(Box::new(params)), None);
+    }
+
+    /// Who is unknown learns nothing of the limits, so they are checked after the login.
+    fn admit(&mut self, now: Instant, params: Params, user: Option<String>) {
+        if let Err(code) = admission::check_limits(&self.setup.policy, &params) {
+            return self.fail(code, 0, None);
         }
+        let spec = params.to_spec();
+        let time = (params.time_s != 0).then(|| Duration::from_secs(params.time_s.into()));
+        self.terms = Terms {
+            total_streams: spec.total_streams(),
+            time_limit: time.map(|time| time + spec.omit + self.setup.policy.overtime),
+            peer_is_linerate: params.peer_is_linerate(),
+        };
+        let test = AcceptedTest { params, spec, user };
+        self.push(ServerAction::Accepted(Box::new(test)));
+        self.enter(now, Phase::Preparing, None);
     }
 
     fn start(&mut self, now: Instant) {
@@ -388,21 +430,6 @@ impl Server {
         let reader = FrameReader::new(max_results_bytes_server(self.terms.total_streams));
         let limit = Some(self.setup.policy.handshake_timeout);
         self.enter(now, Phase::Exchanging(reader, results), limit);
-    }
-
-    fn handle_results(&mut self, now: Instant, text: &[u8]) {
-        let theirs = match Results::parse(text) {
-            Ok(results) if results.name_only_streams_below(self.terms.total_streams) => results,
-            Ok(_) => return self.fail(ErrorCode::StreamId, 0, None),
-            Err(code) => return self.fail(code, 0, None),
-        };
-        self.push(ServerAction::PeerResults(Box::new(theirs)));
-        if let Phase::Exchanging(_, ours) = &self.phase {
-            let mut bytes = frame(&ours.to_json());
-            bytes.push(State::DisplayResults.byte());
-            self.push(ServerAction::Send(bytes));
-        }
-        self.enter(now, Phase::Finishing, Some(self.setup.policy.handshake_timeout));
     }
 
     fn overtime(&mut self) {

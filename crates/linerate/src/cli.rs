@@ -1,6 +1,7 @@
 //! Command lines.
 
 pub(crate) mod doctor;
+mod file_modes;
 mod generate;
 pub(crate) mod getopt;
 mod help_layout;

@@ -24,6 +24,20 @@ pub struct Sharing {
     pub uncontrolled: Uncontrolled,
     /// UDP flows without a control connection may ask for data. Nothing proves their address.
     pub uncontrolled_udp_reverse: bool,
+    /// Which clients get facts about this host when they ask for them.
+    pub facts: FactsAccess,
+}
+
+/// Clients that get facts about a server's host: interfaces, counters, kernel settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FactsAccess {
+    /// Those that have logged in, and all clients of a server with a list of allowed addresses.
+    #[default]
+    Trusted,
+    /// Every client.
+    All,
+    /// No client.
+    None,
 }
 
 /// Where a server takes tests without a control connection, which begin with a header on each connection and flow.
@@ -49,6 +63,7 @@ impl Default for Sharing {
             allow_split_address: false,
             uncontrolled: Uncontrolled::default(),
             uncontrolled_udp_reverse: false,
+            facts: FactsAccess::default(),
         }
     }
 }

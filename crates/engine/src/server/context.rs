@@ -1,22 +1,22 @@
 //! What all sessions of a server share.
 
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::Path;
 use std::time::Duration;
 
 use linerate_iperf3::auth::Authenticator;
-use linerate_iperf3::server::{AuthContext, Policy, ServerSetup};
+use linerate_iperf3::server::{AcceptedTest, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
+use linerate_model::sharing::FactsAccess;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
 use super::access::AccessList;
+use super::worker_pool::LoginChecker;
 
-/// Settings, keys and lists.
+/// Settings and lists.
 pub(super) struct Context {
     pub(super) spec: ServerSpec,
-    authenticator: Option<Arc<Authenticator>>,
     access: AccessList,
 }
 
@@ -27,18 +27,23 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 
 impl Context {
     pub(super) fn new(spec: ServerSpec) -> Result<Self, Failure> {
-        let make = |a: &linerate_model::spec::ServerAuth| {
-            Authenticator::new(&a.private_key_pem, a.padding, a.max_skew).map(Arc::new)
-        };
-        let authenticator = spec.auth.as_ref().map(make).transpose();
-        let authenticator = authenticator.map_err(|e| ErrorCode::SetServerAuth.failure(Some(&e.to_string())))?;
         let access = AccessList::load(&spec.sharing.access, read_text);
         let access = access.map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
-        Ok(Self {
-            spec,
+        Ok(Self { spec, access })
+    }
+
+    /// The key of the server and where its users are; `None` when no login is required.
+    pub(super) fn login_checker(&self) -> Result<Option<LoginChecker>, Failure> {
+        let Some(auth) = &self.spec.auth else {
+            return Ok(None);
+        };
+        let authenticator = Authenticator::new(&auth.private_key_pem, auth.padding, auth.max_skew)
+            .map_err(|e| ErrorCode::SetServerAuth.failure(Some(&e.to_string())))?;
+        let users_file = auth.users_file.clone();
+        Ok(Some(LoginChecker {
             authenticator,
-            access,
-        })
+            users_file,
+        }))
     }
 
     pub(super) fn access(&self) -> &AccessList {
@@ -59,22 +64,22 @@ impl Context {
         }
     }
 
-    /// The rules for one test. The users' file is read afresh, so that a change needs no restart.
+    /// Whether this client gets facts about the host.
+    pub(super) fn gives_facts(&self, test: &AcceptedTest) -> bool {
+        let sharing = &self.spec.sharing;
+        match sharing.facts {
+            FactsAccess::All => true,
+            FactsAccess::None => false,
+            FactsAccess::Trusted => test.user.is_some() || !sharing.access.allow.is_empty(),
+        }
+    }
+
+    /// The rules for one test.
     fn policy(&self) -> Policy {
-        let users_file = self.spec.auth.as_ref().map(|a| &a.users_file);
-        let read = |path: &PathBuf| read_text(path).unwrap_or_default();
-        let auth = self
-            .authenticator
-            .as_ref()
-            .zip(users_file)
-            .map(|(authenticator, path)| AuthContext {
-                authenticator: Arc::clone(authenticator),
-                users: read(path),
-            });
         Policy {
             max_duration: self.spec.max_duration,
             bitrate_limit: self.spec.bitrate_limit,
-            auth,
+            login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
             handshake_timeout: HANDSHAKE_PATIENCE,
             overtime: self.spec.sharing.liveness,

@@ -21,6 +21,7 @@ use super::login_guard::LoginGuard;
 use super::numbering::Numbering;
 use super::queue::Queue;
 use super::resource_quota::Needs;
+use super::work_queue::{Work, WorkQueue};
 
 /// All guests of a server. Guests are numbered by the caller, in the order in which their connections came.
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub(crate) struct Desk {
     /// Prepared UDP tests whose turn to open streams has not come.
     udp_line: VecDeque<u64>,
     ready: BTreeSet<u64>,
+    work: WorkQueue,
 }
 
 /// What becomes of a connection that said its cookie.
@@ -87,6 +89,8 @@ struct Guest {
     terms: Option<Terms>,
     refused: Option<RefusalReason>,
     login: Option<Refusal>,
+    /// Work of this guest waits or is under way since then.
+    works_since: Option<Instant>,
 }
 
 /// What was agreed.
@@ -104,7 +108,7 @@ struct Terms {
 /// addresses for all streams of a test while any other waits.
 const UDP_TURN: Duration = Duration::from_secs(2);
 /// Time from the parameters to the answer when a login fails, whatever the reason: it must not tell how far the check
-/// came. Checks take a few milliseconds.
+/// came. Checks take a few milliseconds; behind many others the answer comes after a multiple of this time.
 const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
 
 impl Desk {
@@ -126,6 +130,7 @@ impl Desk {
             queue: Queue::default(),
             udp_line: VecDeque::new(),
             ready: BTreeSet::new(),
+            work: WorkQueue::default(),
         }
     }
 
@@ -220,6 +225,7 @@ impl Desk {
         self.queue.leave(id);
         self.udp_line.retain(|&other| other != id);
         self.ready.remove(&id);
+        self.work.leave(id, Network::of_client(guest.peer.ip()));
         if let Some(terms) = guest.terms {
             self.numbering.release(terms.first_position);
         }
@@ -232,23 +238,56 @@ impl Desk {
             return;
         };
         match &mut guest.machine {
-            Some(machine) => {
-                machine.lock_out(self.logins.is_locked_out(guest.peer.ip(), now));
-                machine.handle_control(now, bytes);
-                if guest.login.is_none()
-                    && let Some(refusal) = machine.refusal()
-                {
-                    guest.login = Some(refusal.clone());
-                    guest.held_until = now.checked_add(LOGIN_REFUSAL_DELAY);
-                    if !matches!(refusal, Refusal::LockedOut | Refusal::NoToken) {
-                        self.logins.note_failure(guest.peer.ip(), now);
-                    }
-                }
-            }
+            Some(machine) => machine.handle_control(now, bytes),
             // A client waits silently until it is asked.
             None => guest.dismiss(State::AccessDenied, ErrorCode::Message.failure(None)),
         }
+        self.note_refused_login(now, id, now);
         self.settle(now, id);
+    }
+
+    /// The next work of a guest, to be done on another thread and answered with [`Desk::handle_outcome`]. Whether an address
+    /// may log in is decided now, so that many logins at once are no more guesses than many in succession.
+    pub(crate) fn next_work(&mut self, now: Instant) -> Option<(u64, Work)> {
+        loop {
+            let (id, work) = self.work.next()?;
+            let peer = self.guests.get(&id)?.peer;
+            if !matches!(work, Work::Login(_)) || !self.logins.is_locked_out(peer.ip(), now) {
+                return Some((id, work));
+            }
+            self.handle_outcome(now, id, ServerInput::LoginChecked(Err(Refusal::LockedOut)));
+        }
+    }
+
+    /// The work of a guest is done.
+    pub(crate) fn handle_outcome(&mut self, now: Instant, id: u64, outcome: ServerInput) {
+        let Some(guest) = self.guests.get_mut(&id) else {
+            return;
+        };
+        let since = guest.works_since.take().unwrap_or(now);
+        guest.input(now, outcome);
+        self.note_refused_login(now, id, since);
+        self.settle(now, id);
+    }
+
+    /// Whether work of this guest waits or is under way; its control connection is not read until then.
+    pub(crate) fn has_work(&self, id: u64) -> bool {
+        self.guests.get(&id).is_some_and(|g| g.works_since.is_some())
+    }
+
+    /// Holds the answer to a login that was refused and counts it; `since` its parameters are here.
+    fn note_refused_login(&mut self, now: Instant, id: u64, since: Instant) {
+        let Some(guest) = self.guests.get_mut(&id) else {
+            return;
+        };
+        let refusal = guest.machine.as_ref().and_then(|m| m.refusal());
+        if let (None, Some(refusal)) = (&guest.login, refusal) {
+            guest.login = Some(refusal.clone());
+            guest.held_until = since.checked_add(refusal_delay(now.saturating_duration_since(since)));
+            if !matches!(refusal, Refusal::LockedOut | Refusal::NoToken) {
+                self.logins.note_failure(guest.peer.ip(), now);
+            }
+        }
     }
 
     /// A guest closed its control connection.
@@ -443,6 +482,13 @@ impl Desk {
             return;
         };
         while let Some(action) = guest.machine.as_mut().and_then(|m| m.poll_action()) {
+            let action = match guest.set_aside(now, action) {
+                Ok(action) => action,
+                Err(work) => {
+                    self.work.enter(id, Network::of_client(guest.peer.ip()), work);
+                    continue;
+                }
+            };
             match &action {
                 ServerAction::Accepted(test) => match self.ledger.take(id, claim(guest.peer.ip(), test)) {
                     Ok(()) => guest.agree(test, &mut self.numbering),
@@ -532,6 +578,7 @@ impl Guest {
             terms: None,
             refused: None,
             login: None,
+            works_since: None,
         }
     }
 
@@ -569,6 +616,17 @@ impl Guest {
         }
     }
 
+    /// What is work for another thread instead of an action.
+    fn set_aside(&mut self, now: Instant, action: ServerAction) -> Result<ServerAction, Work> {
+        let work = match action {
+            ServerAction::CheckLogin(login) => Work::Login(login),
+            ServerAction::ParseResults(text) => Work::Results(text),
+            action => return Ok(action),
+        };
+        self.works_since = Some(now);
+        Err(work)
+    }
+
     /// Ends a guest that never had a session, with one last word.
     fn dismiss(&mut self, word: State, failure: Failure) {
         if !self.over {
@@ -597,6 +655,12 @@ impl Guest {
             _ => self.terms.map_or(Some(Queue::USUAL_TEST), |t| t.duration),
         }
     }
+}
+
+/// The shortest multiple of the fixed time that is longer than the check took.
+fn refusal_delay(taken: Duration) -> Duration {
+    let turns = taken.as_millis() / LOGIN_REFUSAL_DELAY.as_millis() + 1;
+    LOGIN_REFUSAL_DELAY.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))
 }
 
 /// Tests that one address may always have at once.

@@ -347,6 +347,94 @@ fn running_tests_are_shown_with_different_numbers() {
 }
 
 /// The scripts below are worth something: they lead to tests that run, also to several in one script.
+/// A guest whose login waits for its check.
+fn log_in(shop: &mut Shop, n: u8, last: u8) {
+    assert_eq!(
+        shop.desk.arrive(shop.now, n.into(), peer(last), cookie(n)),
+        Arrival::Seat
+    );
+    let mut setup = setup(n);
+    setup.policy.login_required = true;
+    shop.desk.seat(shop.now, n.into(), setup);
+    shop.params(n, r#"{"tcp":true,"time":10,"parallel":1,"authtoken":"token"}"#);
+    assert_eq!(shop.sent(n), [9]);
+}
+
+fn next_worker(shop: &mut Shop) -> Option<u64> {
+    shop.desk.next_work(shop.now).map(|(id, _)| id)
+}
+
+fn answer(shop: &mut Shop, n: u64, verdict: Result<&str, Refusal>) {
+    let verdict = verdict.map(str::to_owned);
+    shop.desk
+        .handle_outcome(shop.now, n, ServerInput::LoginChecked(verdict));
+}
+
+#[test]
+fn others_are_served_while_logins_are_checked() {
+    let mut shop = Shop::new(&Sharing::default());
+    for n in 1..=5 {
+        log_in(&mut shop, n, 1);
+    }
+    assert_eq!(next_worker(&mut shop), Some(1));
+    assert!(
+        shop.desk.has_work(1) && shop.sent(1).is_empty(),
+        "the check is under way"
+    );
+    assert_eq!(shop.arrive(10, 2), Arrival::Seat);
+    shop.params(10, TCP);
+    assert_eq!(shop.sent(10), [9, 10], "a client without a login is served meanwhile");
+    log_in(&mut shop, 11, 3);
+    assert_eq!(next_worker(&mut shop), Some(2));
+    assert_eq!(next_worker(&mut shop), Some(11), "addresses take turns");
+    answer(&mut shop, 1, Ok("mario"));
+    assert_eq!(shop.sent(1), [10]);
+    assert!(!shop.desk.has_work(1));
+}
+
+#[test]
+fn many_logins_at_once_are_no_more_guesses_than_in_succession() {
+    let mut shop = Shop::new(&Sharing::default());
+    for n in 1..=30 {
+        log_in(&mut shop, n, 1);
+    }
+    let mut guesses = 0;
+    while let Some(n) = next_worker(&mut shop) {
+        guesses += 1;
+        answer(&mut shop, n, Err(Refusal::WrongPassword));
+    }
+    assert_eq!(guesses, 10);
+    assert_eq!(shop.desk.login_failure(30), Some(&Refusal::LockedOut));
+}
+
+#[test]
+fn a_refused_login_is_answered_after_a_multiple_of_a_fixed_time() {
+    for (check_ms, answer_ms) in [(0, 250), (249, 250), (250, 500), (1_700, 1_750)] {
+        let mut shop = Shop::new(&Sharing::default());
+        log_in(&mut shop, 1, 1);
+        assert_eq!(next_worker(&mut shop), Some(1));
+        let asked_at = shop.now;
+        shop.now = asked_at + Duration::from_millis(check_ms);
+        answer(&mut shop, 1, Err(Refusal::UnknownUser));
+        assert!(shop.sent(1).is_empty(), "{check_ms}");
+        let due = asked_at + Duration::from_millis(answer_ms);
+        assert_eq!(shop.desk.next_timeout(), Some(due), "{check_ms}");
+        shop.now = due;
+        shop.desk.handle_timeout(due);
+        assert_eq!(shop.sent(1), [0xfe, 0, 0, 0, 142, 0, 0, 0, 0], "{check_ms}");
+    }
+}
+
+#[test]
+fn work_of_a_guest_that_left_is_not_done() {
+    let mut shop = Shop::new(&Sharing::default());
+    log_in(&mut shop, 1, 1);
+    shop.desk.turn_out(shop.now, 1, RefusalReason::Crowded);
+    assert_eq!(shop.sent(1), [0xff]);
+    assert_eq!(next_worker(&mut shop), None);
+    answer(&mut shop, 1, Ok("mario"));
+}
+
 #[test]
 fn arbitrary_scripts_reach_running_tests() {
     let mut state = 1_u32;

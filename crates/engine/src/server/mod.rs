@@ -28,6 +28,8 @@ mod rules;
 mod session;
 mod tally;
 mod udp_door;
+mod work_queue;
+mod worker_pool;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -65,6 +67,7 @@ use listen::Listeners;
 use session::{CONTROL_READ_BYTES, Doors, Heard, Session, Terms, Tokens};
 use tally::Tally;
 use udp_door::{Hello, UdpDoor};
+use worker_pool::WorkerPool;
 
 /// Serves until interrupted, or for one test.
 ///
@@ -103,6 +106,7 @@ struct Server<'a> {
     house: Option<House>,
     gate: Gate,
     desk: Desk,
+    pool: WorkerPool,
     sessions: BTreeMap<u64, Session>,
     linger: Linger,
     tally: Tally,
@@ -126,6 +130,7 @@ const UDP_DOOR: u64 = 2;
 const INTERRUPT: u64 = 3;
 const LINGER: u64 = 4;
 const HOUSE: u64 = 5;
+const POOL: u64 = 6;
 const FIRST_ID: u64 = 2;
 const TOKENS_PER_ID: u64 = 4;
 
@@ -177,11 +182,16 @@ impl<'a> Server<'a> {
                 .add(house.fd(), HOUSE, READ)
                 .map_err(failed(ErrorCode::InitTest))?;
         }
+        let context = Context::new(spec)?;
+        let pool = WorkerPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
+        epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
+        let spec = &context.spec;
         let gate = Gate::new(FIRST_ID, spec.sharing.uncontrolled == Uncontrolled::SamePort);
         Ok(Self {
             out,
             interrupts,
-            context: Context::new(spec)?,
+            context,
+            pool,
             epoll,
             listeners,
             udp: None,
@@ -222,6 +232,7 @@ impl<'a> Server<'a> {
             }
             self.on_time()?;
             self.advance_house();
+            self.advance_work();
             self.advance_sessions();
             if self.ended > 0 && self.sessions.is_empty() {
                 if self.context.spec.one_off {
@@ -270,6 +281,10 @@ impl<'a> Server<'a> {
             INTERRUPT => self.on_interrupt(),
             LINGER => {
                 self.linger.look_soon();
+                Ok(())
+            }
+            POOL => {
+                self.take_outcomes();
                 Ok(())
             }
             // It is looked after in every turn.
@@ -445,7 +460,34 @@ impl<'a> Server<'a> {
             listeners: &mut self.listeners,
             udp: &mut self.udp,
         };
+        session.pause_reading(self.desk.has_work(id), &doors);
         session.follow_unsent(&doors);
+    }
+
+    /// Hands out work while a thread is free for it.
+    fn advance_work(&mut self) {
+        while self.pool.has_room()
+            && let Some((id, work)) = self.desk.next_work(Instant::now())
+        {
+            self.pool.begin(id, work);
+        }
+    }
+
+    fn take_outcomes(&mut self) {
+        for (id, outcome) in self.pool.take_outcomes() {
+            self.desk.handle_outcome(Instant::now(), id, outcome);
+            let Some(session) = self.sessions.get_mut(&id) else {
+                continue;
+            };
+            let doors = Doors {
+                epoll: &self.epoll,
+                tokens: tokens(id),
+                listeners: &mut self.listeners,
+                udp: &mut self.udp,
+            };
+            session.pause_reading(false, &doors);
+            self.tell_desk(id);
+        }
     }
 
     fn on_datagrams(&mut self) {

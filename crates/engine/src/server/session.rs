@@ -75,6 +75,8 @@ pub(super) struct Session {
     /// Streams of a test that ended early. A client that is still writing would take their end for the reason.
     leftover: Vec<Arc<OwnedFd>>,
     unsent_watched: bool,
+    /// The event loop does not know the control connection.
+    is_paused: bool,
     due: Option<Instant>,
 }
 
@@ -116,6 +118,7 @@ impl Session {
             moved: Moved::default(),
             leftover: Vec::new(),
             unsent_watched: false,
+            is_paused: false,
             due: None,
         }
     }
@@ -309,7 +312,12 @@ impl Session {
                 self.on_run();
             }
             // The server's report is complete before the client's results arrive, as in the original.
-            ServerAction::ExpectStreams(_) | ServerAction::PeerResults(_) | ServerAction::Close(_) => {}
+            // The desk hands work out by itself.
+            ServerAction::ExpectStreams(_)
+            | ServerAction::PeerResults(_)
+            | ServerAction::Close(_)
+            | ServerAction::CheckLogin(_)
+            | ServerAction::ParseResults(_) => {}
         }
         self.due = self.next_deadline();
     }
@@ -317,13 +325,14 @@ impl Session {
     /// Opens what the test needs before the client is told to connect.
     fn prepare(
         &mut self,
-        test: AcceptedTest,
+        mut test: AcceptedTest,
         context: &Context,
         quota: Quota,
         doors: &mut Doors<'_>,
     ) -> Result<(), SetupError> {
         let fail = data_socket::setup(ErrorCode::InitTest);
         let local = &context.spec.local;
+        test.spec.want_peer_facts &= context.gives_facts(&test);
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
@@ -527,8 +536,28 @@ impl Session {
         self.follow_unsent(doors);
     }
 
+    /// Reads the control connection no more, or again. It is taken out of the event loop, which would announce without end
+    /// that the client has reset it.
+    pub(super) fn pause_reading(&mut self, wanted: bool, doors: &Doors<'_>) {
+        if wanted == self.is_paused {
+            return;
+        }
+        let (fd, token) = (self.control.fd(), doors.tokens.control);
+        if wanted {
+            self.is_paused = doors.epoll.remove(fd).is_ok();
+        } else if let Err(error) = doors.epoll.add(fd, token, READ) {
+            self.fail(data_socket::setup(ErrorCode::Select)(error));
+        } else {
+            (self.is_paused, self.unsent_watched) = (false, false);
+            self.follow_unsent(doors);
+        }
+    }
+
     /// Asks for writability only while something is unsent.
     pub(super) fn follow_unsent(&mut self, doors: &Doors<'_>) {
+        if self.is_paused {
+            return;
+        }
         let wanted = self.control.has_unsent();
         if wanted != self.unsent_watched {
             let interest = Interest { write: wanted, ..READ };

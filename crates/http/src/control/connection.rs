@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
 use super::agent::Agent;
@@ -114,6 +114,12 @@ impl Connection<'_> {
             // No page has business here, not even one that was let into the secret by its reader's browser.
             return self.reply(
                 Answer::refusal(403, "requests of a web page (with Origin) are refused"),
+                false,
+            );
+        }
+        if self.token.is_none() && head.host.is_some_and(|host| !is_address(host)) {
+            return self.reply(
+                Answer::refusal(421, "without a token, Host must be an IP address or localhost"),
                 false,
             );
         }
@@ -259,6 +265,7 @@ fn head_of(status: u16) -> String {
         408 => "Request Timeout",
         413 => "Content Too Large",
         417 => "Expectation Failed",
+        421 => "Misdirected Request",
         431 => "Request Header Fields Too Large",
         500 => "Internal Server Error",
         501 => "Not Implemented",
@@ -272,4 +279,53 @@ fn head_of(status: u16) -> String {
         ""
     };
     format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-store\r\n{challenge}")
+}
+
+/// Whether `Host` is an IP address or `localhost`, with or without a port. A web page can have its own name resolve to any
+/// host that its reader reaches (DNS rebinding). Without a token only the name in `Host` shows that.
+fn is_address(host: &[u8]) -> bool {
+    let Ok(host) = str::from_utf8(host) else { return false };
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.parse::<u16>().is_ok() => name,
+        _ => host,
+    };
+    let bracketed = name.strip_prefix('[').and_then(|text| text.strip_suffix(']'));
+    match bracketed {
+        Some(inner) => inner.parse::<Ipv6Addr>().is_ok(),
+        None => name.eq_ignore_ascii_case("localhost") || name.parse::<Ipv4Addr>().is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_localhost_pass_without_a_token() {
+        for host in [
+            "127.0.0.1",
+            "127.0.0.1:8081",
+            "192.0.2.7:1",
+            "[::1]",
+            "[2001:db8::1]:80",
+            "localhost",
+            "LOCALHOST:80",
+        ] {
+            assert!(is_address(host.as_bytes()), "{host}");
+        }
+        for host in [
+            "",
+            "a",
+            "rebound.example",
+            "rebound.example:8081",
+            "localhost.example",
+            "127.0.0.1.example",
+            "::1",
+            "[::1",
+            ":80",
+            "127.0.0.1:x",
+        ] {
+            assert!(!is_address(host.as_bytes()), "{host}");
+        }
+    }
 }

@@ -293,56 +293,59 @@ fn whoever_does_not_know_the_secret_neither_passes_for_the_server_nor_learns_it(
 #[test]
 fn requests_that_are_wrong_or_too_large_are_refused_in_words() {
     let (control, _) = open(None);
-    let endless = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(20 << 10));
+    let endless = format!(
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {}\r\n\r\n",
+        "y".repeat(20 << 10)
+    );
     let chunked = format!("10001\r\n{}\r\n0\r\n\r\n", "z".repeat(0x10001));
     let rows: [(&str, String); 14] = [
         ("400", "nonsense\r\n\r\n".to_owned()),
         ("431", endless),
         (
             "413",
-            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 65537\r\n\r\n".to_owned(),
+            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 65537\r\n\r\n".to_owned(),
         ),
         (
             "413",
-            format!("POST /v1/cell HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
+            format!("POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
         ),
         (
             "400",
-            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(),
+            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(),
         ),
         (
             "400",
-            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}".to_owned(),
+            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}".to_owned(),
         ),
         (
             "400",
-            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 12\r\nConnection: close\r\n\r\n{\"id\":\"a/b\"}"
+            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12\r\nConnection: close\r\n\r\n{\"id\":\"a/b\"}"
                 .to_owned(),
         ),
         (
             "200",
-            "POST /v1/cell HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{\"id\":\"a\"}"
+            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{\"id\":\"a\"}"
                 .to_owned(),
         ),
         (
             "400",
-            "GET /v1/samples?from=-1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+            "GET /v1/samples?from=-1 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
         ),
         (
             "400",
-            "GET /v1/info?peer=x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+            "GET /v1/info?peer=x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
         ),
         (
             "405",
-            "DELETE /v1/info HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+            "DELETE /v1/info HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
         ),
         (
             "404",
-            "GET /v2 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+            "GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
         ),
         (
             "404",
-            "DELETE /v1/cell/ HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".to_owned(),
+            "DELETE /v1/cell/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
         ),
         ("505", "GET /v1/samples HTTP/1.0\r\n\r\n".to_owned()),
     ];
@@ -358,8 +361,8 @@ fn requests_that_are_wrong_or_too_large_are_refused_in_words() {
 #[test]
 fn two_requests_in_one_segment_are_both_answered() {
     let (control, _) = open(None);
-    let one = "GET /v1/clock HTTP/1.1\r\nHost: a\r\n\r\n";
-    let last = "GET /v1/clock HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+    let one = "GET /v1/clock HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
+    let last = "GET /v1/clock HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
     let answer = raw(&control, format!("{one}{last}").as_bytes());
     assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
     assert_eq!(answer.matches("Connection: close").count(), 1, "{answer}");

@@ -32,6 +32,8 @@ pub struct RequestHead<'a> {
     pub authorization: Option<&'a [u8]>,
     /// There is an `Origin` field: a browser asks in the name of a page (RFC 6454, section 7).
     pub has_origin: bool,
+    /// The value of `Host`; only HTTP/1.0 may lack it.
+    pub host: Option<&'a [u8]>,
     /// Bytes of the head, the empty line included; what follows is body or the next request.
     pub len: usize,
 }
@@ -170,6 +172,7 @@ impl<'a> RequestHead<'a> {
             expects_continue: is_http11 && fields.expects_continue,
             authorization: fields.authorization,
             has_origin: fields.has_origin,
+            host: fields.host,
             len,
         })
     }
@@ -244,6 +247,7 @@ struct Fields<'a> {
     expects_continue: bool,
     authorization: Option<&'a [u8]>,
     has_origin: bool,
+    host: Option<&'a [u8]>,
 }
 
 impl<'a> Fields<'a> {
@@ -271,8 +275,9 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn take_host(&mut self, value: &[u8]) -> Result<(), RequestError> {
+    fn take_host(&mut self, value: &'a [u8]) -> Result<(), RequestError> {
         self.hosts = self.hosts.saturating_add(1);
+        self.host = Some(value);
         if is_host(value) {
             Ok(())
         } else {

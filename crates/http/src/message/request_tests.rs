@@ -30,6 +30,7 @@ fn a_request_is_read_up_to_its_empty_line() {
             expects_continue: false,
             authorization: Some(b"Bearer x"),
             has_origin: false,
+            host: Some(b"192.0.2.7:8080"),
             len: head.len(),
         }
     );

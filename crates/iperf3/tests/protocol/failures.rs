@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
+use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::framing::frame;
 use linerate_iperf3::server::OVERTIME;
 use linerate_iperf3::{
-    ClientAction, ClientInput, Cookie, ErrorCode, Policy, Server, ServerAction, ServerInput, ServerSetup,
+    ClientAction, ClientInput, Cookie, ErrorCode, Policy, Results, Server, ServerAction, ServerInput, ServerSetup,
+    State,
 };
 use linerate_model::spec::BitrateLimit;
 use linerate_model::{EndCondition, FailureKind, TestSpec, Transport};
@@ -439,40 +442,95 @@ fn a_client_that_stays_after_the_results_does_not_hold_the_server() {
     assert_eq!(pair.server_outcome, Some(Ok(())));
 }
 
-#[cfg(feature = "auth")]
-#[test]
-fn who_cannot_prove_who_he_is_is_refused_and_learns_no_limits() {
-    use linerate_iperf3::AuthContext;
-    use linerate_iperf3::auth::{Authenticator, Refusal};
-    use linerate_model::spec::AcceptedPadding;
-
-    let made = std::process::Command::new("openssl").args(["genrsa", "2048"]).output();
-    let Ok(made) = made else {
-        eprintln_skip();
-        return;
-    };
-    let pem = String::from_utf8(made.stdout).expect("PEM is ASCII");
-    let authenticator = Authenticator::new(&pem, AcceptedPadding::Oaep, Duration::from_secs(10)).expect("a good key");
-    let mut pair = Pair::new(TestSpec {
+/// A pair whose server wants a login and allows one second.
+fn pair_with_login(token: Option<&str>) -> Pair {
+    let long = TestSpec {
         end: EndCondition::Duration(Duration::from_secs(100)),
         ..test()
-    });
+    };
+    let mut pair = Pair::with_token(long, token.map(str::to_owned));
     pair.policy.max_duration = Some(Duration::from_secs(1));
-    pair.policy.auth = Some(AuthContext {
-        authenticator: authenticator.into(),
-        users: "mario,00".to_owned(),
-    });
+    pair.policy.login_required = true;
+    pair
+}
+
+#[test]
+fn who_cannot_prove_who_he_is_is_refused_and_learns_no_limits() {
+    let mut pair = pair_with_login(None);
     pair.run_to_end();
+    assert_eq!(pair.server.as_ref().and_then(Server::refusal), Some(&Refusal::NoToken));
+    expect_refused_login(&pair);
+
+    let mut pair = pair_with_login(Some("token"));
+    pair.run_to_end();
+    assert_eq!(
+        pair.server_actions,
+        ["Send", "CheckLogin"],
+        "the answer waits for the check"
+    );
+    pair.server_local(ServerInput::LoginChecked(Err(Refusal::UnknownUser)));
+    expect_refused_login(&pair);
+}
+
+fn expect_refused_login(pair: &Pair) {
     assert_eq!(pair.server_said, [9, 0xfe, 0, 0, 0, 142, 0, 0, 0, 0]);
     assert_eq!(pair.client_failure().message, "test authorization failed");
     assert_eq!(pair.server_failure().message, "test authorization failed");
-    assert_eq!(pair.server.as_ref().and_then(Server::refusal), Some(&Refusal::NoToken));
 }
 
-#[cfg(feature = "auth")]
-fn eprintln_skip() {
-    use std::io::Write as _;
-    std::io::stderr()
-        .write_all(b"skipped: the openssl program is not installed\n")
-        .ok();
+#[test]
+fn a_checked_login_is_followed_by_the_limits_or_by_the_test() {
+    let mut pair = pair_with_login(Some("token"));
+    pair.run_to_end();
+    pair.server_local(ServerInput::LoginChecked(Ok("mario".to_owned())));
+    assert_eq!(pair.server_said[..6], [9, 0xfe, 0, 0, 0, 37]);
+
+    let mut pair = pair_with_login(Some("token"));
+    pair.policy.max_duration = None;
+    pair.run_to_end();
+    pair.pass(Duration::from_secs(60));
+    assert_eq!(
+        pair.server_outcome, None,
+        "the check is this end's work and has no deadline"
+    );
+    pair.server_local(ServerInput::LoginChecked(Ok("mario".to_owned())));
+    assert_eq!(pair.server_actions[2], "Accepted");
+}
+
+#[test]
+fn long_results_are_parsed_elsewhere_and_what_follows_them_is_kept() {
+    let mut pair = Pair::new(test());
+    pair.run_until_running();
+    let server = pair.server.as_mut().expect("a session");
+    server.handle_control(pair.now, &[State::TestEnd.byte()]);
+    server.handle_local(pair.now, ServerInput::Results(Box::new(pair.server_results.clone())));
+    let mut text = pair.client_results.to_json();
+    text.resize(1 << 20, b' ');
+    let all = [frame(&text), vec![State::IperfDone.byte()]].concat();
+    server.handle_control(pair.now, &all);
+    let actions: Vec<ServerAction> = std::iter::from_fn(|| server.poll_action()).collect();
+    assert_eq!(actions.last(), Some(&ServerAction::ParseResults(text.clone())));
+    let parsed = Results::parse(&text).map(Box::new);
+    server.handle_local(pair.now, ServerInput::ResultsParsed(parsed));
+    let actions: Vec<ServerAction> = std::iter::from_fn(|| server.poll_action()).collect();
+    assert!(matches!(
+        actions[..],
+        [
+            ServerAction::PeerResults(_),
+            ServerAction::Send(_),
+            ServerAction::Close(Ok(()))
+        ]
+    ));
+}
+
+#[test]
+fn a_client_that_floods_while_its_login_is_checked_is_refused() {
+    let mut pair = pair_with_login(Some("token"));
+    pair.run_to_end();
+    let server = pair.server.as_mut().expect("a session");
+    for _ in 0..3 {
+        server.handle_control(pair.now, &[0; 8 << 10]);
+    }
+    pair.obey();
+    assert_eq!(pair.server_failure().code, Some(ErrorCode::Message.number()));
 }

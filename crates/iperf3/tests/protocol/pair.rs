@@ -261,6 +261,8 @@ fn client_action_name(action: &ClientAction) -> &'static str {
 fn server_action_name(action: &ServerAction) -> &'static str {
     match action {
         ServerAction::Send(_) => "Send",
+        ServerAction::CheckLogin(_) => "CheckLogin",
+        ServerAction::ParseResults(_) => "ParseResults",
         ServerAction::Accepted(_) => "Accepted",
         ServerAction::ExpectStreams(_) => "ExpectStreams",
         ServerAction::StartClock => "StartClock",

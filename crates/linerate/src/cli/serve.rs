@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_model::sharing::{AccessRules, AccessSource, Admission, ServerLimits, Sharing, Uncontrolled};
+use linerate_model::sharing::{AccessRules, AccessSource, Admission, FactsAccess, ServerLimits, Sharing, Uncontrolled};
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
 
+use super::file_modes;
 use super::sharing::{self, LimitArg};
 
 /// Options of the native server.
@@ -65,12 +66,11 @@ pub(crate) struct ServeArgs {
     /// it has 2 s for all of them.
     #[arg(long)]
     allow_split_address: bool,
-    /// Tell clients with --lr-doctor nothing about this host
+    /// Clients with --lr-doctor that get facts about this host: `trusted`, `all` or `none`
     ///
-    /// Otherwise they learn with their results the names, settings and counters of the interface they came through, and
-    /// settings of the kernel.
-    #[arg(long)]
-    no_facts: bool,
+    /// Trusted are those that have logged in, and all clients if --allow is given. The facts are names, settings and counters of the interface a client came through, and settings of the kernel.
+    #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = sharing::facts)]
+    facts: FactsAccess,
     /// Offer figures for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
@@ -146,8 +146,8 @@ pub(crate) struct Service {
     pub(crate) log: LogOptions,
     /// Address of its figures.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Clients that ask learn nothing about this host.
-    pub(crate) no_facts: bool,
+    /// What its operator should know at the start.
+    pub(crate) warnings: Vec<String>,
     /// Who serves, once the ports are bound; `None` for the user who started it.
     pub(crate) user: Option<User>,
 }
@@ -182,6 +182,7 @@ impl ServeArgs {
     pub(crate) fn resolve(self) -> Result<Service, String> {
         self.check_user()?;
         let auth = self.auth()?;
+        let warnings = self.warnings();
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
         let uncontrolled = self.uncontrolled();
@@ -218,6 +219,7 @@ impl ServeArgs {
                 allow_split_address: self.allow_split_address,
                 uncontrolled,
                 uncontrolled_udp_reverse: self.iperf2_udp_reverse,
+                facts: self.facts,
             },
         };
         let log = LogOptions {
@@ -237,7 +239,7 @@ impl ServeArgs {
             spec,
             log,
             metrics: self.metrics,
-            no_facts: self.no_facts,
+            warnings,
             user: self.user,
         })
     }
@@ -271,6 +273,18 @@ impl ServeArgs {
             (None, None | Some(0)) => Uncontrolled::Refused,
             (None, Some(port)) => Uncontrolled::Port(port),
         }
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let key = self.private_key.as_deref();
+        let users = self.users.as_deref();
+        [
+            key.and_then(|path| file_modes::secret("private key", path)),
+            users.and_then(|path| file_modes::trusted("user file", path)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     fn auth(&self) -> Result<Option<ServerAuth>, String> {

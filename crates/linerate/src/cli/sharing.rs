@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_model::sharing::{AccessSource, Admission, Limits, ServerLimits};
+use linerate_model::sharing::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
 
 use super::iperf3::numbers::{Base, whole_with_unit};
 
@@ -38,6 +38,16 @@ pub(crate) fn admission(text: &str) -> Result<Admission, String> {
         }
         ("exclusive", None) => Ok(Admission::Exclusive),
         _ => Err(wrong()),
+    }
+}
+
+/// Reads `trusted`, `all` or `none`.
+pub(crate) fn facts(text: &str) -> Result<FactsAccess, String> {
+    match text {
+        "trusted" => Ok(FactsAccess::Trusted),
+        "all" => Ok(FactsAccess::All),
+        "none" => Ok(FactsAccess::None),
+        _ => Err(format!("{text:?}: expected trusted, all or none")),
     }
 }
 

@@ -67,9 +67,9 @@ impl EventSink for Examination<'_> {
     }
 }
 
-/// Lets a server answer clients that ask what it knows about its host, unless its operator refuses.
-pub(super) fn answering(inner: Box<dyn ServerReporter>, refuses: bool) -> Box<dyn ServerReporter> {
-    if refuses { inner } else { Box::new(Answering(inner)) }
+/// Lets a server answer clients that ask what it knows about its host and may know it.
+pub(super) fn answering(inner: Box<dyn ServerReporter>) -> Box<dyn ServerReporter> {
+    Box::new(Answering(inner))
 }
 
 struct Answering(Box<dyn ServerReporter>);

@@ -126,7 +126,7 @@ fn serve(
         reporter = metrics::offer(reporter, address)
             .map_err(|text| Failure::error(linerate_iperf3::ErrorCode::InitTest.number(), text))?;
     }
-    let mut reporter = examination::answering(serve::managed(reporter), process.no_facts);
+    let mut reporter = examination::answering(serve::managed(reporter));
     server::run(spec, &mut *reporter, interrupts)
 }
 

@@ -66,7 +66,10 @@ fn serve(what: &Service) -> Result<(), Failure> {
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }
-    let mut reporter = examination::answering(managed(reporter), what.no_facts);
+    for warning in &what.warnings {
+        reporter.warning(warning);
+    }
+    let mut reporter = examination::answering(managed(reporter));
     let signals = ServiceSignals::new(signals);
     let outcome = server::run_after_open(&what.spec, &mut *reporter, &signals, || assume_user(what));
     super::flush(&output, &outcome);

@@ -84,4 +84,5 @@ complete -c iperf3 -l lr-limit -r -d 'Limit what the whole server, one client ad
 complete -c iperf3 -l lr-allow-split-address -d 'Let UDP streams come from another address than their control connection'
 complete -c iperf3 -l lr-accept-both-paddings -d 'Accept logins with either padding while clients before version 3.17 are replaced'
 complete -c iperf3 -l lr-metrics -r -d 'Offer the server\'s figures for Prometheus at http://ADDRESS:PORT/metrics'
-complete -c iperf3 -l lr-no-facts -d 'Tell clients with --lr-doctor nothing about this host: neither its interfaces nor its settings nor its counters'
+complete -c iperf3 -l lr-facts -r -d 'Clients with --lr-doctor that get facts about this host'
+complete -c iperf3 -l lr-no-facts -d 'The same as --lr-facts none'

@@ -1514,7 +1514,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__serve)
-            opts="-p -b -h --port --bind --iperf2 --iperf2-port --iperf2-udp-reverse --one-port --admit --liveness --allow --deny --limit --allow-split-address --no-facts --metrics --user --log-format --log-level --interval --private-key --users --max-skew --accept-both-paddings --help"
+            opts="-p -b -h --port --bind --iperf2 --iperf2-port --iperf2-udp-reverse --one-port --admit --liveness --allow --deny --limit --allow-split-address --facts --metrics --user --log-format --log-level --interval --private-key --users --max-skew --accept-both-paddings --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1561,6 +1561,10 @@ _linerate() {
                     return 0
                     ;;
                 --limit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --facts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -46,6 +46,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand serve" -l liveness -d 
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l allow -d 'Serve these addresses only; @FILE for a file with one range per line; may be repeated' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l deny -d 'Do not serve these addresses, even if allowed; may be repeated' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l limit -d 'Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be repeated' -r
+complete -c linerate -n "__fish_linerate_using_subcommand serve" -l facts -d 'Clients with --lr-doctor that get facts about this host: `trusted`, `all` or `none`' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l metrics -d 'Offer figures for Prometheus at http://ADDRESS:PORT/metrics' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l user -d 'Serve as this user, without any privilege, as soon as the ports are bound; only root can' -r
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l log-format -d 'Form of the log' -r -f -a "text\t'Sentences'
@@ -61,7 +62,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand serve" -l max-skew -d 
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l iperf2 -d 'Serve clients that speak iperf 2\'s protocol, too, on port 5001, TCP and UDP; these clients cannot log in'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l iperf2-udp-reverse -d 'Send data over UDP to clients of iperf 2 that ask for it (-R, -d, -r, --full-duplex)'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l allow-split-address -d 'Let UDP streams come from another address than their control connection'
-complete -c linerate -n "__fish_linerate_using_subcommand serve" -l no-facts -d 'Tell clients with --lr-doctor nothing about this host'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -l accept-both-paddings -d 'Accept logins of clients before 3.17 as well, whose padding is less safe'
 complete -c linerate -n "__fish_linerate_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c linerate -n "__fish_linerate_using_subcommand try" -s h -l help -d 'Print help (see more with \'--help\')'

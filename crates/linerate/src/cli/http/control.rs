@@ -10,6 +10,8 @@ use clap::Args;
 use linerate_http::control::{ControlSpec, Token};
 use linerate_model::network::Network;
 
+use crate::cli::file_modes;
+
 /// A file with a token holds no more than this.
 const TOKEN_FILE_BYTES_MAX: u64 = 4096;
 
@@ -45,6 +47,8 @@ pub(crate) struct ControlChannel {
     pub(crate) is_token_new: bool,
     /// The user chose the address, so nothing else will do.
     pub(crate) is_address_chosen: bool,
+    /// Others may read the file of the token.
+    pub(crate) warning: Option<String>,
 }
 
 impl ControlArgs {
@@ -67,11 +71,14 @@ impl ControlArgs {
             ));
         }
         let is_token_new = self.token.is_none() && self.token_file.is_none() && spec.token.is_some();
+        let file = self.token_file.as_deref();
+        let warning = file.and_then(|path| file_modes::secret("token file", path));
         let is_address_chosen = self.control.is_some();
         Ok(ControlChannel {
             spec,
             is_token_new,
             is_address_chosen,
+            warning,
         })
     }
 

@@ -11,6 +11,7 @@ use linerate_model::network::Network;
 use linerate_model::sharing::{AccessRules, AccessSource};
 
 use super::control::{ControlArgs, ControlChannel};
+use crate::cli::file_modes;
 use crate::cli::iperf3::numbers::{Base, whole_with_unit};
 use crate::cli::sharing;
 
@@ -91,6 +92,8 @@ pub(crate) struct ServePlan {
     pub(crate) control: Option<ControlChannel>,
     /// The server of TCP tests, if one is wanted.
     pub(crate) tcp: Option<TcpSpec>,
+    /// Others may read the key.
+    pub(crate) warning: Option<String>,
 }
 
 /// A server of iperf3's dialect beside the one of HTTP.
@@ -150,7 +153,13 @@ impl ServeArgs {
                 deny: Vec::new(),
             },
         });
-        Ok(ServePlan { spec, control, tcp })
+        let key = self.key.as_deref();
+        Ok(ServePlan {
+            spec,
+            control,
+            tcp,
+            warning: key.and_then(|path| file_modes::secret("key", path)),
+        })
     }
 
     /// Addresses that are not served learn nothing from the control channel either, whatever they know.

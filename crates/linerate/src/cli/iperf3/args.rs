@@ -147,8 +147,6 @@ pub(crate) struct ProcessOptions {
     pub(crate) pidfile: Option<PathBuf>,
     /// Address of the endpoint with the server's figures.
     pub(crate) metrics: Option<SocketAddr>,
-    /// Clients that ask learn nothing about this host; servers only.
-    pub(crate) no_facts: bool,
 }
 
 /// How reports look and where they go.

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use linerate_model::Direction;
-use linerate_model::sharing::AccessSource;
+use linerate_model::sharing::{AccessSource, FactsAccess};
 use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, SendPath, SequenceCheck};
 use linerate_model::units::UnitFormat;
 
@@ -316,6 +316,16 @@ pub(super) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
         "burst" => SequenceCheck::FirstOfBurst,
         other => return Err(ParameterError::Added(format!("{other:?}: expected all or burst"))),
     };
+    Ok(())
+}
+
+pub(super) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.sharing.facts = sharing::facts(&text(value)).map_err(ParameterError::Added)?;
+    Ok(())
+}
+
+pub(super) fn no_facts(args: &mut Args) -> Outcome {
+    args.server.sharing.facts = FactsAccess::None;
     Ok(())
 }
 

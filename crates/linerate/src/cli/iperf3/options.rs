@@ -318,8 +318,10 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Accept logins with either padding while clients before version 3.17 are replaced.").role(Role::Server),
     row(None, "lr-metrics", S::Added, Value("ADDRESS:PORT", fx::metrics),
         "Offer the server's figures for Prometheus at http://ADDRESS:PORT/metrics.").role(Role::Server),
-    row(None, "lr-no-facts", S::Added, Switch(|a| on(&mut a.process.no_facts)),
-        "Tell clients with --lr-doctor nothing about this host: neither its interfaces nor its settings nor its counters.").role(Role::Server),
+    row(None, "lr-facts", S::Added, Value("trusted|all|none", fx::facts),
+        "Clients with --lr-doctor that get facts about this host (its interfaces, settings and counters): those that have logged in, and all if --lr-allow is given (trusted, default); every client; or none.").role(Role::Server),
+    row(None, "lr-no-facts", S::Added, Switch(fx::no_facts),
+        "The same as --lr-facts none.").role(Role::Server),
 ];
 
 fn on(flag: &mut bool) -> Outcome {

@@ -56,6 +56,9 @@ pub(crate) fn open(
     crew: Option<Arc<dyn Crew>>,
     channel: &ControlChannel,
 ) -> Result<Control, String> {
+    if let Some(warning) = &channel.warning {
+        super::say(&format!("warning - {warning}"));
+    }
     let watch = Watch::start(watched.clone()).map_err(|error| format!("cannot watch this host: {error}"))?;
     let agent = HostAgent {
         watch,

@@ -38,6 +38,9 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
     // Thousands of connections need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
+    if let Some(warning) = &plan.warning {
+        complain(&format!("warning - {warning}"));
+    }
     let server = Server::start(&plan.spec).map_err(|error| match &error {
         StartError::System(error) => in_use::explained_os(error, "choose another one with --bind"),
         error => error.to_string(),

@@ -1,0 +1,122 @@
+//! Work that clients cause and that takes long is done beside the thread that answers: others do not wait for it.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpStream;
+use std::process::Command;
+use std::time::Duration;
+
+use linerate_interop::{
+    Answer, Control, Keys, PATIENCE, Service, Signal, frame, fresh_cookie, original, ours, skip, state, wait_for,
+};
+
+/// Clients that send long results at the same moment.
+const CLIENTS: usize = 60;
+/// The longest results a server accepts of a test with few streams.
+const RESULTS_BYTES: usize = 1 << 20;
+
+/// A test that has moved nothing and whose results are awaited.
+fn awaiting_results(port: u16) -> (Control, TcpStream) {
+    let (cookie, mut control) = (fresh_cookie(), Control::connect(port));
+    control.send(&cookie);
+    control.expect(state::PARAM_EXCHANGE);
+    control.send(&frame(
+        r#"{"tcp":true,"time":60,"parallel":1,"len":1000,"client_version":"3.20"}"#,
+    ));
+    control.expect(state::CREATE_STREAMS);
+    let mut data = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
+    data.write_all(&cookie).expect("the server reads");
+    for expected in [state::TEST_START, state::TEST_RUNNING] {
+        control.expect(expected);
+    }
+    control.send(&[state::TEST_END]);
+    control.expect(state::EXCHANGE_RESULTS);
+    (control, data)
+}
+
+/// An object with so many members that its text is as long as a server accepts.
+fn long_results() -> String {
+    let member = r#""\u0061":0,"#;
+    let mut text = format!("{{{}\"a\":0}}", member.repeat(RESULTS_BYTES / member.len() - 1));
+    text.extend(std::iter::repeat_n(' ', RESULTS_BYTES - text.len()));
+    text
+}
+
+/// Received bytes that sockets of this local port have not read (proc(5), `/proc/net/tcp`).
+fn unread_bytes(port: u16) -> u64 {
+    let suffix = format!(":{port:04X}");
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
+    let unread = |line: &str| {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let queue = fields.get(4)?.split(':').nth(1)?;
+        fields
+            .get(1)?
+            .ends_with(&suffix)
+            .then(|| u64::from_str_radix(queue, 16).ok())?
+    };
+    tables.iter().flat_map(|table| table.lines()).filter_map(unread).sum()
+}
+
+#[test]
+fn long_results_of_many_clients_do_not_hold_up_another_client() {
+    if ours().is_original() {
+        return skip("the original serves one client");
+    }
+    let service = Service::start(&["--limit", "address:tests=200"]);
+    let mut flood: Vec<_> = (0..CLIENTS).map(|_| awaiting_results(service.port)).collect();
+    let results = frame(&long_results());
+    let (last, first) = results.split_last().expect("a megabyte");
+    for (control, _) in &mut flood {
+        assert!(control.send(first));
+    }
+    let all_read = wait_for(PATIENCE, || (unread_bytes(service.port) == 0).then_some(()));
+    assert!(all_read.is_some(), "{service:?}");
+    // All of them have ended their results when the server looks again.
+    service.process.signal(Signal::Stop);
+    for (control, _) in &mut flood {
+        assert!(control.send(&[*last]));
+    }
+    let mut probe = Control::connect(service.port);
+    probe.send(&fresh_cookie());
+    service.process.signal(Signal::Continue);
+    probe.expect(state::PARAM_EXCHANGE);
+    let (last_of_flood, _) = flood.last_mut().expect("clients");
+    let unanswered = last_of_flood.answer_within(Duration::from_millis(1));
+    assert_eq!(unanswered, Answer::Silence, "the probe waited for all of the flood");
+    for (control, _) in &mut flood {
+        assert_ne!(control.answer(), Answer::Silence, "long results are answered too");
+    }
+    service.client(original(), &["-n", "64K"]).finish().expect_clean();
+}
+
+/// The file of users is a pipe without a writer, so the check of a login blocks until the test writes to it.
+#[test]
+fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
+    if ours().is_original() {
+        return skip("the original serves one client");
+    }
+    let keys = Keys::make();
+    let service = keys.service(&[]);
+    let users = keys.path("users");
+    let text = fs::read(&users).expect("a file of users");
+    fs::remove_file(&users).expect("the folder is writable");
+    let made = Command::new("mkfifo").arg(&users).status().expect("mkfifo runs");
+    assert!(made.success());
+    let token = keys.token("mario", "rossi", 0, "oaep");
+    let mut waiting = Control::connect(service.port);
+    waiting.send(&fresh_cookie());
+    waiting.expect(state::PARAM_EXCHANGE);
+    waiting.send(&frame(&format!(r#"{{"tcp":true,"time":1,"authtoken":"{token}"}}"#)));
+    for _ in 0..3 {
+        let mut probe = Control::connect(service.port);
+        probe.send(&fresh_cookie());
+        probe.expect(state::PARAM_EXCHANGE);
+    }
+    assert_eq!(waiting.answer_within(Duration::from_millis(1)), Answer::Silence);
+    fs::write(&users, text).expect("the check reads the pipe");
+    assert_eq!(
+        waiting.answer_within(PATIENCE),
+        Answer::Byte(state::CREATE_STREAMS),
+        "{service:?}"
+    );
+}

@@ -1,0 +1,80 @@
+//! A server warns at its start about files with secrets that others may read, and about those it trusts that others may
+//! change.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use linerate_interop::{Certificate, HttpServer, Keys, PATIENCE, Process, Service, ours, skip, wait_for};
+
+fn set_mode(path: &str, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
+}
+
+/// Warnings of a service with these modes of its private key and of its file of users.
+fn warnings(key: u32, users: u32) -> Vec<String> {
+    let keys = Keys::make();
+    set_mode(&keys.path("private"), key);
+    set_mode(&keys.path("users"), users);
+    let service: Service = keys.service(&[]);
+    let _ = service.wait_for_events("listening", 1, PATIENCE);
+    let text = |event: &serde_json::Value| event["message"].as_str().unwrap_or_default().to_owned();
+    service.events("warning").iter().map(text).collect()
+}
+
+#[test]
+fn a_service_warns_about_a_readable_key_and_a_writable_file_of_users() {
+    if ours().is_original() {
+        return skip("the original has no such service");
+    }
+    assert_eq!(warnings(0o600, 0o600), [""; 0]);
+    let [key] = &warnings(0o640, 0o644)[..] else {
+        panic!("one warning")
+    };
+    assert!(key.starts_with("private key") && key.contains("chmod 600"), "{key}");
+    let [users] = &warnings(0o600, 0o664)[..] else {
+        panic!("one warning")
+    };
+    assert!(
+        users.starts_with("user file") && users.contains("lets others change it"),
+        "{users}"
+    );
+}
+
+#[test]
+fn a_control_channel_warns_about_a_readable_token() {
+    if ours().is_original() {
+        return skip("the original has no such service");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let token = folder.path().join("token").display().to_string();
+    let start = || {
+        let mut command = Command::new(ours().path());
+        command.args(["http", "agent", "--control", "127.0.0.1:0", "--token-file", &token]);
+        let agent = Process::start(command);
+        agent.wait_for_stdout("control", 1);
+        agent.stderr()
+    };
+    assert_eq!(start(), "", "the file is made readable for its owner alone");
+    set_mode(&token, 0o644);
+    let text = start();
+    assert!(
+        text.contains("warning - token file") && text.contains("mode 0644"),
+        "{text}"
+    );
+}
+
+#[test]
+fn an_http_server_warns_about_a_readable_key() {
+    if ours().is_original() {
+        return skip("the original has no such service");
+    }
+    let certificate = Certificate::make();
+    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
+    set_mode(&key, 0o604);
+    let server = HttpServer::start(&["--cert", &cert, "--key", &key]);
+    let warned = wait_for(PATIENCE, || {
+        server.process.stderr().contains("warning - key").then_some(())
+    });
+    assert!(warned.is_some(), "{server:?}");
+}
