@@ -288,3 +288,5 @@ pub struct Serving {
     /// Longest wait for a client to say what it wants.
     pub handshake_timeout: Option<Duration>,
 }
+    /// Final reports of UDP flows contain one-way delays even if the client did not send its clock.
+    pub reports_delays: bool,

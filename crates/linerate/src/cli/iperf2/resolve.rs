@@ -148,6 +148,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
         reply_tos: args.server.reply_tos,
         permit_key_lifetime: if has_key { seconds(key_s) } else { None },
         handshake_timeout: args.server.handshake_s.filter(|time_s| *time_s > 0.0).and_then(seconds),
+        reports_delays: args.output.enhanced,
     }));
     Ok(Command::Server {
         spec: Box::new(ServerSpec {

@@ -68,6 +68,7 @@ impl House {
         let policy = Policy {
             version: Version::of(serving.test.workload.release),
             permit_key: key.map(String::into_bytes),
+            reports_delays: serving.reports_delays,
             handshake_timeout: serving.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()
         };
