@@ -15,6 +15,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{socket, stream_io, udp};
 
+use super::burst_reports::BurstQueue;
 use super::datagrams::SharedVerdict;
 use super::dialogue::{Dialogue, Reads, wall};
 use super::pumps::{self, Origin};
@@ -61,6 +62,8 @@ pub(super) struct Channel {
     sent_bytes: u64,
     received_bytes: u64,
     watched: Option<Interest>,
+    /// Bursts that are rows of the report, on a stream that receives them.
+    bursts: Option<Arc<BurstQueue>>,
 }
 
 /// One direction of a channel.
@@ -124,6 +127,7 @@ impl Channel {
             sent_bytes: 0,
             received_bytes: 0,
             watched: None,
+            bursts: None,
         })
     }
 
@@ -289,17 +293,24 @@ impl Channel {
             let quick_ack = self.spec.workload.quick_ack;
             return (Some(pumps::bouncer(&gauge, quick_ack, received)), 0);
         }
+        self.bursts = self.spec.reports_bursts().then(Arc::default);
+        let queue = self.bursts.clone();
         if self.spec.transport == Transport::Udp {
             let header = self.header.as_ref();
             let frames_of = header.filter(|header| header.isochronous).map(|header| header.version);
             let early = std::mem::take(&mut self.early);
-            let (make, verdict) = pumps::datagram_receiver(&gauge, self.width, frames_of, early);
+            let (make, verdict) = pumps::datagram_receiver(&gauge, self.width, frames_of, early, queue);
             self.verdict = Some(verdict);
             return (Some(make), 0);
         }
         let is_framed = self.header.as_ref().is_some_and(Header::frames_tcp_data);
-        let make = pumps::stream_receiver(&self.spec, self.read_len_bytes, &gauge, is_framed);
+        let make = pumps::stream_receiver(&self.spec, self.read_len_bytes, &gauge, is_framed, queue);
         (Some(make), self.received_bytes)
+    }
+
+    /// Bursts that are rows of the report.
+    pub(super) fn bursts(&self) -> Option<&BurstQueue> {
+        self.bursts.as_deref()
     }
 
     fn datagram(&self) -> Vec<u8> {
@@ -459,6 +470,7 @@ pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
     asked.workload.permit_key.clone_from(&own.workload.permit_key);
     asked.workload.exact_reads = own.workload.exact_reads;
     asked.workload.histogram = own.workload.histogram;
+    asked.workload.reports_frames = own.workload.reports_frames;
     asked.workload.window_clamp_bytes = own.workload.window_clamp_bytes;
     asked.workload.quick_ack |= own.workload.quick_ack;
     asked

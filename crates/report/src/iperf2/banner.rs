@@ -39,6 +39,9 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
     lines.extend(mss(options, &facts.socket, test));
     lines.extend(server_congestion(options, &facts.socket, test));
     lines.extend(tos_of_server(options, test));
+    if test.workload.reports_frames {
+        lines.add("Frame or burst interval reporting (feature is experimental)");
+    }
     if let Some(histogram) = test.workload.histogram {
         lines.add(format!(
             "Enabled receive histograms bin-width={:.3} ms, bins={} (clients should use --trip-times)",

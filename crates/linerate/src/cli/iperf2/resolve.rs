@@ -330,6 +330,7 @@ fn apply_output(output: &OutputOptions, test: &mut TestSpec) {
         Layout::V2_1 => Release::V2_1,
         Layout::V2_2 => Release::V2_2,
     };
+    test.workload.reports_frames = output.per_frame;
     test.workload.exact_reads = output.enhanced || test.block_len_explicit;
 }
 
