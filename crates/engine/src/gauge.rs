@@ -45,7 +45,7 @@ pub(crate) struct Readings {
     pub(crate) received_bytes: u64,
     pub(crate) frames: Option<FrameCounts>,
     pub(crate) frame_delay: Spread,
-    pub(crate) bins: Option<Bins>,
+    pub(crate) bins: Vec<Bins>,
 }
 
 /// A distribution in the making.
@@ -60,10 +60,11 @@ pub(crate) struct Bins {
 }
 
 impl Gauge {
-    /// A gauge that also keeps a distribution.
-    pub(crate) fn with_histogram(kind: HistogramKind, spec: Option<HistogramSpec>) -> Self {
+    /// A gauge that also keeps distributions, reported in this order.
+    pub(crate) fn with_histograms(kinds: &[HistogramKind], spec: Option<HistogramSpec>) -> Self {
         let gauge = Self::default();
-        gauge.note(|readings| readings.bins = spec.map(|spec| Bins::new(kind, spec)));
+        let bins = |spec| kinds.iter().map(|kind| Bins::new(*kind, spec)).collect();
+        gauge.note(|readings| readings.bins = spec.map(bins).unwrap_or_default());
         gauge
     }
 
@@ -104,14 +105,14 @@ impl Readings {
             writes: self.writes.map(|_| WriteCounts::default()),
             datagrams_received: self.datagrams_received.map(|_| 0),
             frames: self.frames.map(|_| FrameCounts::default()),
-            bins: self.bins.as_ref().map(|bins| Bins::new(bins.kind, bins.spec)),
+            bins: self.bins.iter().map(|bins| Bins::new(bins.kind, bins.spec)).collect(),
             ..Self::default()
         }
     }
 
-    /// Notes one value of the distribution, in s, seen at `unix_s`.
-    pub(crate) fn sort_in(&mut self, value_s: f64, unix_s: f64) {
-        if let Some(bins) = &mut self.bins {
+    /// Notes one value of a distribution, in s, seen at `unix_s`.
+    pub(crate) fn sort_in(&mut self, kind: HistogramKind, value_s: f64, unix_s: f64) {
+        if let Some(bins) = self.bins.iter_mut().find(|bins| bins.kind == kind) {
             bins.add(value_s, unix_s);
         }
     }
@@ -142,9 +143,9 @@ impl Readings {
             frame_delay: known(&self.frame_delay),
             histograms: self
                 .bins
+                .into_iter()
                 .filter(|bins| is_total || !bins.counts.is_empty())
                 .map(Bins::histogram)
-                .into_iter()
                 .collect(),
             ..Measured::default()
         }
@@ -262,15 +263,17 @@ mod tests {
             lower_percent: 5.0,
             upper_percent: 95.0,
         };
-        let gauge = Gauge::with_histogram(HistogramKind::Bursts, Some(spec));
+        let gauge = Gauge::with_histograms(&[HistogramKind::Datagrams, HistogramKind::Bursts], Some(spec));
         for us in [0, 99, 100, 150, 999, 1000, 5000] {
-            gauge.note(|r| r.sort_in(f64::from(us) / 1e6, 7.0));
+            gauge.note(|r| r.sort_in(HistogramKind::Bursts, f64::from(us) / 1e6, 7.0));
         }
-        gauge.note(|r| r.sort_in(-1.0, 7.0));
+        gauge.note(|r| r.sort_in(HistogramKind::Bursts, -1.0, 7.0));
+        gauge.note(|r| r.sort_in(HistogramKind::Writes, 1.0, 7.0));
         let total = gauge.total();
-        let [histogram] = total.histograms.as_slice() else {
-            panic!("one")
+        let [datagrams, histogram] = total.histograms.as_slice() else {
+            panic!("two")
         };
+        assert!(datagrams.bins.is_empty());
         assert_eq!(histogram.bins, [(1, 2), (2, 2), (10, 1)]);
         assert_eq!((histogram.below, histogram.beyond), (1, 2));
         assert_eq!(histogram.percentiles.map(|(_, bin)| bin), [1, 10, 10]);

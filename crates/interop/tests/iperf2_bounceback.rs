@@ -51,3 +51,19 @@ fn a_server_has_one_kind_of_columns() {
         assert!(reads, "{server:?}");
     }
 }
+
+/// 2.2.1 has distributions of one-way delays; 2.1.8 has none.
+#[test]
+fn a_client_shows_distributions_of_one_way_delays_on_request() {
+    let words = "--bounceback=5 --bounceback-period 0.2 -t 1 --trip-times --histograms";
+    for (layout, count) in [("2.1", 0), ("2.2", 1)] {
+        let words = format!("{words} --lr-format {layout}");
+        let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), &words, "");
+        for kind in [
+            "  OWD-TX(f)-PDF: bin(w=100us):cnt(25)=",
+            "  OWD-RX(f)-PDF: bin(w=100us):cnt(25)=",
+        ] {
+            assert_eq!(client.stdout.matches(kind).count(), count, "{kind}: {client:?}");
+        }
+    }
+}

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
 use linerate_iperf2::settings::bounce_head;
+use linerate_model::details::HistogramKind;
 use linerate_model::workload::BounceBack;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};
@@ -176,8 +177,10 @@ fn note(gauge: &Gauge, trip: &RoundTrip, has_delays: bool) {
     let one_way_s = one_way_ns.map(|(out, back)| (out as f64 / 1e9, back as f64 / 1e9));
     gauge.note(|readings| {
         readings.round_trips.add(round_trip_s);
-        readings.sort_in(round_trip_s, unix_s);
+        readings.sort_in(HistogramKind::RoundTrips, round_trip_s, unix_s);
         if let Some((out_s, back_s)) = one_way_s {
+            readings.sort_in(HistogramKind::Out, out_s, unix_s);
+            readings.sort_in(HistogramKind::Back, back_s, unix_s);
             readings.out.add(out_s);
             readings.back.add(back_s);
             readings.asymmetry.add((back_s - out_s).abs());

@@ -9,7 +9,7 @@ use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::server::AcceptedTest;
 use linerate_iperf2::{DatagramHead, FinalReport, Header, Version};
 use linerate_model::details::HistogramKind;
-use linerate_model::workload::{HistogramSpec, Pairing, Shape};
+use linerate_model::workload::{HistogramSpec, Pairing, Release, Shape};
 use linerate_model::{Direction, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
@@ -179,13 +179,6 @@ impl Channel {
 
     fn part(&self, id: StreamId, role: StreamRole, flow: Flow) -> Part {
         let transport = self.spec.transport;
-        let kind = match (&self.spec.workload.shape, transport, role) {
-            (Shape::BounceBack(_), ..) => HistogramKind::RoundTrips,
-            (Shape::Isochronous(_), Transport::Udp, StreamRole::Receiver) => HistogramKind::Bursts,
-            (_, Transport::Udp, _) => HistogramKind::Datagrams,
-            (_, _, StreamRole::Sender) => HistogramKind::Writes,
-            (_, _, StreamRole::Receiver) => HistogramKind::Bursts,
-        };
         Part {
             stream: Stream {
                 id,
@@ -195,10 +188,32 @@ impl Channel {
                 remote: self.remote,
                 effective: sockets::effective(self.fd.as_fd(), transport),
             },
-            gauge: Arc::new(Gauge::with_histogram(kind, self.distribution(role))),
+            gauge: Arc::new(Gauge::with_histograms(
+                self.histogram_kinds(role),
+                self.distribution(role),
+            )),
             is_wanted: false,
             started_ns: None,
             is_over: false,
+        }
+    }
+
+    /// The distributions of a stream in the order of the report.
+    fn histogram_kinds(&self, role: StreamRole) -> &'static [HistogramKind] {
+        let workload = &self.spec.workload;
+        // 2.1.8 has no distributions of one-way delays here.
+        let has_delays = workload.trip_times && workload.histogram.is_some() && workload.release == Release::V2_2;
+        match (&workload.shape, self.spec.transport, role) {
+            (Shape::BounceBack(_), ..) if has_delays => {
+                &[HistogramKind::Out, HistogramKind::Back, HistogramKind::RoundTrips]
+            }
+            (Shape::BounceBack(_), ..) => &[HistogramKind::RoundTrips],
+            (Shape::Isochronous(_), Transport::Udp, StreamRole::Receiver) => {
+                &[HistogramKind::Datagrams, HistogramKind::Bursts]
+            }
+            (_, Transport::Udp, _) => &[HistogramKind::Datagrams],
+            (_, _, StreamRole::Sender) => &[HistogramKind::Writes],
+            (_, _, StreamRole::Receiver) => &[HistogramKind::Bursts],
         }
     }
 

@@ -6,7 +6,7 @@ use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::frame::FrameWords;
 use linerate_iperf2::statistics::Spread;
 use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
-use linerate_model::details::FrameCounts;
+use linerate_model::details::{FrameCounts, HistogramKind};
 use linerate_sys::clock::{self, RealtimeOffset};
 
 use super::burst_reports::BurstQueue;
@@ -193,13 +193,12 @@ impl Arrivals for Followed {
             fresh.delays.iter().for_each(|delay_s| readings.one_way.add(*delay_s));
             let frame_delays = fresh.frame_delays.iter();
             frame_delays.for_each(|delay_s| readings.frame_delay.add(*delay_s));
-            // Where there are frames their delays are the distribution.
-            let sorted = if frames.is_some() {
-                &fresh.frame_delays
-            } else {
-                &fresh.delays
-            };
-            sorted.iter().for_each(|delay_s| readings.sort_in(*delay_s, unix_s));
+            for delay_s in &fresh.delays {
+                readings.sort_in(HistogramKind::Datagrams, *delay_s, unix_s);
+            }
+            for delay_s in &fresh.frame_delays {
+                readings.sort_in(HistogramKind::Bursts, *delay_s, unix_s);
+            }
             if let Some(frames) = frames {
                 let counts = readings.frames.get_or_insert_default();
                 counts.done += frames.done;

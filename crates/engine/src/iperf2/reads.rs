@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use linerate_iperf2::burst::{Burst, BurstReader};
 use linerate_model::TestSpec;
-use linerate_model::details::ReadCounts;
+use linerate_model::details::{HistogramKind, ReadCounts};
 use linerate_model::workload::Shape;
 use linerate_sys::clock;
 
@@ -109,7 +109,7 @@ fn add(gauge: &Gauge, burst: &ArrivedBurst, delay_s: Option<f64>, unix_s: f64) {
         readings.burst_periods_s += burst.period_s;
         if let Some(delay_s) = delay_s {
             readings.one_way.add(delay_s);
-            readings.sort_in(delay_s, unix_s);
+            readings.sort_in(HistogramKind::Bursts, delay_s, unix_s);
         }
     });
 }

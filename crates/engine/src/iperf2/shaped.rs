@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_iperf2::Timestamp;
 use linerate_iperf2::burst::{BURST_HEAD_LEN, BurstHead};
-use linerate_model::details::{FrameCounts, WriteCounts};
+use linerate_model::details::{FrameCounts, HistogramKind, WriteCounts};
 use linerate_model::workload::Shape;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::tcp_info::tcp_info;
@@ -204,7 +204,7 @@ impl ShapedSender {
             readings.writes.get_or_insert_default().calls += 1;
             if times {
                 readings.write_times.add(took_s);
-                readings.sort_in(took_s, unix_s);
+                readings.sort_in(HistogramKind::Writes, took_s, unix_s);
             }
         });
     }
