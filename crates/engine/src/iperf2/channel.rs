@@ -41,6 +41,8 @@ pub(super) struct Channel {
     pub(super) remote: SocketAddr,
     pub(super) connect_us: Option<u32>,
     pub(super) peer_version: Option<String>,
+    /// When a server accepted the connection, on the monotonic clock.
+    pub(super) accepted_ns: Option<u64>,
     /// Datagrams that arrived before there was a worker, and when.
     pub(super) early: Vec<(Vec<u8>, u64)>,
     pub(super) sender: Option<Part>,
@@ -112,6 +114,7 @@ impl Channel {
             remote: socket::unmap(remote),
             connect_us: None,
             peer_version: None,
+            accepted_ns: None,
             early: Vec::new(),
             sender: None,
             receiver: None,
@@ -242,6 +245,11 @@ impl Channel {
     pub(super) fn want_bouncing(&mut self, received: Vec<u8>) {
         self.bounce = Some(received);
         self.want_receiving(0);
+    }
+
+    /// Requests and replies take turns on it.
+    pub(super) fn is_bouncing(&self) -> bool {
+        matches!(self.spec.workload.shape, Shape::BounceBack(_))
     }
 
     /// Nothing holds its data back.

@@ -379,13 +379,20 @@ impl Leg {
             let only_receives = self.spec.direction == Direction::Forward;
             let first_datagrams = open().filter_map(|c| c.early.first().map(|(_, arrived_ns)| *arrived_ns));
             let began_ns = first_datagrams.min().filter(|_| only_receives);
-            self.run.start_clock(began_ns.unwrap_or(start_ns));
+            // A period of requests begins with the connection, and so do intervals; a header is read later.
+            let accepted_ns = open().filter_map(|c| c.accepted_ns.filter(|_| c.is_bouncing())).min();
+            self.run.start_clock(began_ns.or(accepted_ns).unwrap_or(start_ns));
             reporter.emit(&Event::TestStarted);
         }
         let mut joined = Vec::new();
         for channel in self.channels.iter_mut().filter(|c| c.closed.is_none() && c.is_ready()) {
             let fd = Arc::clone(&channel.fd);
             for (stream, gauge, make, moved) in channel.start(now_ns) {
+                if channel.is_bouncing()
+                    && let (Some(start_ns), Some(interval)) = (self.run.start_ns(), self.run.interval())
+                {
+                    gauge.follow_grid(start_ns, interval);
+                }
                 joined.push(stream.id);
                 self.run.join(stream, Arc::clone(&fd), gauge, make, moved);
             }
