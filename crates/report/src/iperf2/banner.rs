@@ -72,6 +72,9 @@ pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, 
     ));
     let shape = &test.workload.shape;
     if let Shape::ConnectOnly { .. } = shape {
+        lines.extend(write_buffer(options, test));
+        lines.extend(client_congestion(options, socket, test));
+        lines.extend(tos_of_client(options, test));
         lines.add("TCP three-way-handshake (3WHS) only");
         return lines.framed();
     }
@@ -151,7 +154,7 @@ fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
     if test.transport == Transport::Udp {
         return None;
     }
-    if let Some(name) = &test.socket.congestion {
+    if let Some(name) = congestion_in_use(socket, test) {
         return Some(format!("TCP congestion control set to {name}"));
     }
     let name = socket
@@ -160,6 +163,13 @@ fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
         .as_ref()
         .filter(|_| options.is_new() && options.enhanced)?;
     Some(format!("TCP congestion control default {name}"))
+}
+
+/// The algorithm that was asked for, unless the system has refused it.
+fn congestion_in_use<'a>(socket: &SocketFacts, test: &'a TestSpec) -> Option<&'a String> {
+    let used = socket.effective.congestion.as_ref();
+    let wanted = test.socket.congestion.as_ref();
+    wanted.filter(|wanted| used.is_none_or(|used| used == *wanted))
 }
 
 fn client_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<String> {
@@ -171,7 +181,7 @@ fn client_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
         .congestion
         .as_ref()
         .filter(|_| options.is_new() && options.enhanced);
-    match (&test.socket.congestion, used) {
+    match (congestion_in_use(socket, test), used) {
         (Some(wanted), Some(used)) => Some(format!("TCP congestion control set to {wanted} using {used}")),
         (Some(wanted), None) => Some(format!("TCP congestion control set to {wanted}")),
         (None, Some(used)) => Some(format!("TCP congestion control using {used}")),

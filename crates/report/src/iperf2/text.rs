@@ -262,7 +262,7 @@ impl TextWriter {
         let is_shown = if self.options.is_new() {
             is_only
         } else {
-            self.options.enhanced && test.streams > 1
+            self.options.enhanced && connects.times.count > 1
         };
         if !is_shown {
             return;
