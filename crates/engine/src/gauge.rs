@@ -5,12 +5,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use linerate_iperf2::statistics::Spread;
 use linerate_model::details::{
     Bounces, Distribution, FrameCounts, Histogram, HistogramKind, Measured, ReadCounts, WriteCounts,
 };
 use linerate_model::workload::HistogramSpec;
+
+use crate::counters::{Counts, StreamCounters};
 
 /// Readings of one stream, since the last interval ended and since it began.
 #[derive(Debug, Default)]
@@ -22,6 +25,22 @@ pub(crate) struct Gauge {
 struct Both {
     interval: Readings,
     total: Readings,
+    grid: Option<Grid>,
+    /// The interval that has ended and is not reported yet.
+    ended: Option<EndedInterval>,
+}
+
+/// When intervals end, on the monotonic clock.
+#[derive(Debug, Clone, Copy)]
+struct Grid {
+    next_ns: u64,
+    interval_ns: u64,
+}
+
+#[derive(Debug)]
+struct EndedInterval {
+    readings: Readings,
+    counts: Counts,
 }
 
 /// What was read. `None` and empty series were not measured.
@@ -45,7 +64,7 @@ pub(crate) struct Readings {
     pub(crate) received_bytes: u64,
     pub(crate) frames: Option<FrameCounts>,
     pub(crate) frame_delay: Spread,
-    pub(crate) bins: Option<Bins>,
+    pub(crate) bins: Vec<Bins>,
 }
 
 /// A distribution in the making.
@@ -60,10 +79,11 @@ pub(crate) struct Bins {
 }
 
 impl Gauge {
-    /// A gauge that also keeps a distribution.
-    pub(crate) fn with_histogram(kind: HistogramKind, spec: Option<HistogramSpec>) -> Self {
+    /// A gauge that also keeps distributions, reported in this order.
+    pub(crate) fn with_histograms(kinds: &[HistogramKind], spec: Option<HistogramSpec>) -> Self {
         let gauge = Self::default();
-        gauge.note(|readings| readings.bins = spec.map(|spec| Bins::new(kind, spec)));
+        let bins = |spec| kinds.iter().map(|kind| Bins::new(*kind, spec)).collect();
+        gauge.note(|readings| readings.bins = spec.map(bins).unwrap_or_default());
         gauge
     }
 
@@ -74,11 +94,44 @@ impl Gauge {
         change(&mut both.total);
     }
 
-    /// What was measured since the last call.
-    pub(crate) fn take_interval(&self) -> Measured {
+    /// Intervals end every `interval` after `start_ns`, so that [`Gauge::end_interval_before`] knows where.
+    pub(crate) fn follow_grid(&self, start_ns: u64, interval: Duration) {
+        let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX).max(1);
+        self.lock().grid = Some(Grid {
+            next_ns: start_ns.saturating_add(interval_ns),
+            interval_ns,
+        });
+    }
+
+    /// What is counted from here on began at `now_ns`: if an interval ended before and the sampler has not come yet,
+    /// its readings are put aside. The sampler comes late by the time it takes to wake up, in which a burst is over.
+    pub(crate) fn end_interval_before(&self, now_ns: u64, counters: &StreamCounters) {
         let mut both = self.lock();
+        let has_ended = both.grid.is_some_and(|grid| grid.next_ns <= now_ns);
+        if has_ended && both.ended.is_none() {
+            let fresh = both.interval.emptied();
+            both.ended = Some(EndedInterval {
+                readings: std::mem::replace(&mut both.interval, fresh),
+                counts: counters.read(),
+            });
+        }
+    }
+
+    /// What was measured since the last call, and what was counted up to the end of that interval if the worker has
+    /// gone on since.
+    pub(crate) fn take_interval(&self, now_ns: u64) -> (Measured, Option<Counts>) {
+        let mut both = self.lock();
+        if let Some(grid) = &mut both.grid
+            && grid.next_ns <= now_ns
+        {
+            let passed = (now_ns - grid.next_ns) / grid.interval_ns + 1;
+            grid.next_ns = grid.next_ns.saturating_add(passed.saturating_mul(grid.interval_ns));
+        }
+        if let Some(ended) = both.ended.take() {
+            return (ended.readings.measured(false), Some(ended.counts));
+        }
         let fresh = both.interval.emptied();
-        std::mem::replace(&mut both.interval, fresh).measured(false)
+        (std::mem::replace(&mut both.interval, fresh).measured(false), None)
     }
 
     /// What was measured since the stream began.
@@ -104,14 +157,14 @@ impl Readings {
             writes: self.writes.map(|_| WriteCounts::default()),
             datagrams_received: self.datagrams_received.map(|_| 0),
             frames: self.frames.map(|_| FrameCounts::default()),
-            bins: self.bins.as_ref().map(|bins| Bins::new(bins.kind, bins.spec)),
+            bins: self.bins.iter().map(|bins| Bins::new(bins.kind, bins.spec)).collect(),
             ..Self::default()
         }
     }
 
-    /// Notes one value of the distribution, in s, seen at `unix_s`.
-    pub(crate) fn sort_in(&mut self, value_s: f64, unix_s: f64) {
-        if let Some(bins) = &mut self.bins {
+    /// Notes one value of a distribution, in s, seen at `unix_s`.
+    pub(crate) fn sort_in(&mut self, kind: HistogramKind, value_s: f64, unix_s: f64) {
+        if let Some(bins) = self.bins.iter_mut().find(|bins| bins.kind == kind) {
             bins.add(value_s, unix_s);
         }
     }
@@ -142,9 +195,9 @@ impl Readings {
             frame_delay: known(&self.frame_delay),
             histograms: self
                 .bins
+                .into_iter()
                 .filter(|bins| is_total || !bins.counts.is_empty())
                 .map(Bins::histogram)
-                .into_iter()
                 .collect(),
             ..Measured::default()
         }
@@ -243,15 +296,37 @@ mod tests {
     fn an_interval_starts_from_nothing_and_the_total_goes_on() {
         let gauge = Gauge::default();
         gauge.note(|r| r.reads.get_or_insert_default().calls += 2);
-        assert_eq!(gauge.take_interval().reads.map(|r| r.calls), Some(2));
+        assert_eq!(gauge.take_interval(1).0.reads.map(|r| r.calls), Some(2));
         assert_eq!(
-            gauge.take_interval().reads.map(|r| r.calls),
+            gauge.take_interval(2).0.reads.map(|r| r.calls),
             Some(0),
             "measured, and nothing came"
         );
         gauge.note(|r| r.reads.get_or_insert_default().calls += 3);
         assert_eq!(gauge.total().reads.map(|r| r.calls), Some(5));
         assert_eq!(gauge.total().one_way, None);
+    }
+
+    #[test]
+    fn what_begins_behind_the_end_of_an_interval_belongs_to_the_next() {
+        let (gauge, counters) = (Gauge::default(), StreamCounters::default());
+        gauge.follow_grid(1000, Duration::from_nanos(100));
+        let move_one = |now_ns| {
+            gauge.end_interval_before(now_ns, &counters);
+            counters.add(10, 0);
+            gauge.note(|r| r.reads.get_or_insert_default().calls += 1);
+        };
+        move_one(1000);
+        move_one(1099);
+        move_one(1100);
+        let (first, counts) = gauge.take_interval(1107);
+        assert_eq!(
+            (first.reads.map(|r| r.calls), counts.map(|c| c.bytes)),
+            (Some(2), Some(20))
+        );
+        move_one(1150);
+        let (second, counts) = gauge.take_interval(1203);
+        assert_eq!((second.reads.map(|r| r.calls), counts), (Some(2), None));
     }
 
     #[test]
@@ -262,15 +337,17 @@ mod tests {
             lower_percent: 5.0,
             upper_percent: 95.0,
         };
-        let gauge = Gauge::with_histogram(HistogramKind::Bursts, Some(spec));
+        let gauge = Gauge::with_histograms(&[HistogramKind::Datagrams, HistogramKind::Bursts], Some(spec));
         for us in [0, 99, 100, 150, 999, 1000, 5000] {
-            gauge.note(|r| r.sort_in(f64::from(us) / 1e6, 7.0));
+            gauge.note(|r| r.sort_in(HistogramKind::Bursts, f64::from(us) / 1e6, 7.0));
         }
-        gauge.note(|r| r.sort_in(-1.0, 7.0));
+        gauge.note(|r| r.sort_in(HistogramKind::Bursts, -1.0, 7.0));
+        gauge.note(|r| r.sort_in(HistogramKind::Writes, 1.0, 7.0));
         let total = gauge.total();
-        let [histogram] = total.histograms.as_slice() else {
-            panic!("one")
+        let [datagrams, histogram] = total.histograms.as_slice() else {
+            panic!("two")
         };
+        assert!(datagrams.bins.is_empty());
         assert_eq!(histogram.bins, [(1, 2), (2, 2), (10, 1)]);
         assert_eq!((histogram.below, histogram.beyond), (1, 2));
         assert_eq!(histogram.percentiles.map(|(_, bin)| bin), [1, 10, 10]);

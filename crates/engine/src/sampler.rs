@@ -121,15 +121,25 @@ impl Sampler {
         }
     }
 
-    /// Ends the current interval and begins the next.
+    /// Ends the current interval of all streams at one moment and begins the next.
     pub(crate) fn close_interval(&mut self, omitted: bool, last: bool) -> IntervalReport {
         let (transport, origin_ns) = (self.transport, self.origin_ns);
         let mut streams = Vec::with_capacity(self.tracks.len());
         self.measured.clear();
-        for track in self.tracks.iter_mut().filter(|t| !matches!(t.life, Life::Ended)) {
+        // Before the first system call: with hundreds of streams those take milliseconds.
+        let at_ns = clock::monotonic_ns();
+        let counts: Vec<Counts> = self.tracks.iter().map(|track| track.counters.read()).collect();
+        let open = self
+            .tracks
+            .iter_mut()
+            .zip(counts)
+            .filter(|(track, _)| !matches!(track.life, Life::Ended));
+        for (track, counts) in open {
             let blocks = track.last.counts.blocks;
-            streams.push(track.close_interval(transport, origin_ns));
-            if let Some(mut measured) = track.gauge.as_ref().map(|gauge| gauge.take_interval()) {
+            let taken = track.gauge.as_ref().map(|gauge| gauge.take_interval(at_ns));
+            let counts = taken.as_ref().and_then(|(_, counts)| *counts).unwrap_or(counts);
+            streams.push(track.close_interval(transport, origin_ns, at_ns, counts));
+            if let Some((mut measured, _)) = taken {
                 track.complete(&mut measured, track.last.counts.blocks.saturating_sub(blocks));
                 self.measured.push(measured);
             }
@@ -186,6 +196,12 @@ impl Sampler {
 
 impl Track {
     fn read(&mut self, transport: Transport) -> Sample {
+        let (at_ns, counts) = (clock::monotonic_ns(), self.counters.read());
+        self.sample(transport, at_ns, counts)
+    }
+
+    /// Completes counts of this moment by what the kernel says.
+    fn sample(&mut self, transport: Transport, at_ns: u64, counts: Counts) -> Sample {
         if transport == Transport::Tcp && self.stream.role == StreamRole::Sender {
             // Absent on a socket the peer has reset: then the last reading stands.
             if let Ok(info) = tcp_info(self.fd.as_fd()) {
@@ -194,19 +210,19 @@ impl Track {
         }
         let retransmits = self.tcp.as_ref().map_or(0, |i| u64::from(i.retransmits_total));
         Sample {
-            at_ns: clock::monotonic_ns(),
-            counts: self.counters.read(),
+            at_ns,
+            counts,
             retransmits,
         }
     }
 
-    fn close_interval(&mut self, transport: Transport, origin_ns: u64) -> StreamInterval {
+    fn close_interval(&mut self, transport: Transport, origin_ns: u64, at_ns: u64, counts: Counts) -> StreamInterval {
         let now = match self.life {
             Life::Ending(last) => {
                 self.life = Life::Ended;
                 last
             }
-            Life::Running | Life::Ended => self.read(transport),
+            Life::Running | Life::Ended => self.sample(transport, at_ns, counts),
         };
         let before = std::mem::replace(&mut self.last, now);
         let held_before = self.limits;
@@ -336,5 +352,44 @@ impl RttRange {
         self.sum_us
             .checked_div(u64::from(self.readings))
             .and_then(|mean| u32::try_from(mean).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use linerate_model::Flow;
+    use linerate_model::stream::EffectiveOptions;
+
+    use super::*;
+
+    fn stream(id: u32) -> Stream {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        Stream {
+            id: StreamId(id),
+            role: StreamRole::Receiver,
+            flow: Flow::Forward,
+            local: address,
+            remote: address,
+            effective: EffectiveOptions::default(),
+        }
+    }
+
+    #[test]
+    fn all_streams_share_the_end_of_an_interval() {
+        let fd = Arc::new(OwnedFd::from(File::open("/dev/null").expect("every system has it")));
+        let mut sampler = Sampler::new(Transport::Tcp);
+        for id in 0..100 {
+            sampler.add(stream(id), Arc::clone(&fd), Arc::default(), None);
+        }
+        sampler.begin(clock::monotonic_ns());
+        for _ in 0..3 {
+            let report = sampler.close_interval(false, false);
+            let first = &report.streams[0];
+            let is_same = |row: &StreamInterval| (row.start_ns, row.end_ns) == (first.start_ns, first.end_ns);
+            assert!(report.streams.iter().all(is_same), "{report:?}");
+        }
     }
 }

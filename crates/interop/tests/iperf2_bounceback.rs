@@ -1,7 +1,7 @@
 //! Reports about requests and replies have the lines of the original: no more, no fewer.
 
 use linerate_interop::iperf2::{Iperf2, lines, run_iperf2};
-use linerate_interop::run_cases;
+use linerate_interop::{patiently, run_cases};
 
 /// A client measures one-way delays only if it is told that the clocks agree, and shows the distribution of round trips
 /// once, at the end.
@@ -49,5 +49,38 @@ fn a_server_has_one_kind_of_columns() {
             .iter()
             .all(|line| line.rest.is_empty() || line.rest.ends_with(":0:0:0:0:0:0:0"));
         assert!(reads, "{server:?}");
+    }
+}
+
+/// A burst that is due when an interval ends belongs to the next one, at both ends: the sampler wakes up later than the
+/// burst takes.
+#[test]
+fn a_burst_belongs_to_the_interval_in_which_it_is_due() {
+    let words = "--bounceback=3 --bounceback-period 0.25 -t 1 -i 0.5 -f B";
+    patiently(|| {
+        for (client_of, server_of) in [(Iperf2::Ours, Iperf2::Ours), (Iperf2::Original, Iperf2::Ours)] {
+            let (client, server) = run_iperf2((client_of, server_of), words, "-i 0.5 -f B");
+            // Three requests of 100 bytes and their replies, twice.
+            for report in [&client, &server] {
+                let rows = lines(&report.stdout);
+                assert_eq!(rows[0].amount, 1200.0, "{report:?}");
+            }
+        }
+    });
+}
+
+/// 2.2.1 has distributions of one-way delays; 2.1.8 has none.
+#[test]
+fn a_client_shows_distributions_of_one_way_delays_on_request() {
+    let words = "--bounceback=5 --bounceback-period 0.2 -t 1 --trip-times --histograms";
+    for (layout, count) in [("2.1", 0), ("2.2", 1)] {
+        let words = format!("{words} --lr-format {layout}");
+        let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), &words, "");
+        for kind in [
+            "  OWD-TX(f)-PDF: bin(w=100us):cnt(25)=",
+            "  OWD-RX(f)-PDF: bin(w=100us):cnt(25)=",
+        ] {
+            assert_eq!(client.stdout.matches(kind).count(), count, "{kind}: {client:?}");
+        }
     }
 }

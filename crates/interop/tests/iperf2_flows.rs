@@ -96,6 +96,18 @@ fn every_mode_works_with_the_original_on_either_side() {
     );
 }
 
+/// A server with `-e` reports delays to its client even if that did not send its clock.
+#[test]
+fn a_client_shows_the_delays_of_a_server_with_more_columns() {
+    for pairing in PAIRINGS {
+        let (client, server) = run_iperf2(pairing, "-u -n 14700", "-u -e");
+        for report in [&client, &server] {
+            contains(report, "Latency avg/min/max/stdev PPS  Rx/inP  NetPwr");
+            contains(report, " pkts ");
+        }
+    }
+}
+
 #[test]
 fn flows_that_begin_together_are_kept_apart() {
     patiently(|| {

@@ -250,3 +250,38 @@ fn now() -> Duration {
 fn contains(report: &Finished, text: &str) {
     assert!(report.stdout.contains(text), "{text:?} in {report:?}");
 }
+
+/// The system does not know the algorithm: both ends show that and no line about its use.
+#[test]
+fn an_unknown_congestion_control_is_not_shown_as_set() {
+    for program in [Iperf2::Original, Iperf2::Ours] {
+        let (client, server) = run_iperf2((program, program), "-Z nosuch -n 1M -e", "-Z nosuch -e");
+        for report in [&client, &server] {
+            let text = "Attempt to set 'nosuch' congestion control failed: No such file or directory";
+            assert!(report.stderr.contains(text), "{report:?}");
+            assert!(!report.stdout.contains("nosuch"), "{report:?}");
+        }
+    }
+    let (client, _) = run_iperf2((Iperf2::Ours, Iperf2::Ours), "-Z reno -n 1M", "");
+    contains(&client, "TCP congestion control set to reno\n");
+}
+
+#[test]
+fn connections_alone_end_with_their_times() {
+    for program in [Iperf2::Original, Iperf2::Ours] {
+        let server = Iperf2Server::start(program, "");
+        let words = format!("-c 127.0.0.1 -p {} --connect-only=3 -e", server.port);
+        let client = Process::start(program.command(&words)).finish();
+        client.expect_code(0);
+        assert_eq!(
+            client.stdout.matches("[  1] local 127.0.0.1%lo port ").count(),
+            3,
+            "{client:?}"
+        );
+        contains(&client, "Write buffer size: 131072 Byte\n");
+        contains(&client, "\n[ CT] final connect times (min/avg/max/stdev) = ");
+        contains(&client, " ms (tot/err) = 3/0\n");
+        // The original server keeps connections that say nothing.
+        server.process.signal(Signal::Kill);
+    }
+}

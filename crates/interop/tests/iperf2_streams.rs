@@ -68,6 +68,9 @@ const CASES: &[Case] = &[
         }
     }),
     case("-t 1 -d -L BACK -b 80m -f B", back),
+    case("-t 1 -d -P 2 -L BACK -b 40m -f B", |_, s| {
+        assert_eq!(s.stdout.matches("[SUM]").count(), 1, "{s:?}");
+    }),
     case("-t 1 -r -L BACK -b 80m -f B", back),
     case("-t 1 -e -i 0.5 -b 80m -f B", |c, s| {
         same(c, s);

@@ -35,6 +35,8 @@ pub struct Policy {
     pub datagrams_before_sending: u32,
     /// Bounds of UDP data towards clients; `None` when flows that ask for it are refused.
     pub udp_reverse: Option<UdpReverse>,
+    /// Final reports of flows contain one-way delays even if the client did not send its clock.
+    pub reports_delays: bool,
     /// The answers to a flow are together no longer than what arrived of it.
     pub answers_are_bounded: bool,
     /// Release the server names.
@@ -51,6 +53,7 @@ impl Default for Policy {
             idle_timeout: Duration::from_secs(10),
             datagrams_before_sending: 2,
             udp_reverse: Some(UdpReverse::default()),
+            reports_delays: false,
             answers_are_bounded: false,
             version: Version::V2_1_8,
         }

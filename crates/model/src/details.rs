@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use crate::interval::TcpInterval;
+use crate::interval::{StreamInterval, TcpInterval};
 use crate::stream::EffectiveOptions;
 
 /// Facts that belong to the next event of another kind. Each is optional, each field of each is optional.
@@ -24,6 +24,8 @@ pub enum Details {
     Stream(Box<StreamFacts>),
     /// Before `Interval`: one for each of its rows, in the same order.
     Interval(Vec<Measured>),
+    /// Bursts or frames that have arrived, in the order of their ends.
+    Bursts(Vec<BurstRow>),
     /// Before `Summary`: one for each of its streams, in the same order.
     Totals(Vec<Totals>),
     /// What a server's answer says about the two clocks.
@@ -48,6 +50,15 @@ pub enum Details {
     },
     /// At the end of a test: the times of all attempts to connect.
     Connects(ConnectTimes),
+}
+
+/// A burst or frame that has arrived.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BurstRow {
+    /// Its stream, times and bytes.
+    pub interval: StreamInterval,
+    /// Everything else.
+    pub measured: Measured,
 }
 
 /// A socket before it is used.

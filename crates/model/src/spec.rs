@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::sharing::Sharing;
-use crate::workload::{EndOptions, Workload};
+use crate::workload::{EndOptions, Shape, Workload};
 
 /// Transport of the data streams. The control connection is always TCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,6 +127,16 @@ impl Default for TestSpec {
 }
 
 impl TestSpec {
+    /// Whether receivers report each burst or frame instead of intervals.
+    #[must_use]
+    pub fn reports_bursts(&self) -> bool {
+        match self.workload.shape {
+            Shape::Bursts { .. } => self.transport == Transport::Tcp,
+            Shape::Isochronous(_) => self.workload.reports_frames,
+            _ => false,
+        }
+    }
+
     /// Streams this test opens in total, both directions.
     #[must_use]
     pub fn total_streams(&self) -> u32 {

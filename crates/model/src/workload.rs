@@ -54,6 +54,8 @@ pub struct Workload {
     pub shared_ids: bool,
     /// A read takes one block at most, because the sizes of reads are shown.
     pub exact_reads: bool,
+    /// Receivers of isochronous frames report each of them instead of intervals.
+    pub reports_frames: bool,
     /// Release this end speaks as.
     pub release: Release,
 }
@@ -287,4 +289,6 @@ pub struct Serving {
     pub permit_key_lifetime: Option<Duration>,
     /// Longest wait for a client to say what it wants.
     pub handshake_timeout: Option<Duration>,
+    /// Final reports of UDP flows contain one-way delays even if the client did not send its clock.
+    pub reports_delays: bool,
 }

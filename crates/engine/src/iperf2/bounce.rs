@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
 use linerate_iperf2::settings::bounce_head;
+use linerate_model::details::HistogramKind;
 use linerate_model::workload::BounceBack;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};
@@ -25,13 +26,15 @@ struct Line {
     unsent: Vec<u8>,
     sent: usize,
     quick_ack: bool,
+    /// What is read are requests.
+    answers: bool,
 }
 
 /// Room for one read.
 const READ_BYTES: usize = 64 * 1024;
 
 impl Line {
-    fn new(parts: Parts, gauge: Arc<Gauge>, quick_ack: bool) -> Self {
+    fn new(parts: Parts, gauge: Arc<Gauge>, quick_ack: bool, answers: bool) -> Self {
         Self {
             fd: parts.fd,
             counters: parts.counters,
@@ -39,6 +42,7 @@ impl Line {
             unsent: Vec::new(),
             sent: 0,
             quick_ack,
+            answers,
         }
     }
 
@@ -72,6 +76,9 @@ impl Line {
         loop {
             match stream_io::recv(self.fd.as_fd(), &mut scratch[..len]) {
                 Ok(n) => {
+                    if self.answers {
+                        self.begin_exchange(clock::monotonic_ns());
+                    }
                     self.count(0, n as u64);
                     return Ok(Some(&scratch[..n]));
                 }
@@ -80,6 +87,11 @@ impl Line {
                 Err(e) => return Err(e),
             }
         }
+    }
+
+    /// A request is about to be counted.
+    fn begin_exchange(&self, now_ns: u64) {
+        self.gauge.end_interval_before(now_ns, &self.counters);
     }
 
     fn count(&self, sent_bytes: u64, received_bytes: u64) {
@@ -115,7 +127,7 @@ impl BounceClient {
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
             ends_ns: parts.start_ns.saturating_add(time_ns),
-            line: Line::new(parts, gauge, bounce.quick_ack),
+            line: Line::new(parts, gauge, bounce.quick_ack, false),
             requester,
             scratch: PageBuffer::zeroed(READ_BYTES)?,
             is_over: false,
@@ -140,6 +152,7 @@ impl BounceClient {
         }
         match self.requester.request(Instant::now(), wall()) {
             Some(request) => {
+                self.line.begin_exchange(now_ns);
                 self.line.put(request);
                 Ok(None)
             }
@@ -176,8 +189,10 @@ fn note(gauge: &Gauge, trip: &RoundTrip, has_delays: bool) {
     let one_way_s = one_way_ns.map(|(out, back)| (out as f64 / 1e9, back as f64 / 1e9));
     gauge.note(|readings| {
         readings.round_trips.add(round_trip_s);
-        readings.sort_in(round_trip_s, unix_s);
+        readings.sort_in(HistogramKind::RoundTrips, round_trip_s, unix_s);
         if let Some((out_s, back_s)) = one_way_s {
+            readings.sort_in(HistogramKind::Out, out_s, unix_s);
+            readings.sort_in(HistogramKind::Back, back_s, unix_s);
             readings.out.add(out_s);
             readings.back.add(back_s);
             readings.asymmetry.add((back_s - out_s).abs());
@@ -229,7 +244,7 @@ pub(super) struct BounceServer {
 impl BounceServer {
     /// The beginning of the first request has been `received` already.
     pub(super) fn new(parts: Parts, gauge: Arc<Gauge>, quick_ack: bool, received: &[u8]) -> io::Result<Self> {
-        let line = Line::new(parts, gauge, quick_ack);
+        let line = Line::new(parts, gauge, quick_ack, true);
         line.count(0, received.len() as u64);
         let mut server = Self {
             line,

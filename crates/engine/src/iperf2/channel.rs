@@ -9,12 +9,13 @@ use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::server::AcceptedTest;
 use linerate_iperf2::{DatagramHead, FinalReport, Header, Version};
 use linerate_model::details::HistogramKind;
-use linerate_model::workload::{HistogramSpec, Pairing, Shape};
+use linerate_model::workload::{HistogramSpec, Pairing, Release, Shape};
 use linerate_model::{Direction, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{socket, stream_io, udp};
 
+use super::burst_reports::BurstQueue;
 use super::datagrams::SharedVerdict;
 use super::dialogue::{Dialogue, Reads, wall};
 use super::pumps::{self, Origin};
@@ -40,6 +41,8 @@ pub(super) struct Channel {
     pub(super) remote: SocketAddr,
     pub(super) connect_us: Option<u32>,
     pub(super) peer_version: Option<String>,
+    /// When a server accepted the connection, on the monotonic clock.
+    pub(super) accepted_ns: Option<u64>,
     /// Datagrams that arrived before there was a worker, and when.
     pub(super) early: Vec<(Vec<u8>, u64)>,
     pub(super) sender: Option<Part>,
@@ -61,6 +64,8 @@ pub(super) struct Channel {
     sent_bytes: u64,
     received_bytes: u64,
     watched: Option<Interest>,
+    /// Bursts that are rows of the report, on a stream that receives them.
+    bursts: Option<Arc<BurstQueue>>,
 }
 
 /// One direction of a channel.
@@ -109,6 +114,7 @@ impl Channel {
             remote: socket::unmap(remote),
             connect_us: None,
             peer_version: None,
+            accepted_ns: None,
             early: Vec::new(),
             sender: None,
             receiver: None,
@@ -124,6 +130,7 @@ impl Channel {
             sent_bytes: 0,
             received_bytes: 0,
             watched: None,
+            bursts: None,
         })
     }
 
@@ -175,13 +182,6 @@ impl Channel {
 
     fn part(&self, id: StreamId, role: StreamRole, flow: Flow) -> Part {
         let transport = self.spec.transport;
-        let kind = match (&self.spec.workload.shape, transport, role) {
-            (Shape::BounceBack(_), ..) => HistogramKind::RoundTrips,
-            (Shape::Isochronous(_), Transport::Udp, StreamRole::Receiver) => HistogramKind::Bursts,
-            (_, Transport::Udp, _) => HistogramKind::Datagrams,
-            (_, _, StreamRole::Sender) => HistogramKind::Writes,
-            (_, _, StreamRole::Receiver) => HistogramKind::Bursts,
-        };
         Part {
             stream: Stream {
                 id,
@@ -191,10 +191,32 @@ impl Channel {
                 remote: self.remote,
                 effective: sockets::effective(self.fd.as_fd(), transport),
             },
-            gauge: Arc::new(Gauge::with_histogram(kind, self.distribution(role))),
+            gauge: Arc::new(Gauge::with_histograms(
+                self.histogram_kinds(role),
+                self.distribution(role),
+            )),
             is_wanted: false,
             started_ns: None,
             is_over: false,
+        }
+    }
+
+    /// The distributions of a stream in the order of the report.
+    fn histogram_kinds(&self, role: StreamRole) -> &'static [HistogramKind] {
+        let workload = &self.spec.workload;
+        // 2.1.8 has no distributions of one-way delays here.
+        let has_delays = workload.trip_times && workload.histogram.is_some() && workload.release == Release::V2_2;
+        match (&workload.shape, self.spec.transport, role) {
+            (Shape::BounceBack(_), ..) if has_delays => {
+                &[HistogramKind::Out, HistogramKind::Back, HistogramKind::RoundTrips]
+            }
+            (Shape::BounceBack(_), ..) => &[HistogramKind::RoundTrips],
+            (Shape::Isochronous(_), Transport::Udp, StreamRole::Receiver) => {
+                &[HistogramKind::Datagrams, HistogramKind::Bursts]
+            }
+            (_, Transport::Udp, _) => &[HistogramKind::Datagrams],
+            (_, _, StreamRole::Sender) => &[HistogramKind::Writes],
+            (_, _, StreamRole::Receiver) => &[HistogramKind::Bursts],
         }
     }
 
@@ -223,6 +245,11 @@ impl Channel {
     pub(super) fn want_bouncing(&mut self, received: Vec<u8>) {
         self.bounce = Some(received);
         self.want_receiving(0);
+    }
+
+    /// Requests and replies take turns on it.
+    pub(super) fn is_bouncing(&self) -> bool {
+        matches!(self.spec.workload.shape, Shape::BounceBack(_))
     }
 
     /// Nothing holds its data back.
@@ -289,17 +316,24 @@ impl Channel {
             let quick_ack = self.spec.workload.quick_ack;
             return (Some(pumps::bouncer(&gauge, quick_ack, received)), 0);
         }
+        self.bursts = self.spec.reports_bursts().then(Arc::default);
+        let queue = self.bursts.clone();
         if self.spec.transport == Transport::Udp {
             let header = self.header.as_ref();
             let frames_of = header.filter(|header| header.isochronous).map(|header| header.version);
             let early = std::mem::take(&mut self.early);
-            let (make, verdict) = pumps::datagram_receiver(&gauge, self.width, frames_of, early);
+            let (make, verdict) = pumps::datagram_receiver(&gauge, self.width, frames_of, early, queue);
             self.verdict = Some(verdict);
             return (Some(make), 0);
         }
         let is_framed = self.header.as_ref().is_some_and(Header::frames_tcp_data);
-        let make = pumps::stream_receiver(&self.spec, self.read_len_bytes, &gauge, is_framed);
+        let make = pumps::stream_receiver(&self.spec, self.read_len_bytes, &gauge, is_framed, queue);
         (Some(make), self.received_bytes)
+    }
+
+    /// Bursts that are rows of the report.
+    pub(super) fn bursts(&self) -> Option<&BurstQueue> {
+        self.bursts.as_deref()
     }
 
     fn datagram(&self) -> Vec<u8> {
@@ -459,6 +493,7 @@ pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
     asked.workload.permit_key.clone_from(&own.workload.permit_key);
     asked.workload.exact_reads = own.workload.exact_reads;
     asked.workload.histogram = own.workload.histogram;
+    asked.workload.reports_frames = own.workload.reports_frames;
     asked.workload.window_clamp_bytes = own.workload.window_clamp_bytes;
     asked.workload.quick_ack |= own.workload.quick_ack;
     asked

@@ -6,7 +6,7 @@ use linerate_iperf2::statistics::Spread;
 use linerate_model::details::{ConnectTimes, Details};
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, Failure, Flow, Stream, StreamId, StreamRole};
-use linerate_sys::socket;
+use linerate_sys::{interfaces, socket};
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
@@ -35,7 +35,7 @@ pub(super) fn run(
             match outcome {
                 Ok(connected) => {
                     times.add(connected.took.as_secs_f64());
-                    announce(spec, &connected, attempts, reporter);
+                    announce(spec, &connected, StreamId(attempts - 1), reporter);
                 }
                 Err(failure) => {
                     errors += 1;
@@ -58,16 +58,18 @@ pub(super) fn run(
     if times.count > 0 { Ok(()) } else { last }
 }
 
-fn announce(spec: &ClientSpec, connected: &connect::Connected, number: u32, reporter: &mut Reporter<'_>) {
+/// The original numbers all connections 1.
+fn announce(spec: &ClientSpec, connected: &connect::Connected, id: StreamId, reporter: &mut Reporter<'_>) {
     let fd = connected.fd.as_fd();
     let (Ok(local), Ok(remote)) = (socket::local_addr(fd), socket::peer_addr(fd)) else {
         return;
     };
-    let mut facts = sockets::stream_facts(fd, number, spec.test.transport);
+    let mut facts = sockets::stream_facts(fd, 1, spec.test.transport);
+    facts.device = interfaces::device_of(local.ip());
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
     reporter.emit(&Event::Details(Details::Stream(Box::new(facts))));
     reporter.emit(&Event::StreamOpened(Stream {
-        id: StreamId(number - 1),
+        id,
         role: StreamRole::Sender,
         flow: Flow::Forward,
         local: socket::unmap(local),

@@ -6,9 +6,11 @@ use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::frame::FrameWords;
 use linerate_iperf2::statistics::Spread;
 use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
-use linerate_model::details::FrameCounts;
+use linerate_model::details::{FrameCounts, HistogramKind};
 use linerate_sys::clock::{self, RealtimeOffset};
 
+use super::burst_reports::BurstQueue;
+use super::frame_rows::{FrameDatagram, FrameRows};
 use crate::counters::StreamCounters;
 use crate::gauge::Gauge;
 use crate::worker::{Arrival, Arrivals, Numbering};
@@ -65,6 +67,8 @@ pub(super) struct Followed {
     /// Since the last call of `publish`.
     fresh: Fresh,
     frames: Option<Frames>,
+    /// Where each frame is a row of the report.
+    rows: Option<FrameRows>,
 }
 
 #[derive(Default)]
@@ -105,8 +109,33 @@ impl Followed {
                 received_bytes: 0,
                 written_ns: 0,
             }),
+            rows: None,
         };
         (followed, verdict)
+    }
+
+    /// Each frame is a row of the report.
+    pub(super) fn reporting_frames(mut self, queue: Option<Arc<BurstQueue>>) -> Self {
+        self.rows = queue.map(FrameRows::new);
+        self
+    }
+
+    fn take_row(&mut self, datagram: &[u8], arrival_ns: u64, transit_ns: i64) {
+        let (Some(rows), Some(frames)) = (&mut self.rows, &self.frames) else {
+            return;
+        };
+        let Some(words) = FrameWords::parse(datagram, frames.version) else {
+            return;
+        };
+        let datagram = FrameDatagram {
+            frame: words.number,
+            period_us: words.period_us,
+            is_last: words.is_last_of_frame(datagram.len()),
+            bytes: datagram.len() as u64,
+            arrival_ns,
+            delay_s: transit_ns as f64 / 1e9,
+        };
+        rows.take(&datagram, &self.tracker);
     }
 }
 
@@ -128,11 +157,17 @@ impl Arrivals for Followed {
             self.tracker.forget_transit();
             self.fresh.frame_delays.extend(delay_s);
         }
+        if !head.is_last() {
+            self.take_row(datagram, arrival_ns, transit_ns);
+        }
         self.tracker.on_datagram(head.number.saturating_abs(), transit_ns);
         self.fresh.datagrams += 1;
         self.fresh.delays.push(transit_ns as f64 / 1e9);
         if head.is_last() {
             self.is_over = true;
+            if let Some(rows) = &mut self.rows {
+                rows.finish(&self.tracker);
+            }
             return Arrival::Last;
         }
         Arrival::Data
@@ -158,13 +193,12 @@ impl Arrivals for Followed {
             fresh.delays.iter().for_each(|delay_s| readings.one_way.add(*delay_s));
             let frame_delays = fresh.frame_delays.iter();
             frame_delays.for_each(|delay_s| readings.frame_delay.add(*delay_s));
-            // Where there are frames their delays are the distribution.
-            let sorted = if frames.is_some() {
-                &fresh.frame_delays
-            } else {
-                &fresh.delays
-            };
-            sorted.iter().for_each(|delay_s| readings.sort_in(*delay_s, unix_s));
+            for delay_s in &fresh.delays {
+                readings.sort_in(HistogramKind::Datagrams, *delay_s, unix_s);
+            }
+            for delay_s in &fresh.frame_delays {
+                readings.sort_in(HistogramKind::Bursts, *delay_s, unix_s);
+            }
             if let Some(frames) = frames {
                 let counts = readings.frames.get_or_insert_default();
                 counts.done += frames.done;

@@ -19,6 +19,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, interfaces, socket};
 
+use super::burst_reports;
 use super::channel::Channel;
 use super::datagrams::{self, transit_of};
 use super::dialogue::{Deed, Dialogue};
@@ -56,6 +57,8 @@ pub(super) enum Wish {
 const NOTICE: u64 = u64::MAX;
 /// Time between two looks whether the first datagrams have come.
 const LOOK: Duration = Duration::from_millis(2);
+/// Time between two looks for bursts that have arrived.
+const BURST_LOOK: Duration = Duration::from_millis(20);
 /// Turns in a row, so that a busy leg leaves others their turn.
 const TURNS_MAX: u32 = 64;
 
@@ -158,8 +161,11 @@ impl Leg {
             let wait_ns = t.saturating_sub(clock::monotonic_ns());
             Instant::now() + Duration::from_nanos(wait_ns)
         });
+        let bursts = open()
+            .any(|c| c.bursts().is_some())
+            .then(|| Instant::now() + BURST_LOOK);
         let start = self.not_before.filter(|_| !self.run.has_started());
-        machines.chain(look).chain(run).chain(start).min()
+        machines.chain(look).chain(run).chain(bursts).chain(start).min()
     }
 
     /// Does what is to be done now.
@@ -180,6 +186,7 @@ impl Leg {
             self.look_for_datagrams();
             self.on_time();
             self.end_back_flows();
+            burst_reports::report(&self.channels, &self.run, reporter);
             let happened = self.on_run(reporter);
             let done = self.carry_out(reporter, &mut wishes);
             let started = self.start_ready(reporter);
@@ -372,13 +379,20 @@ impl Leg {
             let only_receives = self.spec.direction == Direction::Forward;
             let first_datagrams = open().filter_map(|c| c.early.first().map(|(_, arrived_ns)| *arrived_ns));
             let began_ns = first_datagrams.min().filter(|_| only_receives);
-            self.run.start_clock(began_ns.unwrap_or(start_ns));
+            // A period of requests begins with the connection, and so do intervals; a header is read later.
+            let accepted_ns = open().filter_map(|c| c.accepted_ns.filter(|_| c.is_bouncing())).min();
+            self.run.start_clock(began_ns.or(accepted_ns).unwrap_or(start_ns));
             reporter.emit(&Event::TestStarted);
         }
         let mut joined = Vec::new();
         for channel in self.channels.iter_mut().filter(|c| c.closed.is_none() && c.is_ready()) {
             let fd = Arc::clone(&channel.fd);
             for (stream, gauge, make, moved) in channel.start(now_ns) {
+                if channel.is_bouncing()
+                    && let (Some(start_ns), Some(interval)) = (self.run.start_ns(), self.run.interval())
+                {
+                    gauge.follow_grid(start_ns, interval);
+                }
                 joined.push(stream.id);
                 self.run.join(stream, Arc::clone(&fd), gauge, make, moved);
             }
@@ -423,6 +437,8 @@ impl Leg {
     /// Reports the totals, once; returns what went wrong.
     pub(super) fn finish(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         if self.summary.is_none() && self.run.has_started() {
+            burst_reports::report(&self.channels, &self.run, reporter);
+            burst_reports::report_left_out(&self.channels, reporter);
             let mut summary = self.run.finish(clock::monotonic_ns(), reporter);
             self.run.quit();
             let mut totals = self.run.totals();

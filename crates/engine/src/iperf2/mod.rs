@@ -6,12 +6,14 @@
 
 mod arrived;
 mod bounce;
+mod burst_reports;
 mod channel;
 pub mod client;
 mod connect;
 mod connect_only;
 mod datagrams;
 mod dialogue;
+mod frame_rows;
 mod frame_sizes;
 mod framed_datagrams;
 mod leg;

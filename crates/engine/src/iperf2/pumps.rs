@@ -11,6 +11,7 @@ use linerate_model::{EndCondition, TestSpec};
 use linerate_sys::OsError;
 
 use super::bounce::{BounceClient, BounceServer};
+use super::burst_reports::BurstQueue;
 use super::datagrams::{Followed, Numbers, SharedVerdict};
 use super::framed_datagrams::FramedDatagrams;
 use super::reads::Reads;
@@ -82,7 +83,13 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>,
 }
 
 /// A receiver on a byte stream; `block_len` is that of this end, `is_framed` tells that bursts have heads.
-pub(super) fn stream_receiver(spec: &TestSpec, block_len: u32, gauge: &Arc<Gauge>, is_framed: bool) -> MakePump {
+pub(super) fn stream_receiver(
+    spec: &TestSpec,
+    block_len: u32,
+    gauge: &Arc<Gauge>,
+    is_framed: bool,
+    queue: Option<Arc<BurstQueue>>,
+) -> MakePump {
     let (spec, gauge) = (spec.clone(), Arc::clone(gauge));
     Box::new(move |parts| {
         let sink = if spec.skip_rx_copy && !is_framed {
@@ -98,7 +105,7 @@ pub(super) fn stream_receiver(spec: &TestSpec, block_len: u32, gauge: &Arc<Gauge
             receiver = receiver.reading_at_most(block_len);
         }
         Ok(if sees_data {
-            Box::new(receiver.observed_by(Box::new(Reads::new(gauge, &spec, block_len, is_framed))))
+            Box::new(receiver.observed_by(Box::new(Reads::new(gauge, &spec, block_len, is_framed, queue))))
         } else {
             Box::new(receiver)
         })
@@ -153,8 +160,10 @@ pub(super) fn datagram_receiver(
     width: NumberWidth,
     frames_of: Option<Version>,
     early: Vec<(Vec<u8>, u64)>,
+    queue: Option<Arc<BurstQueue>>,
 ) -> (MakePump, SharedVerdict) {
     let (followed, verdict) = Followed::new(width, frames_of, Arc::clone(gauge));
+    let followed = followed.reporting_frames(queue);
     let make: MakePump = Box::new(move |parts| {
         let receiver = DatagramReceiver::new(parts.fd, parts.counters, Box::new(followed), None);
         Ok(Box::new(receiver.after(&early)))

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use linerate_iperf2::burst::{Burst, BurstReader};
 use linerate_model::TestSpec;
-use linerate_model::details::ReadCounts;
+use linerate_model::details::{HistogramKind, ReadCounts};
 use linerate_model::workload::Shape;
 use linerate_sys::clock;
 
+use super::burst_reports::{ArrivedBurst, BurstQueue};
 use crate::gauge::Gauge;
 use crate::worker::Observer;
 
@@ -25,11 +26,23 @@ struct Bursts {
     began_ns: Option<u64>,
     /// The sender's clock can be compared with ours.
     has_delays: bool,
+    /// Bursts begin when the sender writes them.
+    begin_at_sender: bool,
+    /// Reads of the burst that is arriving.
+    reads: ReadCounts,
+    /// Where each burst is a row of the report.
+    queue: Option<Arc<BurstQueue>>,
 }
 
 impl Reads {
     /// `block_len` is what one read may take.
-    pub(super) fn new(gauge: Arc<Gauge>, spec: &TestSpec, block_len: u32, is_framed: bool) -> Self {
+    pub(super) fn new(
+        gauge: Arc<Gauge>,
+        spec: &TestSpec,
+        block_len: u32,
+        is_framed: bool,
+        queue: Option<Arc<BurstQueue>>,
+    ) -> Self {
         gauge.note(|readings| readings.reads = Some(ReadCounts::default()));
         Self {
             gauge,
@@ -38,6 +51,9 @@ impl Reads {
                 reader: BurstReader::new(),
                 began_ns: None,
                 has_delays: spec.workload.trip_times || matches!(spec.workload.shape, Shape::Isochronous(_)),
+                begin_at_sender: spec.workload.trip_times,
+                reads: ReadCounts::default(),
+                queue,
             }),
         }
     }
@@ -52,24 +68,48 @@ impl Reads {
                 continue;
             };
             bursts.began_ns = None;
-            note(&self.gauge, &burst, now_ns.saturating_sub(began_ns), bursts.has_delays);
+            bursts.note(&self.gauge, &burst, began_ns, now_ns);
         }
     }
 }
 
-fn note(gauge: &Gauge, burst: &Burst, transfer_ns: u64, has_delays: bool) {
-    let unix_ns = clock::unix_ns();
-    let written_ns = burst.head.written.unix_ns();
-    let delay_s = (i128::from(unix_ns) - i128::from(written_ns)) as f64 / 1e9;
-    let (unix_s, transfer_s) = (unix_ns as f64 / 1e9, transfer_ns as f64 / 1e9);
-    let (size, period_s) = (burst.head.size_bytes, f64::from(burst.head.period_us) / 1e6);
+impl Bursts {
+    fn note(&mut self, gauge: &Gauge, burst: &Burst, first_read_ns: u64, now_ns: u64) {
+        let unix_ns = clock::unix_ns();
+        let delay_ns = i128::from(unix_ns) - i128::from(burst.head.written.unix_ns());
+        let began_ns = if self.begin_at_sender {
+            // Clocks that disagree by more than the delay make it negative.
+            now_ns.saturating_sub(u64::try_from(delay_ns).unwrap_or_default())
+        } else {
+            first_read_ns
+        };
+        let reads = std::mem::take(&mut self.reads);
+        let arrived = ArrivedBurst {
+            began_ns,
+            ended_ns: now_ns,
+            bytes: burst.head.size_bytes.into(),
+            period_s: f64::from(burst.head.period_us) / 1e6,
+            reads,
+            frame: None,
+        };
+        if let Some(queue) = &self.queue {
+            queue.push(arrived);
+        }
+        let delay_s = self.has_delays.then_some(delay_ns as f64 / 1e9);
+        add(gauge, &arrived, delay_s, unix_ns as f64 / 1e9);
+    }
+}
+
+/// Adds a burst to what the stream has measured.
+fn add(gauge: &Gauge, burst: &ArrivedBurst, delay_s: Option<f64>, unix_s: f64) {
+    let transfer_s = burst.ended_ns.saturating_sub(burst.began_ns) as f64 / 1e9;
     gauge.note(|readings| {
-        readings.burst_bytes += u64::from(size);
+        readings.burst_bytes += burst.bytes;
         readings.burst_transfer.add(transfer_s);
-        readings.burst_periods_s += period_s;
-        if has_delays {
+        readings.burst_periods_s += burst.period_s;
+        if let Some(delay_s) = delay_s {
             readings.one_way.add(delay_s);
-            readings.sort_in(delay_s, unix_s);
+            readings.sort_in(HistogramKind::Bursts, delay_s, unix_s);
         }
     });
 }
@@ -77,14 +117,19 @@ fn note(gauge: &Gauge, burst: &Burst, transfer_ns: u64, has_delays: bool) {
 impl Observer for Reads {
     fn saw(&mut self, bytes: &[u8]) {
         let bin = (bytes.len().saturating_sub(1) / self.bin_bytes).min(7);
-        self.gauge.note(|readings| {
-            let reads = readings.reads.get_or_insert_default();
-            reads.calls += 1;
-            if let Some(count) = reads.bins.get_mut(bin) {
-                *count += 1;
-            }
-        });
+        self.gauge
+            .note(|readings| count_read(readings.reads.get_or_insert_default(), bin));
+        if let Some(bursts) = &mut self.bursts {
+            count_read(&mut bursts.reads, bin);
+        }
         self.look_for_bursts(bytes);
+    }
+}
+
+fn count_read(reads: &mut ReadCounts, bin: usize) {
+    reads.calls += 1;
+    if let Some(count) = reads.bins.get_mut(bin) {
+        *count += 1;
     }
 }
 
@@ -99,7 +144,7 @@ mod tests {
         let gauge = Arc::new(Gauge::default());
         let mut spec = TestSpec::default();
         spec.workload.trip_times = true;
-        let mut reads = Reads::new(Arc::clone(&gauge), &spec, 800, true);
+        let mut reads = Reads::new(Arc::clone(&gauge), &spec, 800, true, None);
         let mut burst = vec![b'5'; 800];
         let head = BurstHead {
             written: Timestamp::from_unix_ns(clock::unix_ns() - 5_000_000),

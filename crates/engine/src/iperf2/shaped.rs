@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_iperf2::Timestamp;
 use linerate_iperf2::burst::{BURST_HEAD_LEN, BurstHead};
-use linerate_model::details::{FrameCounts, WriteCounts};
+use linerate_model::details::{FrameCounts, HistogramKind, WriteCounts};
 use linerate_model::workload::Shape;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::tcp_info::tcp_info;
@@ -46,7 +46,8 @@ pub(super) struct ShapedSender {
 struct Burst {
     size: usize,
     written: usize,
-    began_ns: u64,
+    /// The write that is not complete began then.
+    write_began_ns: u64,
 }
 
 /// When bursts are due and how long they are.
@@ -58,9 +59,13 @@ enum Rhythm {
         sizes: FrameSizes,
         period_ns: u64,
         next: u64,
+        /// Nothing is due at this time or later.
+        end_ns: Option<u64>,
     },
 }
 
+/// Time in which the end of the test stops a sender that has nothing more to send.
+const END_GRACE_NS: u64 = 1_000_000_000;
 /// Writes per pump, so that a stop is seen soon.
 const CALLS_PER_PUMP: u32 = 32;
 
@@ -112,10 +117,24 @@ impl ShapedSender {
                 }
                 *size
             }
-            Rhythm::Grid { sizes, period_ns, next } => {
+            Rhythm::Grid {
+                sizes,
+                period_ns,
+                next,
+                end_ns,
+            } => {
                 let due_ns = self.start_ns.saturating_add(next.saturating_mul(*period_ns));
                 if due_ns > now_ns {
                     return Err(Pumped::Precisely(due_ns));
+                }
+                // A burst that is due when the test ends would be sent or not by chance.
+                if let Some(end_ns) = end_ns.filter(|end_ns| due_ns >= *end_ns) {
+                    let until_ns = end_ns.saturating_add(END_GRACE_NS);
+                    return Err(if now_ns < until_ns {
+                        Pumped::Until(until_ns)
+                    } else {
+                        Pumped::Ended(Ended::AmountReached)
+                    });
                 }
                 // Bursts whose time has passed are left out; the grid stays.
                 let missed = (now_ns - due_ns) / (*period_ns).max(1);
@@ -135,7 +154,7 @@ impl ShapedSender {
         self.burst = Burst {
             size,
             written: 0,
-            began_ns: now_ns,
+            write_began_ns: now_ns,
         };
         if self.has_heads {
             self.write_head();
@@ -169,19 +188,28 @@ impl ShapedSender {
             let len = self.block.len().min(BURST_HEAD_LEN);
             linerate_iperf2::fill_pattern(&mut self.block[..len]);
         }
+        if self.burst.written.is_multiple_of(self.block.len()) || self.burst.written >= size {
+            self.note_write();
+        }
         Ok(())
     }
 
-    fn end(&mut self) {
-        let took_s = clock::monotonic_ns().saturating_sub(self.burst.began_ns) as f64 / 1e9;
+    /// One block, or what the burst has left of it, is written.
+    fn note_write(&mut self) {
+        let now_ns = clock::monotonic_ns();
+        let took_s = now_ns.saturating_sub(self.burst.write_began_ns) as f64 / 1e9;
+        self.burst.write_began_ns = now_ns;
         let (times, unix_s) = (self.times_writes, clock::unix_ns() as f64 / 1e9);
         self.gauge.note(|readings| {
             readings.writes.get_or_insert_default().calls += 1;
             if times {
                 readings.write_times.add(took_s);
-                readings.sort_in(took_s, unix_s);
+                readings.sort_in(HistogramKind::Writes, took_s, unix_s);
             }
         });
+    }
+
+    fn end(&mut self) {
         if let Some(rtts) = self.pause_rtts
             && let Ok(info) = tcp_info(self.fd.as_fd())
         {
@@ -203,16 +231,20 @@ fn note_frame(gauge: &Gauge, missed: u64) {
 
 impl Rhythm {
     fn of(spec: &TestSpec, start_ns: u64, block_len: usize) -> Self {
+        let time = spec.end.duration();
+        let end_ns = time.map(|time| start_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));
         match &spec.workload.shape {
             Shape::Isochronous(frames) => Self::Grid {
                 sizes: FrameSizes::of_frames(frames, BURST_HEAD_LEN),
                 period_ns: period_ns(1.0 / frames.frames_per_s.max(1e-3)),
                 next: 0,
+                end_ns,
             },
             Shape::Bursts { size_bytes, period } => Self::Grid {
                 sizes: FrameSizes::fixed((*size_bytes as usize).max(BURST_HEAD_LEN)),
                 period_ns: period_ns(period.as_secs_f64()),
                 next: 0,
+                end_ns,
             },
             _ => Self::Steady {
                 size: block_len,

@@ -279,6 +279,16 @@ impl TestRun {
         self.started.is_some()
     }
 
+    /// Start of the clock (monotonic), once it runs.
+    pub(crate) fn start_ns(&self) -> Option<u64> {
+        self.started.as_ref().map(|started| started.start_ns)
+    }
+
+    /// Time between two interval reports.
+    pub(crate) fn interval(&self) -> Option<Duration> {
+        self.settings.local.interval
+    }
+
     /// Starts the clock; warm-up and rates count from here.
     pub(crate) fn start_clock(&mut self, now_ns: u64) {
         let RunSettings {

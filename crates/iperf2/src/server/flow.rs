@@ -100,7 +100,7 @@ pub struct FlowServer {
     back_port: u16,
     report_offset: usize,
     wants_report: bool,
-    tells_transit: bool,
+    reports_delays: bool,
     is_sending: bool,
     is_receiving: bool,
     /// Bytes that arrived and were not answered.
@@ -139,7 +139,7 @@ impl FlowServer {
             back_port: header.map_or(0, |header| header.port),
             report_offset,
             wants_report,
-            tells_transit: test.spec.workload.trip_times,
+            reports_delays: policy.reports_delays || test.spec.workload.trip_times,
             is_sending: mode.server_sends(),
             is_receiving: mode.client_sends(),
             unanswered_bytes: 0,
@@ -266,7 +266,7 @@ impl FlowServer {
             return self.close(Ok(()));
         }
         let mut report = *report;
-        if !self.tells_transit {
+        if !self.reports_delays {
             report.transit_s = None;
         }
         self.unanswered_bytes = report.bytes;

@@ -18,7 +18,7 @@ use crate::exit_code::ExitCode;
 /// Runs one test as its client. As with the original, a test that fails shows in words and not in the exit code, unless the
 /// server's name is unknown.
 pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
-    if let Some(text) = unsupported(&spec.test, &spec.local, output) {
+    if let Some(text) = unsupported(&spec.test, &spec.local) {
         return refuse(text);
     }
     let started = start(output, || match &output.file {
@@ -41,7 +41,7 @@ pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode 
 pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCode {
     let test = spec.local.end.serving.as_ref().map(|serving| serving.test.clone());
     let test = test.unwrap_or_default();
-    if let Some(text) = unsupported(&test, &spec.local, output) {
+    if let Some(text) = unsupported(&test, &spec.local) {
         return refuse(text);
     }
     if output.sum_by_destination {
@@ -70,9 +70,8 @@ pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions
 }
 
 /// Options that are understood and that nothing stands behind.
-fn unsupported(test: &TestSpec, local: &LocalOptions, output: &OutputOptions) -> Option<&'static str> {
+fn unsupported(test: &TestSpec, local: &LocalOptions) -> Option<&'static str> {
     let rows = [
-        (output.per_frame, "a report per frame or burst (-i f) is not supported"),
         (
             test.workload.rate_deviation_bps.is_some(),
             "a rate that varies around its target (-b mean,deviation) is not supported",

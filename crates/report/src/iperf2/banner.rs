@@ -39,6 +39,9 @@ pub(super) fn listener(options: &Options, facts: &ListenerFacts, test: &TestSpec
     lines.extend(mss(options, &facts.socket, test));
     lines.extend(server_congestion(options, &facts.socket, test));
     lines.extend(tos_of_server(options, test));
+    if test.workload.reports_frames {
+        lines.add("Frame or burst interval reporting (feature is experimental)");
+    }
     if let Some(histogram) = test.workload.histogram {
         lines.add(format!(
             "Enabled receive histograms bin-width={:.3} ms, bins={} (clients should use --trip-times)",
@@ -69,6 +72,9 @@ pub(super) fn client(options: &Options, host: &str, port: u16, test: &TestSpec, 
     ));
     let shape = &test.workload.shape;
     if let Shape::ConnectOnly { .. } = shape {
+        lines.extend(write_buffer(options, test));
+        lines.extend(client_congestion(options, socket, test));
+        lines.extend(tos_of_client(options, test));
         lines.add("TCP three-way-handshake (3WHS) only");
         return lines.framed();
     }
@@ -148,7 +154,7 @@ fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
     if test.transport == Transport::Udp {
         return None;
     }
-    if let Some(name) = &test.socket.congestion {
+    if let Some(name) = congestion_in_use(socket, test) {
         return Some(format!("TCP congestion control set to {name}"));
     }
     let name = socket
@@ -157,6 +163,13 @@ fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
         .as_ref()
         .filter(|_| options.is_new() && options.enhanced)?;
     Some(format!("TCP congestion control default {name}"))
+}
+
+/// The algorithm that was asked for, unless the system has refused it.
+fn congestion_in_use<'a>(socket: &SocketFacts, test: &'a TestSpec) -> Option<&'a String> {
+    let used = socket.effective.congestion.as_ref();
+    let wanted = test.socket.congestion.as_ref();
+    wanted.filter(|wanted| used.is_none_or(|used| used == *wanted))
 }
 
 fn client_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -> Option<String> {
@@ -168,7 +181,7 @@ fn client_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
         .congestion
         .as_ref()
         .filter(|_| options.is_new() && options.enhanced);
-    match (&test.socket.congestion, used) {
+    match (congestion_in_use(socket, test), used) {
         (Some(wanted), Some(used)) => Some(format!("TCP congestion control set to {wanted} using {used}")),
         (Some(wanted), None) => Some(format!("TCP congestion control set to {wanted}")),
         (None, Some(used)) => Some(format!("TCP congestion control using {used}")),

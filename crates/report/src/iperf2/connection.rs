@@ -30,7 +30,7 @@ pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &
         address(options, stream.remote),
         stream.remote.port()
     );
-    for note in notes(options, test, facts) {
+    for note in notes(options, test, stream, facts) {
         line.push_str(&format!(" ({note})"));
     }
     line.push_str(&date(options, test, facts));
@@ -68,7 +68,7 @@ pub(super) fn implies_more(test: &TestSpec) -> bool {
     (test.workload.trip_times && !is_bouncing) || matches!(test.workload.shape, Shape::Bursts { .. })
 }
 
-fn notes(options: &Options, test: &TestSpec, facts: &StreamFacts) -> Vec<String> {
+fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFacts) -> Vec<String> {
     let (workload, more) = (&test.workload, shows_more(options, test));
     let is_client = options.is_client();
     let is_tcp = test.transport == Transport::Tcp;
@@ -112,7 +112,9 @@ fn notes(options: &Options, test: &TestSpec, facts: &StreamFacts) -> Vec<String>
         notes.push("trip-times".to_owned());
     }
     if options.is_new() && more {
-        notes.extend(test.socket.congestion.clone());
+        let used = stream.effective.congestion.as_ref();
+        let wanted = test.socket.congestion.clone();
+        notes.extend(wanted.filter(|wanted| used.is_none_or(|used| used == wanted)));
     }
     notes.extend(tos(options, test));
     if more && !options.is_new() {

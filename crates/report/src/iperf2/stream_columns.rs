@@ -77,7 +77,7 @@ impl Family {
                     Self::Plain
                 }
             }
-            (_, StreamRole::Receiver) if matches!(shape, Shape::Bursts { .. }) => Self::Bursts,
+            (_, StreamRole::Receiver) if test.reports_bursts() => Self::Bursts,
             (_, StreamRole::Receiver) if test.workload.trip_times && is_isochronous => Self::FrameDelays,
             (_, StreamRole::Receiver) if test.workload.trip_times => Self::Delays,
             (_, StreamRole::Receiver) if options.enhanced => Self::Reads,

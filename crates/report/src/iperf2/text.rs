@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use linerate_model::details::{
-    ConnectTimes, Details, HistogramKind, ListenerFacts, Measured, SocketFacts, StreamFacts, Totals,
+    BurstRow, ConnectTimes, Details, HistogramKind, ListenerFacts, Measured, SocketFacts, StreamFacts, Totals,
 };
 use linerate_model::event::TestHeader;
 use linerate_model::spec::{TestSpec, Transport};
@@ -174,6 +174,7 @@ impl TextWriter {
             Details::Socket(facts) => self.socket = facts.clone(),
             Details::Stream(facts) => self.stream = Some((**facts).clone()),
             Details::Interval(measured) => self.measured.clone_from(measured),
+            Details::Bursts(rows) => self.bursts(rows),
             Details::Totals(totals) => self.totals.clone_from(totals),
             // What it is for is told by the test.
             Details::Listener(facts) => self.listener = Some(facts.clone()),
@@ -261,7 +262,7 @@ impl TextWriter {
         let is_shown = if self.options.is_new() {
             is_only
         } else {
-            self.options.enhanced && test.streams > 1
+            self.options.enhanced && connects.times.count > 1
         };
         if !is_shown {
             return;
@@ -285,6 +286,16 @@ impl TextWriter {
         self.line(&line);
     }
 
+    fn bursts(&mut self, rows: &[BurstRow]) {
+        if self.options.excluded.data || self.options.sum_only {
+            return;
+        }
+        for BurstRow { interval, measured } in rows {
+            let test = self.test_of(self.number(interval.id));
+            self.row(&test, interval.id, &Row::of_interval(interval, measured));
+        }
+    }
+
     fn interval(&mut self, report: &IntervalReport) {
         let measured = std::mem::take(&mut self.measured);
         let grid = self.header.as_ref().and_then(|header| header.interval);
@@ -292,10 +303,12 @@ impl TextWriter {
             return;
         }
         let nothing = Measured::default();
+        let has_burst_rows = self.test().reports_bursts();
         let rows: Vec<(StreamId, Row<'_>)> = report
             .streams
             .iter()
             .enumerate()
+            .filter(|(_, interval)| !has_burst_rows || interval.role == StreamRole::Sender)
             .map(|(at, interval)| {
                 (
                     interval.id,

@@ -109,6 +109,7 @@ impl Builder<'_> {
                 reply_tos: None,
                 permit_key_lifetime: Some(Duration::from_secs(20)),
                 handshake_timeout: None,
+                reports_delays: false,
             })),
             ..Options::new(self.endpoint)
         }

@@ -9,7 +9,7 @@ use linerate_iperf2::StreamServer;
 use linerate_iperf2::server::{AcceptedTest, Policy};
 use linerate_model::Failure;
 use linerate_sys::error::io_text;
-use linerate_sys::stream_io;
+use linerate_sys::{clock, stream_io};
 
 use crate::iperf2::dialogue::{Deed, Dialogue, Reads, wall};
 
@@ -18,6 +18,18 @@ pub(super) struct Waiting {
     fd: OwnedFd,
     pub(super) peer: SocketAddr,
     dialogue: Dialogue,
+    accepted_ns: u64,
+}
+
+/// A connection or flow whose client has named its test.
+pub(super) struct Opened {
+    pub(super) fd: OwnedFd,
+    pub(super) peer: SocketAddr,
+    pub(super) dialogue: Dialogue,
+    /// When the connection was accepted, on the monotonic clock.
+    pub(super) accepted_ns: Option<u64>,
+    /// Datagrams that arrived before there was a worker, and when.
+    pub(super) early: Vec<(Vec<u8>, u64)>,
 }
 
 /// What became of it.
@@ -36,6 +48,7 @@ impl Waiting {
             fd,
             peer,
             dialogue: Dialogue::StreamServer(Box::new(machine)),
+            accepted_ns: clock::monotonic_ns(),
         }
     }
 
@@ -77,7 +90,13 @@ impl Waiting {
         }
     }
 
-    pub(super) fn into_parts(self) -> (OwnedFd, Dialogue) {
-        (self.fd, self.dialogue)
+    pub(super) fn into_opened(self) -> Opened {
+        Opened {
+            fd: self.fd,
+            peer: self.peer,
+            dialogue: self.dialogue,
+            accepted_ns: Some(self.accepted_ns),
+            early: Vec::new(),
+        }
     }
 }

@@ -19,7 +19,7 @@ use linerate_sys::socket;
 
 use super::door::Door;
 use super::half_open::HalfOpenFlows;
-use super::hall::{Said, Waiting};
+use super::hall::{Opened, Said, Waiting};
 use super::session::Session;
 use crate::iperf2::channel::{Channel, with_own};
 use crate::iperf2::dialogue::{Deed, Dialogue};
@@ -218,8 +218,7 @@ impl House {
         let peer = waiting.peer;
         match said {
             Said::Wants(test) => {
-                let (fd, dialogue) = waiting.into_parts();
-                self.admit(fd, peer, dialogue, *test, Vec::new(), rules);
+                self.admit(waiting.into_opened(), *test, rules);
             }
             Said::Gone(failure) => {
                 let explanation = failure.map_or_else(String::new, |f| f.message);
@@ -258,21 +257,21 @@ impl House {
         for newcomer in newcomers.flows {
             let mut dialogue = Dialogue::FlowServer(newcomer.machine);
             if let Some(Deed::Accepted(test)) = dialogue.next() {
-                self.admit(newcomer.fd, newcomer.peer, dialogue, *test, newcomer.early, rules);
+                let opened = Opened {
+                    fd: newcomer.fd,
+                    peer: newcomer.peer,
+                    dialogue,
+                    accepted_ns: None,
+                    early: newcomer.early,
+                };
+                self.admit(opened, *test, rules);
             }
         }
     }
 
     /// A connection or flow joins the session of its client, or begins one.
-    fn admit(
-        &mut self,
-        fd: OwnedFd,
-        peer: SocketAddr,
-        dialogue: Dialogue,
-        test: AcceptedTest,
-        early: Vec<(Vec<u8>, u64)>,
-        rules: &mut Rules<'_>,
-    ) {
+    fn admit(&mut self, opened: Opened, test: AcceptedTest, rules: &mut Rules<'_>) {
+        let Opened { fd, peer, dialogue, .. } = opened;
         let spec = with_own(test.spec.clone(), &self.serving.test);
         let expecting = self
             .sessions
@@ -300,7 +299,8 @@ impl House {
         };
         self.next_number = self.next_number.saturating_add(1);
         channel.accept(test);
-        channel.take_early(early);
+        channel.take_early(opened.early);
+        channel.accepted_ns = opened.accepted_ns;
         session.add(channel);
         if self.serving.connections_max.is_some_and(|max| self.accepted >= max) {
             self.close();

@@ -111,7 +111,8 @@ impl Session {
         let (Some(own), Some(header)) = (&self.header, header) else {
             return false;
         };
-        let (here, limit) = (self.leg.channels().len(), header.streams as usize);
+        let opened_by_client = self.leg.channels().iter().filter(|channel| !channel.is_back);
+        let (here, limit) = (opened_by_client.count(), header.streams as usize);
         self.peer.ip() == peer.ip()
             && self.leg.spec().transport == spec.transport
             && here < limit

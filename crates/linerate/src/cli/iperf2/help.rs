@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 
 use super::args::Layout;
-use super::options::{Effect, OPTIONS, OptionRow, Section};
+use super::options::{OPTIONS, OptionRow, Section};
 use crate::cli::help_layout;
 
 /// The sections of the help in their order.
@@ -54,10 +54,7 @@ pub(crate) fn long_help() -> String {
         }
     }
     help.push_str("\nKnown and refused:\n");
-    for option in OPTIONS
-        .iter()
-        .filter(|option| matches!(option.effect, Effect::Refused(..)))
-    {
+    for option in OPTIONS.iter().filter(|option| option.section == Section::Refused) {
         help.push_str(&entry(option));
     }
     help.push_str(
@@ -73,4 +70,19 @@ IPERF_ and the long name in capitals for most others, such as IPERF_BANDWIDTH.
 
 fn entry(option: &OptionRow) -> String {
     help_layout::entry(option.short, option.long, &option.placeholder(), option.help)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refused_options_are_not_offered() {
+        let help = long_help();
+        let (offered, refused) = help.split_once("\nKnown and refused:\n").expect("a section of its own");
+        for name in ["--realtime", "--tcp-tx-delay", "--sum-dstip", "--jitter-histograms"] {
+            assert!(!offered.contains(name) && refused.contains(name), "{name}");
+        }
+        assert!(!offered.contains("N[kmgKMG][,DEV] | Npps"));
+    }
 }

@@ -62,10 +62,12 @@ pub(crate) fn man_page() -> String {
         }
     }
     page.section("Refused or without effect");
-    for option in OPTIONS
-        .iter()
-        .filter(|option| option.section == super::options::Section::Absent)
-    {
+    for option in OPTIONS.iter().filter(|option| {
+        matches!(
+            option.section,
+            super::options::Section::Refused | super::options::Section::Absent
+        )
+    }) {
         page.item(&term(option), option.help);
     }
     page.section("Environment");

@@ -24,7 +24,9 @@ pub(crate) enum Section {
     Reports,
     /// What the original does not have.
     Added,
-    /// What is refused or means nothing; listed by name only.
+    /// What is refused.
+    Refused,
+    /// What means nothing; not listed.
     Absent,
 }
 
@@ -162,7 +164,7 @@ const fn row(
 }
 
 const fn refused(long: &'static str, argument: Argument, reason: &'static str) -> OptionRow {
-    row(None, long, S::Absent, Refused(argument, reason), reason)
+    row(None, long, S::Refused, Refused(argument, reason), reason)
 }
 
 /// Every option.
@@ -176,8 +178,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Port of the server, or a range of ports: a server listens on all of them, a client opens one stream to each (default 5001).").variable("IPERF_PORT"),
     row(Some('u'), "udp", S::Both, Switch(|a| { a.test.transport = Transport::Udp; Ok(()) }),
         "Use UDP instead of TCP.").variable("IPERF_UDP"),
-    row(Some('b'), "bandwidth", S::Both, Value("N[kmgKMG][,DEV] | Npps", fx::bandwidth),
-        "Rate of each stream in bit/s, with DEV varying around it, or in datagrams per second (default 1 Mibit/s for UDP, no limit otherwise). With -R the server is limited.").variable("IPERF_BANDWIDTH"),
+    row(Some('b'), "bandwidth", S::Both, Value("N[kmgKMG] | Npps", fx::bandwidth),
+        "Client: rate of each stream in bit/s or in datagrams per second (default 1 Mibit/s for UDP, no limit otherwise). With -R the server is limited.").variable("IPERF_BANDWIDTH"),
     row(Some('P'), "parallel", S::Both, Value("N", fx::parallel),
         "Client: run N streams at the same time (default 1). Server: leave after N connections.").variable("IPERF_PARALLEL"),
     row(Some('t'), "time", S::Both, Value("SECONDS", fx::time),
@@ -185,7 +187,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('n'), "num", S::Client, Value("N[kmgKMG]", fx::amount),
         "Test until this many bytes are sent, instead of a duration.").variable("IPERF_NUM"),
     row(Some('i'), "interval", S::Both, Value("SECONDS | f", fx::interval),
-        "Time between two interval reports, or f for one per frame or burst (default: none).").variable("IPERF_INTERVAL"),
+        "Time between two interval reports, or f for one per received frame of --isochronous (default: none).").variable("IPERF_INTERVAL"),
     row(Some('l'), "len", S::Both, Value("N[kmKM]", fx::length),
         "Bytes per write, read or datagram (default 128K for TCP, 1470 for UDP, 1450 for UDP over IPv6, 100 for --bounceback).").variable("IPERF_LEN"),
     row(Some('w'), "window", S::Both, Value("N[KM]", fx::window),
@@ -210,14 +212,14 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Use IPv6; the same as -V."),
     row(None, "permit-key", S::Both, MaybeValue("WORD", fx::permit_key),
         "Only clients that name the same WORD are served, 4 to 128 characters. A server makes one up if it is given none. It travels unencrypted."),
-    row(Some('z'), "realtime", S::Both, Switch(|a| on(&mut a.local.end.realtime)),
-        "Ask for the real-time scheduler; needs privileges."),
+    row(Some('z'), "realtime", S::Refused, Switch(|a| on(&mut a.local.end.realtime)),
+        "is not supported"),
     row(None, "histograms", S::Both, MaybeValue("WIDTH[um],BINS[,LOW,HIGH]", fx::histogram),
         "Show distributions: of one-way delays on a server (clients need --trip-times), of write times on a client (default 100u,10000,5,95).").alias(&["udp-histograms"]),
     row(None, "tcp-quickack", S::Both, Switch(|a| on(&mut a.test.workload.quick_ack)),
         "Acknowledge received data at once."),
-    row(None, "tcp-tx-delay", S::Both, Value("MS", fx::send_delay),
-        "Let the kernel hold back every segment for so long."),
+    row(None, "tcp-tx-delay", S::Refused, Value("MS", fx::send_delay),
+        "is not supported"),
 
     row(Some('1'), "singleclient", S::Server, Switch(|a| on(&mut a.server.one_at_a_time)),
         "Serve one test after the other.").variable("IPERF_SINGLECLIENT"),
@@ -237,8 +239,8 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "Let the kernel drop received data instead of copying it out; costs less CPU time."),
     row(None, "test-exchange-timeout", S::Server, Value("SECONDS", |a, v| { a.server.handshake_s = Some(fx::seconds_of(v)); Ok(()) }),
         "Longest wait for a client to say what it wants, 0 for no limit (default 10)."),
-    row(None, "sum-dstip", S::Server, Switch(|a| on(&mut a.output.sum_by_destination)),
-        "Sum streams by the address they were sent to instead of the one they come from.").on_client("WARN: option of --sum-dstip not supported on the client"),
+    row(None, "sum-dstip", S::Refused, Switch(|a| on(&mut a.output.sum_by_destination)),
+        "is not supported").on_client("WARN: option of --sum-dstip not supported on the client"),
 
     row(Some('R'), "reverse", S::Client, Switch(|a| on(&mut a.ways.reverse)),
         "Let the server send and the client receive.").on_server("WARN: option of --reverse is not supported on the server"),
@@ -353,7 +355,7 @@ pub(crate) static OPTIONS: &[OptionRow] = &[
         "was never finished; a message says so and the test goes on"),
     row(None, "NUM_REPORT_STRUCTS", S::Absent, Value("N", fx::no_queue),
         "has no meaning here: nothing is queued between measuring and reporting"),
-    row(Some('A'), "awdl", S::Absent, Refused(Argument::None, "is for a wireless link that Linux does not have"),
+    row(Some('A'), "awdl", S::Refused, Refused(Argument::None, "is for a wireless link that Linux does not have"),
         "is for a wireless link that Linux does not have"),
     refused("bounceback-txdelay", Argument::Required, "is not supported, use --bounceback-hold"),
     refused("fq-rate-step", Argument::Required, "is not supported, use one --fq-rate per test"),

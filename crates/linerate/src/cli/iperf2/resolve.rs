@@ -148,6 +148,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
         reply_tos: args.server.reply_tos,
         permit_key_lifetime: if has_key { seconds(key_s) } else { None },
         handshake_timeout: args.server.handshake_s.filter(|time_s| *time_s > 0.0).and_then(seconds),
+        reports_delays: args.output.enhanced,
     }));
     Ok(Command::Server {
         spec: Box::new(ServerSpec {
@@ -329,6 +330,7 @@ fn apply_output(output: &OutputOptions, test: &mut TestSpec) {
         Layout::V2_1 => Release::V2_1,
         Layout::V2_2 => Release::V2_2,
     };
+    test.workload.reports_frames = output.per_frame;
     test.workload.exact_reads = output.enhanced || test.block_len_explicit;
 }
 

@@ -68,6 +68,7 @@ impl House {
         let policy = Policy {
             version: Version::of(serving.test.workload.release),
             permit_key: key.map(String::into_bytes),
+            reports_delays: serving.reports_delays,
             handshake_timeout: serving.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()
         };
@@ -98,7 +99,8 @@ impl House {
             self.open_door(address)?;
             self.doors.last().map(|door| sockets::facts(door.fd(), transport))
         } else {
-            self.listen_tcp(address)?;
+            let refused = self.listen_tcp(address)?;
+            refused.iter().for_each(|text| out.warning(text));
             self.listeners.last().map(|fd| sockets::facts(fd.as_fd(), transport))
         };
         let is_first = self.spec.local.port == port;
@@ -128,7 +130,8 @@ impl House {
         Ok(socket::wildcard(if wants_v6 { Family::V6 } else { Family::V4 }, port))
     }
 
-    fn listen_tcp(&mut self, address: SocketAddr) -> Result<(), Failure> {
+    /// Opens a listener; returns what the system refused.
+    fn listen_tcp(&mut self, address: SocketAddr) -> Result<Vec<String>, Failure> {
         let fail = |e: OsError| os("listener bind", &e);
         let fd = socket::open(&address, Protocol::Tcp).map_err(fail)?;
         if let Some(device) = &self.spec.local.bind.device {
@@ -139,13 +142,13 @@ impl House {
             sockopt::set_v6_only(fd.as_fd(), !self.serving.dual_stack).map_err(fail)?;
         }
         // Accepted sockets inherit the window only from before listen(2).
-        sockets::prepare(fd.as_fd(), &self.serving.test, false, true);
+        let refused = sockets::prepare(fd.as_fd(), &self.serving.test, false, true);
         socket::bind(fd.as_fd(), &address).map_err(fail)?;
         socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
         let token = self.listeners.len() as u64 * KINDS + LISTENER;
         self.epoll.add(fd.as_fd(), token, Interest::READ).map_err(fail)?;
         self.listeners.push(fd);
-        Ok(())
+        Ok(refused)
     }
 
     /// Opens the door for flows on this address.
