@@ -88,7 +88,7 @@ pub struct TestRecord {
     pub duration_ns: u64,
     /// How it ended.
     pub outcome: Outcome,
-    /// Most tests that ran beside it at any moment.
+    /// Most other tests that ran at the same time.
     pub ran_beside_max: u32,
 }
 

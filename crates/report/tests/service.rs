@@ -158,11 +158,11 @@ fn every_event_is_one_line_for_people() {
             format!("info  test 3 started: {description}"),
             "info  2 tests with 5 streams running: 0.00 bits/sec received, 1.00 Gbits/sec sent".to_owned(),
             format!(
-                "info  test 3 finished: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), at most 5 tests beside it"
+                "info  test 3 finished: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), up to 5 other tests at the same time"
             ),
             format!("info  test 3 started: {description}"),
             format!(
-                "warn  test 3 ended early: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), at most 5 tests beside it; partial result: the client has terminated"
+                "warn  test 3 ended early: {description}, 10.00 s, 1.16 GBytes sent (1.00 Gbits/sec), up to 5 other tests at the same time; partial result: the client has terminated"
             ),
             "warn  192.0.2.7 port 40001 refused: its address runs as many tests as one address may".to_owned(),
             "warn  login from 192.0.2.7 port 40001 refused: clock skew: the client's clock differs by -31 s".to_owned(),

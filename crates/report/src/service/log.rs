@@ -346,7 +346,10 @@ fn ended(record: &TestRecord) -> Line {
             );
         }
     }
-    let _ = write!(sentence, ", at most {} tests beside it", record.ran_beside_max);
+    if record.ran_beside_max > 0 {
+        let others = counted(record.ran_beside_max as usize, "other test");
+        let _ = write!(sentence, ", up to {others} at the same time");
+    }
     if let Some(reason) = reason {
         let _ = write!(sentence, "; partial result: {}", printable(reason));
     }
