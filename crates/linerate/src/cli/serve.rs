@@ -33,8 +33,8 @@ pub(crate) struct ServeArgs {
     iperf2_port: Option<u16>,
     /// Send data over UDP to clients of iperf 2 that ask for it (-R, -d, -r, --full-duplex)
     ///
-    /// The protocol has nothing that proves the address of such a client: who forges one has the server send to it. Only
-    /// with --allow.
+    /// The protocol does not verify the address of such a client, so the data goes to whatever address it claims. Only with
+    /// --allow.
     #[arg(long, requires = "allow")]
     iperf2_udp_reverse: bool,
     /// Listen here only, for clients of iperf3 and of iperf 2 (TCP); the first bytes of a connection tell them apart
@@ -260,7 +260,7 @@ impl ServeArgs {
         };
         match ports.into_iter().flatten().find(|port| (1..first).contains(port)) {
             Some(port) => Err(format!(
-                "--user: port {port} stays with root, and UDP streams bind to it while tests run; choose one from {first} on"
+                "--user: only root can bind port {port}, and UDP streams bind it again while tests run; choose {first} or above"
             )),
             None => Ok(()),
         }
