@@ -74,12 +74,14 @@ fn names_and_passwords_that_no_server_takes_are_refused() {
 #[test]
 fn a_password_prompt_hides_what_is_typed_and_a_signal_leaves_the_terminal_as_it_was() {
     let script = r#"
-import os, pty, sys, termios, fcntl
+import os, pty, signal, sys, termios, fcntl
 def at_terminal(typed):
     parent, terminal = pty.openpty()
     pid = os.fork()
     if pid == 0:
         os.setsid()
+        # A shell ignores it for what it starts in the background.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
         for stream in (0, 1, 2):
             os.dup2(terminal, stream)
