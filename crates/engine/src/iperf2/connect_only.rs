@@ -7,7 +7,7 @@ use linerate_model::details::{ConnectTimes, Details};
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, Failure, Flow, Stream, StreamId, StreamRole};
 use linerate_sys::{interfaces, socket};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use super::{connect, sockets};
@@ -27,6 +27,7 @@ pub(super) fn run(
     let until = Instant::now().checked_add(time);
     let (mut times, mut errors, mut attempts) = (Spread::default(), 0, 0);
     let mut last = Ok(());
+    let mut devices = DeviceCache::default();
     while count.is_none_or(|count| attempts < count) && until.is_none_or(|until| Instant::now() < until) {
         let due = spec.local.interval.map(|interval| Instant::now() + interval);
         attempts += 1;
@@ -35,7 +36,7 @@ pub(super) fn run(
             match outcome {
                 Ok(connected) => {
                     times.add(connected.took.as_secs_f64());
-                    announce(spec, &connected, StreamId(attempts - 1), reporter);
+                    announce(spec, &connected, StreamId(attempts - 1), &mut devices, reporter);
                 }
                 Err(failure) => {
                     errors += 1;
@@ -59,13 +60,19 @@ pub(super) fn run(
 }
 
 /// The original numbers all connections 1.
-fn announce(spec: &ClientSpec, connected: &connect::Connected, id: StreamId, reporter: &mut Reporter<'_>) {
+fn announce(
+    spec: &ClientSpec,
+    connected: &connect::Connected,
+    id: StreamId,
+    devices: &mut DeviceCache,
+    reporter: &mut Reporter<'_>,
+) {
     let fd = connected.fd.as_fd();
     let (Ok(local), Ok(remote)) = (socket::local_addr(fd), socket::peer_addr(fd)) else {
         return;
     };
     let mut facts = sockets::stream_facts(fd, 1, spec.test.transport);
-    facts.device = interfaces::device_of(local.ip());
+    facts.device = devices.device_of(local.ip());
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
     reporter.emit(&Event::Details(Details::Stream(Box::new(facts))));
     reporter.emit(&Event::StreamOpened(Stream {
@@ -76,4 +83,24 @@ fn announce(spec: &ClientSpec, connected: &connect::Connected, id: StreamId, rep
         remote: socket::unmap(remote),
         effective: sockets::effective(fd, spec.test.transport),
     }));
+}
+
+/// The device of the address that was looked up last: a lookup takes longer than a connection on loopback, and all
+/// connections usually begin at one address.
+#[derive(Debug, Default)]
+struct DeviceCache {
+    last: Option<(IpAddr, Option<String>)>,
+}
+
+impl DeviceCache {
+    fn device_of(&mut self, address: IpAddr) -> Option<String> {
+        match &self.last {
+            Some((known, device)) if *known == address => device.clone(),
+            _ => {
+                let device = interfaces::device_of(address);
+                self.last = Some((address, device.clone()));
+                device
+            }
+        }
+    }
 }
