@@ -32,7 +32,7 @@ from dataclasses import dataclass
 
 from dialects import Connections, Iperf2, Iperf3, UNREACHED_RATE
 from facts import caches, commit, cpu_model, kernel_default, version
-from places import Failed, Place, free_port, pin, reap, resolve, start, text, wait_until, wait_until_listening
+from places import Failed, Place, free_port, pin, reap, resolve, run_program, start, text, wait_until, wait_until_listening
 from rounds import interleaved, medians, ratio_text, ratios, spread
 
 
@@ -143,10 +143,7 @@ def main():
             rows.append(result)
             honest = honest and not result["doubts"]
             print(markdown(result), flush=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"environment": facts, "rows": rows}, file, indent=2)
-            file.write("\n")
+    write_json(options, {"environment": facts, "rows": rows})
     return 0 if honest else 1
 
 
@@ -168,6 +165,14 @@ def common_arguments(parser, rounds):
     parser.add_argument("--cpus", help="CPU of the client and CPU of the server, such as 0,1")
     parser.add_argument("--place", choices=["loopback", "veth"], default="loopback", help="veth needs root")
     parser.add_argument("--congestion", help="TCP congestion control algorithm of both, such as cubic")
+
+
+def write_json(options, measurements):
+    """Keeps all measurements, if `--json` asks for that."""
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(measurements, file, indent=2)
+            file.write("\n")
 
 
 def links(folder, options):
@@ -331,7 +336,4 @@ def headline(facts):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as failure:
-        sys.exit(f"bench: {failure}")
+    run_program("bench", main)

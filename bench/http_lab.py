@@ -18,7 +18,6 @@ import json
 import os
 import platform
 import signal
-import sys
 import tempfile
 import time
 from contextlib import contextmanager
@@ -27,7 +26,7 @@ from functools import partial
 
 from facts import cpu_model, version
 from http_programs import PAYLOADS, Ab, H2load, Load, Nginx, Server, Wrk
-from places import Failed, Place, free_port, pin, reap, resolve, start, text, wait_until, wait_until_listening
+from places import Failed, Place, free_port, pin, reap, resolve, run_program, start, text, wait_until, wait_until_listening
 from rounds import interleaved, medians, ratio_text, ratios, spread
 
 CONNECTIONS = 64
@@ -330,7 +329,4 @@ def headline(options):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as failure:
-        sys.exit(f"bench: {failure}")
+    run_program("bench", main)

@@ -8,15 +8,13 @@
 """
 
 import argparse
-import json
 import re
 import statistics
-import sys
 import tempfile
 
-from bench import common_arguments, environment, headline, links, run_test
+from bench import common_arguments, environment, headline, links, run_test, write_json
 from dialects import Iperf3
-from places import Failed, Place
+from places import Failed, Place, run_program
 from rounds import interleaved, ratio_text, ratios
 
 RATES = {
@@ -83,10 +81,7 @@ def main():
         for name, words in (WHOLE_TESTS | OURS_ALONE).items():
             starts.append(whole(name, words.split(), programs, place, options, name not in OURS_ALONE))
             print(start_line(starts[-1]), flush=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"environment": facts, "rates": rates, "starts": starts}, file, indent=2)
-            file.write("\n")
+    write_json(options, {"environment": facts, "rates": rates, "starts": starts})
 
 
 def arguments():
@@ -136,7 +131,4 @@ def start_line(row):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as failure:
-        sys.exit(f"pace: {failure}")
+    run_program("pace", main)

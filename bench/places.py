@@ -150,3 +150,11 @@ def resolve(program):
     if found.returncode:
         sys.exit(f"{program}: no such program")
     return os.path.realpath(found.stdout.strip())
+
+
+def run_program(name, main):
+    """Ends with what `main` returns, or with the reason why a test did not complete."""
+    try:
+        sys.exit(main())
+    except Failed as failure:
+        sys.exit(f"{name}: {failure}")

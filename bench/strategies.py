@@ -9,15 +9,13 @@ Both ends are linerate. Each round runs all settings of one mode back to back, i
 """
 
 import argparse
-import json
 import os
 import statistics
-import sys
 import tempfile
 
-from bench import common_arguments, environment, headline, run_test
+from bench import common_arguments, environment, headline, run_test, write_json
 from dialects import Iperf3
-from places import Failed, Place, resolve
+from places import Place, resolve, run_program
 from rounds import interleaved, ratio_text, spread
 
 MODES = {"TCP": "", "reverse": "-R", "both ways": "--bidir", "8 streams": "-P 8", "128 streams": "-P 128"}
@@ -41,10 +39,7 @@ def main():
         for name, words in MODES.items():
             rows.append(measure(name, words.split(), program, place, options))
             print(markdown(rows[-1]), flush=True)
-    if options.json:
-        with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"environment": facts, "strategies": rows}, file, indent=2)
-            file.write("\n")
+    write_json(options, {"environment": facts, "strategies": rows})
 
 
 def arguments():
@@ -81,7 +76,4 @@ def markdown(row):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except Failed as failure:
-        sys.exit(f"strategies: {failure}")
+    run_program("strategies", main)
