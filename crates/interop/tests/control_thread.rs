@@ -34,7 +34,7 @@ fn awaiting_results(port: u16) -> (Control, TcpStream) {
     (control, data)
 }
 
-/// An object with so many members that its text is as long as a server accepts.
+/// An object whose text is as long as a server accepts.
 fn long_results() -> String {
     let member = r#""\u0061":0,"#;
     let mut text = format!("{{{}\"a\":0}}", member.repeat(RESULTS_BYTES / member.len() - 1));

@@ -138,7 +138,7 @@ const WAITS_PER_S_PAUSE: f64 = 4_000.0;
 const WAITS_PER_S_PLAIN: f64 = 2_000.0;
 
 impl StrategyTrials {
-    /// Trials of what is adjustable for so many streams; `None` when nothing is.
+    /// Trials of what is adjustable for this number of streams; `None` when nothing is.
     pub(super) fn new(adjustable: Adjustable, streams: usize, now_ns: u64, random: Sequence) -> Option<Self> {
         let slot_ns = SLOT_PER_STREAM_NS
             .saturating_mul(streams as u64)

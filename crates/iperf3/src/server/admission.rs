@@ -11,7 +11,7 @@ use crate::params::Params;
 /// Decides on valid parameters of a client that may test.
 ///
 /// # Errors
-/// What the client is told.
+/// What is sent to the client.
 pub(super) fn check_limits(policy: &Policy, params: &Params) -> Result<(), ErrorCode> {
     match params.transport {
         Transport::Udp if policy.udp_refused => return Err(ErrorCode::UdpFileTransfer),
