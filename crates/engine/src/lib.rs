@@ -14,7 +14,8 @@ mod counters;
 mod cpu_usage;
 mod data_socket;
 mod files;
-#[doc(hidden)]
+#[cfg(any(test, fuzzing))]
+#[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
 mod gauge;
 mod interrupts;

@@ -156,7 +156,8 @@ impl ResourceQuota {
         self.taken.remove(&id);
     }
 
-    /// What is taken.
+    /// Reserved resources by address.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn taken(&self) -> impl Iterator<Item = (Network, Needs)> {
         self.taken.values().copied()
     }

@@ -97,6 +97,7 @@ impl HalfOpenFlows {
     }
 
     /// Entries.
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn len(&self) -> usize {
         self.flows.len()
     }
