@@ -7,13 +7,13 @@ use linerate_iperf2::{DatagramHead, Timestamp};
 use linerate_model::network::Network;
 
 use crate::iperf2::server::half_open::{HalfOpenFlows, Step};
-use crate::server::Bounds;
-use crate::server::resource_quota::{Capacity, Needs, ResourceQuota};
+use crate::server::PendingBounds;
+use crate::server::resource_quota::{Capacity, Requirements, ResourceQuota};
 
 /// Datagrams of any addresses in any order never make the table of half-open flows larger than its bound, and open only
 /// flows whose first datagram was held. Returns how many were opened.
 pub fn half_open_flows(script: &[u8]) -> usize {
-    let bounds = Bounds {
+    let bounds = PendingBounds {
         total: 8,
         per_address: 3,
     };
@@ -59,7 +59,7 @@ pub fn quotas(script: &[u8]) -> usize {
         if kind & 3 == 0 {
             quota.release(u64::from(*amount));
         } else {
-            let needs = Needs {
+            let requirements = Requirements {
                 descriptors: u64::from(amount & 15),
                 memory_bytes: if *amount == u8::MAX {
                     u64::MAX
@@ -69,7 +69,7 @@ pub fn quotas(script: &[u8]) -> usize {
                 is_unproven: kind & 4 != 0,
             };
             let address = Network::of_client([192, 0, 2, kind >> 5].into());
-            admitted += usize::from(quota.take(next_id, address, needs).is_ok());
+            admitted += usize::from(quota.take(next_id, address, requirements).is_ok());
             next_id += 1;
         }
         check(&quota, &capacity);
@@ -80,16 +80,24 @@ pub fn quotas(script: &[u8]) -> usize {
 }
 
 fn check(quota: &ResourceQuota, capacity: &Capacity) {
-    let sum = |of: &dyn Fn(&(Network, Needs)) -> u64| quota.taken().map(|taken| of(&taken)).sum::<u64>();
-    assert!(sum(&|(_, needs)| needs.descriptors) <= capacity.descriptors);
-    assert!(sum(&|(_, needs)| needs.memory_bytes) <= capacity.memory_bytes);
-    assert!(sum(&|(_, needs)| u64::from(needs.is_unproven)) <= capacity.unproven_tests);
-    let unproven = |needs: &Needs| if needs.is_unproven { needs.descriptors } else { 0 };
-    assert!(sum(&|(_, needs)| unproven(needs)) <= capacity.unproven_descriptors);
+    let sum = |of: &dyn Fn(&(Network, Requirements)) -> u64| quota.taken().map(|taken| of(&taken)).sum::<u64>();
+    assert!(sum(&|(_, requirements)| requirements.descriptors) <= capacity.descriptors);
+    assert!(sum(&|(_, requirements)| requirements.memory_bytes) <= capacity.memory_bytes);
+    assert!(sum(&|(_, requirements)| u64::from(requirements.is_unproven)) <= capacity.unproven_tests);
+    let unproven = |requirements: &Requirements| {
+        if requirements.is_unproven {
+            requirements.descriptors
+        } else {
+            0
+        }
+    };
+    assert!(sum(&|(_, requirements)| unproven(requirements)) <= capacity.unproven_descriptors);
     for (address, _) in quota.taken() {
-        let own = |of: &dyn Fn(&Needs) -> u64| sum(&|(a, needs)| if *a == address { of(needs) } else { 0 });
-        assert!(own(&|needs| needs.memory_bytes) <= capacity.address_memory_bytes);
-        assert!(own(&|needs| needs.descriptors) <= capacity.address_descriptors);
+        let own = |of: &dyn Fn(&Requirements) -> u64| {
+            sum(&|(a, requirements)| if *a == address { of(requirements) } else { 0 })
+        };
+        assert!(own(&|requirements| requirements.memory_bytes) <= capacity.address_memory_bytes);
+        assert!(own(&|requirements| requirements.descriptors) <= capacity.address_descriptors);
     }
 }
 

@@ -9,7 +9,7 @@
 
 mod budget;
 pub mod client;
-mod control;
+mod control_connection;
 mod counters;
 mod cpu_usage;
 mod data_socket;
@@ -17,7 +17,7 @@ mod files;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
-mod gauge;
+mod idle_timeout;
 mod interrupts;
 pub mod iperf2;
 mod keepalive;
@@ -31,7 +31,7 @@ mod reporter;
 mod run;
 mod sampler;
 pub mod server;
-mod silence;
+mod stream_stats;
 mod target;
 mod timeline;
 mod worker;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub(crate) struct Observations {
     /// How late paced portions left; only for streams with a rate.
     pub(crate) lateness: Option<Histogram>,
-    lent_calls: AtomicU64,
+    zerocopy_calls: AtomicU64,
     copied_calls: AtomicU64,
 }
 
@@ -27,14 +27,18 @@ impl Observations {
     }
 
     /// Worker only: send calls whose lent memory came back, and whether the kernel had copied it after all.
-    pub(crate) fn note_returned(&self, calls: u32, copied: bool) {
-        let counter = if copied { &self.copied_calls } else { &self.lent_calls };
+    pub(crate) fn note_completions(&self, calls: u32, copied: bool) {
+        let counter = if copied {
+            &self.copied_calls
+        } else {
+            &self.zerocopy_calls
+        };
         counter.store(counter.load(Relaxed) + u64::from(calls), Relaxed);
     }
 
     /// Share of calls whose memory the kernel copied although it was lent, 0..=1; `None` when nothing came back.
     pub(crate) fn copied_share(&self) -> Option<f64> {
-        let (lent, copied) = (self.lent_calls.load(Relaxed), self.copied_calls.load(Relaxed));
+        let (lent, copied) = (self.zerocopy_calls.load(Relaxed), self.copied_calls.load(Relaxed));
         (lent + copied > 0).then(|| copied as f64 / (lent + copied) as f64)
     }
 }
@@ -106,9 +110,9 @@ mod tests {
 
     #[test]
     fn every_value_has_a_bucket_whose_bound_is_at_most_an_eighth_too_high() {
-        for shift in 0..64 {
+        for worker_loop in 0..64 {
             for offset in [0, 1, 2] {
-                let ns = (1_u64 << shift).wrapping_add(offset) - 1;
+                let ns = (1_u64 << worker_loop).wrapping_add(offset) - 1;
                 let bound = upper_bound_ns(index(ns));
                 assert!(index(ns) < BUCKETS);
                 assert!(bound >= ns && bound - ns <= ns / 8, "{ns}: {bound}");
@@ -130,8 +134,8 @@ mod tests {
     fn the_share_of_copies_counts_calls() {
         let observations = Observations::new(false);
         assert_eq!(observations.copied_share(), None);
-        observations.note_returned(3, true);
-        observations.note_returned(1, false);
+        observations.note_completions(3, true);
+        observations.note_completions(1, false);
         assert_eq!(observations.copied_share(), Some(0.75));
     }
 }

@@ -11,7 +11,7 @@ use linerate_sys::clock;
 use linerate_sys::tcp_info::{TcpInfo, tcp_info};
 
 use crate::counters::{Counts, StreamCounters};
-use crate::gauge::Gauge;
+use crate::stream_stats::StreamStats;
 
 /// Follows the streams of one test.
 pub(crate) struct Sampler {
@@ -28,7 +28,7 @@ struct Track {
     stream: Stream,
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
-    gauge: Option<Arc<Gauge>>,
+    stats: Option<Arc<StreamStats>>,
     life: Life,
     /// When the measured part began.
     base: Sample,
@@ -65,7 +65,7 @@ struct RttRange {
     min_us: u32,
     max_us: u32,
     sum_us: u64,
-    readings: u32,
+    samples: u32,
 }
 
 impl Sampler {
@@ -83,7 +83,7 @@ impl Sampler {
         stream: Stream,
         fd: Arc<OwnedFd>,
         counters: Arc<StreamCounters>,
-        gauge: Option<Arc<Gauge>>,
+        stats: Option<Arc<StreamStats>>,
     ) {
         // A stream that joins a running test is counted from the start of the test, as all others are.
         let start = Sample {
@@ -94,7 +94,7 @@ impl Sampler {
             stream,
             fd,
             counters,
-            gauge,
+            stats,
             life: Life::Running,
             base: start,
             last: start,
@@ -136,7 +136,7 @@ impl Sampler {
             .filter(|(track, _)| !matches!(track.life, Life::Ended));
         for (track, counts) in open {
             let blocks = track.last.counts.blocks;
-            let taken = track.gauge.as_ref().map(|gauge| gauge.take_interval(at_ns));
+            let taken = track.stats.as_ref().map(|stats| stats.take_interval(at_ns));
             let counts = taken.as_ref().and_then(|(_, counts)| *counts).unwrap_or(counts);
             streams.push(track.close_interval(transport, origin_ns, at_ns, counts));
             if let Some((mut measured, _)) = taken {
@@ -154,15 +154,15 @@ impl Sampler {
 
     /// What was measured beyond bytes, one for each stream; nothing if no stream has a gauge.
     pub(crate) fn totals(&self) -> Vec<Totals> {
-        let gauged = self.tracks.iter().filter_map(|t| {
-            let mut local = t.gauge.as_ref()?.total();
+        let measured = self.tracks.iter().filter_map(|t| {
+            let mut local = t.stats.as_ref()?.total();
             t.complete(&mut local, t.last.counts.blocks.saturating_sub(t.base.counts.blocks));
             Some(Totals {
                 local,
                 peer: Measured::default(),
             })
         });
-        gauged.collect()
+        measured.collect()
     }
 
     /// A stream is through while others go on: its totals stay as they are now, and the interval that is open is the last
@@ -334,23 +334,23 @@ fn since(now: TcpLimits, before: TcpLimits) -> TcpLimits {
 
 impl RttRange {
     fn add(&mut self, rtt_us: u32) {
-        self.min_us = if self.readings == 0 {
+        self.min_us = if self.samples == 0 {
             rtt_us
         } else {
             self.min_us.min(rtt_us)
         };
         self.max_us = self.max_us.max(rtt_us);
         self.sum_us += u64::from(rtt_us);
-        self.readings += 1;
+        self.samples += 1;
     }
 
     fn known(self, value_us: u32) -> Option<u32> {
-        (self.readings > 0).then_some(value_us)
+        (self.samples > 0).then_some(value_us)
     }
 
     fn mean_us(self) -> Option<u32> {
         self.sum_us
-            .checked_div(u64::from(self.readings))
+            .checked_div(u64::from(self.samples))
             .and_then(|mean| u32::try_from(mean).ok())
     }
 }

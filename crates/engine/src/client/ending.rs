@@ -2,15 +2,15 @@
 
 use linerate_sys::clock;
 
-use crate::run::{Flushing, Gathering, TestRun};
+use crate::run::{ReceiverDrain, SenderDrain, TestRun};
 
 /// How far the end has come.
 pub(super) enum Ending {
     /// The senders have stopped; the server has not acknowledged all they wrote.
-    Flushing(Flushing),
+    Senders(SenderDrain),
     /// The server has stopped; its streams are read to their end.
-    Gathering {
-        gathering: Gathering,
+    Receivers {
+        drain: ReceiverDrain,
         /// The last look found nothing left. The worker may have taken the last bytes a moment before and not counted them yet,
         /// so a second look confirms it.
         was_read: bool,
@@ -23,42 +23,40 @@ pub(super) enum Next {
     /// Announce the end of the test.
     Announce,
     /// Hand in the results.
-    HandIn,
+    SendResults,
 }
 
 impl Ending {
-    pub(super) fn flush() -> Self {
-        Self::Flushing(Flushing::timed(clock::monotonic_ns()))
+    pub(super) fn drain_senders() -> Self {
+        Self::Senders(SenderDrain::timed(clock::monotonic_ns()))
     }
 
-    pub(super) fn gather() -> Self {
-        Self::Gathering {
-            gathering: Gathering::of_closed_streams(clock::monotonic_ns()),
+    pub(super) fn drain_receivers() -> Self {
+        Self::Receivers {
+            drain: ReceiverDrain::of_closed_streams(clock::monotonic_ns()),
             was_read: false,
         }
     }
 
     /// When to look again, monotonic ns.
-    pub(super) fn look_ns(&self) -> u64 {
+    pub(super) fn poll_ns(&self) -> u64 {
         match self {
-            Self::Flushing(flushing) => flushing.look_ns(),
-            Self::Gathering { gathering, .. } => gathering.look_ns(),
+            Self::Senders(drain) => drain.poll_ns(),
+            Self::Receivers { drain, .. } => drain.poll_ns(),
         }
     }
 
     /// What to do once nothing is left to wait for.
-    pub(super) fn look(&mut self, run: &TestRun) -> Option<Next> {
+    pub(super) fn poll(&mut self, run: &TestRun) -> Option<Next> {
         let now_ns = clock::monotonic_ns();
         match self {
-            Self::Flushing(flushing) => flushing
-                .is_over(now_ns, run.outstanding_bytes())
-                .then_some(Next::Announce),
-            Self::Gathering { gathering, .. } if now_ns < gathering.look_ns() => None,
-            Self::Gathering { gathering, was_read } => {
-                let is_over = gathering.is_over(now_ns, run.received_bytes());
+            Self::Senders(drain) => drain.is_over(now_ns, run.outstanding_bytes()).then_some(Next::Announce),
+            Self::Receivers { drain, .. } if now_ns < drain.poll_ns() => None,
+            Self::Receivers { drain, was_read } => {
+                let is_over = drain.is_over(now_ns, run.received_bytes());
                 let is_read = run.has_read_all_streams();
                 let is_confirmed = std::mem::replace(was_read, is_read) && is_read;
-                (is_over || is_confirmed).then_some(Next::HandIn)
+                (is_over || is_confirmed).then_some(Next::SendResults)
             }
         }
     }

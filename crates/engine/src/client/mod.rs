@@ -22,7 +22,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Epoll, Interest};
 use linerate_sys::{clock, cpu, socket, sockopt};
 
-use crate::control::{ControlChannel, Received};
+use crate::control_connection::{ControlConnection, Received};
 use crate::data_socket::failed;
 use crate::files;
 use crate::interrupts::Interrupts;
@@ -51,7 +51,7 @@ struct Client<'a> {
     spec: ClientSpec,
     interrupts: &'a dyn Interrupts,
     machine: Machine,
-    control: ControlChannel,
+    control: ControlConnection,
     cookie: Cookie,
     header: TestHeader,
     run: TestRun,
@@ -69,7 +69,7 @@ const NOTICE: u64 = 2;
 /// Room for one read of the control connection; larger messages take several.
 const CONTROL_READ_BYTES: usize = 16 * 1024;
 /// Longest wait for the server to close its side at the end.
-const CLOSE_PATIENCE: Duration = Duration::from_millis(250);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
 
 impl<'a> Client<'a> {
     /// Opens the control connection and settles what depends on it.
@@ -88,11 +88,11 @@ impl<'a> Client<'a> {
             keepalive::report(connection.fd.as_fd(), reporter);
         }
         let mut spec = spec.clone();
-        let mut control = ControlChannel::new(connection.fd);
+        let mut control = ControlConnection::new(connection.fd);
         let cookie = Cookie::from_random(random::bytes().map_err(failed(ErrorCode::SendCookie))?);
         let token = token(&spec)?;
         let mut machine = Machine::new(Instant::now(), offer(&spec, cookie, token.clone()));
-        greet(&mut machine, &mut control)?;
+        send_cookie(&mut machine, &mut control)?;
         // The kernel knows the path's segment size for certain once the cookie was acknowledged.
         let mss_bytes = sockopt::get_mss(control.fd()).ok();
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
@@ -129,7 +129,7 @@ impl<'a> Client<'a> {
     }
 
     fn run(mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-        let outcome = self.watch().and_then(|()| self.dialogue(reporter));
+        let outcome = self.watch().and_then(|()| self.event_loop(reporter));
         if let Err(failure) = &outcome {
             self.report_the_part_that_happened(failure, reporter);
         }
@@ -151,7 +151,7 @@ impl<'a> Client<'a> {
     }
 
     /// The loop: act on what the machine wants, wait, feed it what happened.
-    fn dialogue(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    fn event_loop(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         let mut events = Vec::new();
         loop {
             while let Some(action) = self.machine.poll_action() {
@@ -190,7 +190,7 @@ impl<'a> Client<'a> {
             .machine
             .poll_timeout()
             .map(|t| t.saturating_duration_since(Instant::now()));
-        let ending = self.ending.as_ref().map(Ending::look_ns);
+        let ending = self.ending.as_ref().map(Ending::poll_ns);
         let run = self.run.next_deadline_ns().into_iter().chain(ending).min();
         let run = run.map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
         [machine, run].into_iter().flatten().min()
@@ -225,17 +225,17 @@ impl<'a> Client<'a> {
                 }
             }
             ClientAction::CollectResults if self.summary.is_none() && self.run.receives_byte_streams() => {
-                self.ending = Some(Ending::gather());
+                self.ending = Some(Ending::drain_receivers());
                 self.follow_ending(reporter);
             }
-            ClientAction::CollectResults => self.hand_in(reporter),
+            ClientAction::CollectResults => self.send_results(reporter),
             ClientAction::PeerResults(results) => self.peer_results = Some(results),
             ClientAction::ShowResults => self.show_results(reporter),
             ClientAction::Close(_) => {}
         }
     }
 
-    fn hand_in(&mut self, reporter: &mut Reporter<'_>) {
+    fn send_results(&mut self, reporter: &mut Reporter<'_>) {
         let summary = self.stop_data(reporter).clone();
         let results = Results::from_summary(&summary, &self.spec.test, Endpoint::Client);
         self.machine
@@ -248,18 +248,18 @@ impl<'a> Client<'a> {
         if !self.run.receives_byte_streams() {
             self.stop_data(reporter);
         }
-        self.ending = Some(Ending::flush());
+        self.ending = Some(Ending::drain_senders());
         self.follow_ending(reporter);
     }
 
     fn follow_ending(&mut self, reporter: &mut Reporter<'_>) {
-        let Some(next) = self.ending.as_mut().and_then(|e| e.look(&self.run)) else {
+        let Some(next) = self.ending.as_mut().and_then(|e| e.poll(&self.run)) else {
             return;
         };
         self.ending = None;
         match next {
             Next::Announce => self.machine.handle_local(Instant::now(), ClientInput::EndReached),
-            Next::HandIn => self.hand_in(reporter),
+            Next::SendResults => self.send_results(reporter),
         }
     }
 
@@ -316,7 +316,7 @@ impl<'a> Client<'a> {
                     continue;
                 }
                 RunEvent::Stopped | RunEvent::StreamEnded { .. } => continue,
-                RunEvent::Silent => ClientInput::Failed(ErrorCode::NoMsg.failure(None)),
+                RunEvent::IdleTimeout => ClientInput::Failed(ErrorCode::NoMsg.failure(None)),
                 RunEvent::StreamFailed { role, error } => {
                     let code = match role {
                         StreamRole::Sender => ErrorCode::StreamWrite,
@@ -343,11 +343,11 @@ impl<'a> Client<'a> {
     fn show_results(&mut self, reporter: &mut Reporter<'_>) {
         self.run.quit();
         let mut summary = self.stop_data(reporter).clone();
-        let (mut server_output, mut facts, mut neighbours) = (None, None, None);
+        let (mut server_output, mut facts, mut concurrent_tests) = (None, None, None);
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
             let _ = linerate_iperf3::results::merge_peer(&mut summary, &self.spec.test, Endpoint::Client, &results);
-            neighbours = results.ran_beside;
+            concurrent_tests = results.ran_beside;
             (server_output, facts) = (results.server_output, results.facts);
         }
         for (host, overflows) in [
@@ -358,7 +358,7 @@ impl<'a> Client<'a> {
                 reporter.emit(&Event::Notice(text));
             }
         }
-        if let Some(text) = neighbours.and_then(neighbours_notice) {
+        if let Some(text) = concurrent_tests.and_then(concurrent_tests_notice) {
             reporter.emit(&Event::Notice(text));
         }
         self.show_summary(summary, reporter);
@@ -389,7 +389,7 @@ impl<'a> Client<'a> {
     fn close(&mut self) {
         let _ = self.control.flush();
         let _ = socket::shutdown_write(self.control.fd());
-        let deadline = Instant::now() + CLOSE_PATIENCE;
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
         let mut buffer = [0; CONTROL_READ_BYTES];
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -405,7 +405,7 @@ impl<'a> Client<'a> {
 }
 
 /// A result that other tests have lowered is no property of the path.
-fn neighbours_notice(tests: u32) -> Option<String> {
+fn concurrent_tests_notice(tests: u32) -> Option<String> {
     let text = match tests {
         0 => return None,
         1 => "another test ran on the server at the same time".to_owned(),
@@ -434,7 +434,7 @@ fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
 }
 
 /// Sends the cookie, the machine's first action.
-fn greet(machine: &mut Machine, control: &mut ControlChannel) -> Result<(), Failure> {
+fn send_cookie(machine: &mut Machine, control: &mut ControlConnection) -> Result<(), Failure> {
     match machine.poll_action() {
         Some(ClientAction::Send(cookie)) => {
             let sent = control.send(&cookie);

@@ -182,7 +182,7 @@ impl Context<'_, '_> {
         socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
         let deadline = Instant::now() + REOPEN_PATIENCE;
         let peer_coalesces = loop {
-            match self.greet(fd.as_fd()) {
+            match self.send_cookie(fd.as_fd()) {
                 // A hello that was refused has reached no server, so it may be repeated.
                 Err(HelloError::Refused(_)) if Instant::now() < deadline => self.pause(REFUSED_PAUSE)?,
                 Err(HelloError::Refused(failure) | HelloError::Failed(failure)) => return Err(failure),
@@ -193,7 +193,7 @@ impl Context<'_, '_> {
     }
 
     /// Sends the hello and waits for its answer.
-    fn greet(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
+    fn send_cookie(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         udp::send(fd, &udp_header::HELLO).map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
         self.await_reply(fd)
     }

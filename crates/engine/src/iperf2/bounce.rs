@@ -12,17 +12,17 @@ use linerate_model::workload::BounceBack;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};
 
-use super::dialogue::wall;
+use super::machine::wall;
 use crate::counters::StreamCounters;
-use crate::gauge::Gauge;
-use crate::run::Parts;
+use crate::run::PumpInputs;
+use crate::stream_stats::StreamStats;
 use crate::worker::{Ended, Pump, Pumped, Scratch};
 
 /// One socket and what is still to be written to it.
 struct Line {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
-    gauge: Arc<Gauge>,
+    stats: Arc<StreamStats>,
     unsent: Vec<u8>,
     sent: usize,
     quick_ack: bool,
@@ -34,11 +34,11 @@ struct Line {
 const READ_BYTES: usize = 64 * 1024;
 
 impl Line {
-    fn new(parts: Parts, gauge: Arc<Gauge>, quick_ack: bool, answers: bool) -> Self {
+    fn new(inputs: PumpInputs, stats: Arc<StreamStats>, quick_ack: bool, answers: bool) -> Self {
         Self {
-            fd: parts.fd,
-            counters: parts.counters,
-            gauge,
+            fd: inputs.fd,
+            counters: inputs.counters,
+            stats,
             unsent: Vec::new(),
             sent: 0,
             quick_ack,
@@ -91,17 +91,17 @@ impl Line {
 
     /// A request is about to be counted.
     fn begin_exchange(&self, now_ns: u64) {
-        self.gauge.end_interval_before(now_ns, &self.counters);
+        self.stats.end_interval_before(now_ns, &self.counters);
     }
 
     fn count(&self, sent_bytes: u64, received_bytes: u64) {
         self.counters.add(sent_bytes + received_bytes, 0);
-        self.gauge.note(|readings| {
-            readings.sent_bytes += sent_bytes;
-            readings.received_bytes += received_bytes;
+        self.stats.update(|samples| {
+            samples.sent_bytes += sent_bytes;
+            samples.received_bytes += received_bytes;
             if received_bytes > 0 {
                 // Requests and replies are shorter than an eighth of a block.
-                let reads = readings.reads.get_or_insert_default();
+                let reads = samples.reads.get_or_insert_default();
                 reads.calls += 1;
                 reads.bins[0] += 1;
             }
@@ -121,13 +121,18 @@ pub(super) struct BounceClient {
 }
 
 impl BounceClient {
-    pub(super) fn new(parts: Parts, spec: &TestSpec, bounce: &BounceBack, gauge: Arc<Gauge>) -> Result<Self, OsError> {
+    pub(super) fn new(
+        inputs: PumpInputs,
+        spec: &TestSpec,
+        bounce: &BounceBack,
+        stats: Arc<StreamStats>,
+    ) -> Result<Self, OsError> {
         let requester = Requester::new(Instant::now(), bounce_head(bounce, spec), bounce.burst, bounce.period);
         let time = spec.end.duration().unwrap_or(Duration::MAX);
         let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Ok(Self {
-            ends_ns: parts.start_ns.saturating_add(time_ns),
-            line: Line::new(parts, gauge, bounce.quick_ack, false),
+            ends_ns: inputs.start_ns.saturating_add(time_ns),
+            line: Line::new(inputs, stats, bounce.quick_ack, false),
             requester,
             scratch: PageBuffer::zeroed(READ_BYTES)?,
             is_over: false,
@@ -176,26 +181,26 @@ impl BounceClient {
         let mut rest = bytes;
         match self.requester.read(Instant::now(), wall(), &mut rest) {
             Ok(None) => {}
-            Ok(Some(trip)) => note(&self.line.gauge, &trip, self.has_delays),
+            Ok(Some(trip)) => note(&self.line.stats, &trip, self.has_delays),
             Err(error) => return Err(io::Error::other(error)),
         }
         Ok(None)
     }
 }
 
-fn note(gauge: &Gauge, trip: &RoundTrip, has_delays: bool) {
+fn note(stats: &StreamStats, trip: &RoundTrip, has_delays: bool) {
     let (round_trip_s, unix_s) = (trip.round_trip.as_secs_f64(), clock::unix_ns() as f64 / 1e9);
     let one_way_ns = trip.one_way_ns.filter(|_| has_delays);
     let one_way_s = one_way_ns.map(|(out, back)| (out as f64 / 1e9, back as f64 / 1e9));
-    gauge.note(|readings| {
-        readings.round_trips.add(round_trip_s);
-        readings.sort_in(HistogramKind::RoundTrips, round_trip_s, unix_s);
+    stats.update(|samples| {
+        samples.round_trips.add(round_trip_s);
+        samples.add_to_histogram(HistogramKind::RoundTrips, round_trip_s, unix_s);
         if let Some((out_s, back_s)) = one_way_s {
-            readings.sort_in(HistogramKind::Out, out_s, unix_s);
-            readings.sort_in(HistogramKind::Back, back_s, unix_s);
-            readings.out.add(out_s);
-            readings.back.add(back_s);
-            readings.asymmetry.add((back_s - out_s).abs());
+            samples.add_to_histogram(HistogramKind::Out, out_s, unix_s);
+            samples.add_to_histogram(HistogramKind::Back, back_s, unix_s);
+            samples.out.add(out_s);
+            samples.back.add(back_s);
+            samples.asymmetry.add((back_s - out_s).abs());
         }
     });
 }
@@ -209,7 +214,7 @@ impl Pump for BounceClient {
         StreamRole::Sender
     }
 
-    fn converses(&self) -> bool {
+    fn is_duplex(&self) -> bool {
         true
     }
 
@@ -243,8 +248,13 @@ pub(super) struct BounceServer {
 
 impl BounceServer {
     /// The beginning of the first request has been `received` already.
-    pub(super) fn new(parts: Parts, gauge: Arc<Gauge>, quick_ack: bool, received: &[u8]) -> io::Result<Self> {
-        let line = Line::new(parts, gauge, quick_ack, true);
+    pub(super) fn new(
+        inputs: PumpInputs,
+        stats: Arc<StreamStats>,
+        quick_ack: bool,
+        received: &[u8],
+    ) -> io::Result<Self> {
+        let line = Line::new(inputs, stats, quick_ack, true);
         line.count(0, received.len() as u64);
         let mut server = Self {
             line,
@@ -306,7 +316,7 @@ impl Pump for BounceServer {
         StreamRole::Receiver
     }
 
-    fn converses(&self) -> bool {
+    fn is_duplex(&self) -> bool {
         true
     }
 

@@ -6,14 +6,14 @@ use linerate_iperf2::statistics::Spread;
 use linerate_model::details::{BurstRow, Details, FrameCounts, Measured, ReadCounts};
 use linerate_model::{Event, StreamInterval, UdpInterval};
 
-use super::channel::Channel;
-use crate::gauge::distribution;
+use super::connection::Connection;
 use crate::reporter::Reporter;
 use crate::run::TestRun;
+use crate::stream_stats::distribution;
 
 /// One burst or frame, complete.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ArrivedBurst {
+pub(super) struct ReceivedBurst {
     /// First byte, or when the sender wrote it if the clocks agree; monotonic clock.
     pub(super) began_ns: u64,
     /// Last byte, same clock.
@@ -38,7 +38,7 @@ pub(super) struct UdpFrame {
     pub(super) is_complete: bool,
 }
 
-impl ArrivedBurst {
+impl ReceivedBurst {
     /// What a row shows beyond times and bytes.
     pub(super) fn measured(&self) -> Measured {
         let transfer_s = self.ended_ns.saturating_sub(self.began_ns) as f64 / 1e9;
@@ -74,29 +74,29 @@ impl UdpFrame {
 
 /// Bursts of one stream that are not reported yet: filled by its worker, emptied by the thread that reports.
 #[derive(Debug, Default)]
-pub(super) struct BurstQueue(Mutex<Waiting>);
+pub(super) struct BurstQueue(Mutex<Queued>);
 
 #[derive(Debug, Default)]
-struct Waiting {
-    bursts: Vec<ArrivedBurst>,
+struct Queued {
+    bursts: Vec<ReceivedBurst>,
     left_out: u64,
 }
 
 /// Bursts that wait at most. A sender of short bursts at full rate fills the memory and the log of no receiver.
-const WAITING_MAX: usize = 256;
+const QUEUED_MAX: usize = 256;
 
 impl BurstQueue {
-    pub(super) fn push(&self, burst: ArrivedBurst) {
-        let mut waiting = self.lock();
-        if waiting.bursts.len() < WAITING_MAX {
-            waiting.bursts.push(burst);
+    pub(super) fn push(&self, burst: ReceivedBurst) {
+        let mut queued = self.lock();
+        if queued.bursts.len() < QUEUED_MAX {
+            queued.bursts.push(burst);
         } else {
-            waiting.left_out += 1;
+            queued.left_out += 1;
         }
     }
 
     /// The bursts since the last call.
-    pub(super) fn take(&self) -> Vec<ArrivedBurst> {
+    pub(super) fn take(&self) -> Vec<ReceivedBurst> {
         std::mem::take(&mut self.lock().bursts)
     }
 
@@ -105,15 +105,18 @@ impl BurstQueue {
         self.lock().left_out
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, Queued> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Reports the bursts of these channels that have arrived since the last call.
-pub(super) fn report(channels: &[Channel], run: &TestRun, reporter: &mut Reporter<'_>) {
+/// Reports the bursts of these connections that have arrived since the last call.
+pub(super) fn report(connections: &[Connection], run: &TestRun, reporter: &mut Reporter<'_>) {
     let Some(start_ns) = run.start_ns() else { return };
-    let mut rows: Vec<BurstRow> = channels.iter().flat_map(|channel| rows_of(channel, start_ns)).collect();
+    let mut rows: Vec<BurstRow> = connections
+        .iter()
+        .flat_map(|connection| rows_of(connection, start_ns))
+        .collect();
     if rows.is_empty() {
         return;
     }
@@ -122,29 +125,29 @@ pub(super) fn report(channels: &[Channel], run: &TestRun, reporter: &mut Reporte
 }
 
 /// Reports how many bursts have no row.
-pub(super) fn report_left_out(channels: &[Channel], reporter: &mut Reporter<'_>) {
-    for channel in channels {
-        let left_out = channel.bursts().map_or(0, BurstQueue::left_out);
+pub(super) fn report_left_out(connections: &[Connection], reporter: &mut Reporter<'_>) {
+    for connection in connections {
+        let left_out = connection.bursts().map_or(0, BurstQueue::left_out);
         if left_out > 0 {
             reporter.emit(&Event::Warning(format!(
                 "[{:3}] WARNING: {left_out} bursts are not reported one by one.",
-                channel.number
+                connection.number
             )));
         }
     }
 }
 
-fn rows_of(channel: &Channel, start_ns: u64) -> Vec<BurstRow> {
-    let (Some(part), Some(queue)) = (&channel.receiver, channel.bursts()) else {
+fn rows_of(connection: &Connection, start_ns: u64) -> Vec<BurstRow> {
+    let (Some(direction), Some(queue)) = (&connection.receiver, connection.bursts()) else {
         return Vec::new();
     };
-    let row = |burst: &ArrivedBurst| {
+    let row = |burst: &ReceivedBurst| {
         // A sender may write its first burst before the clock runs here.
         let began_ns = burst.began_ns.saturating_sub(start_ns);
         let interval = StreamInterval {
-            id: part.stream.id,
-            role: part.stream.role,
-            flow: part.stream.flow,
+            id: direction.stream.id,
+            role: direction.stream.role,
+            flow: direction.stream.flow,
             start_ns: began_ns,
             end_ns: began_ns.saturating_add(burst.ended_ns.saturating_sub(burst.began_ns)),
             bytes: burst.bytes,
@@ -164,7 +167,7 @@ mod tests {
     #[test]
     fn a_full_queue_counts_what_it_leaves_out() {
         let queue = BurstQueue::default();
-        let burst = ArrivedBurst {
+        let burst = ReceivedBurst {
             began_ns: 1_000_000,
             ended_ns: 3_000_000,
             bytes: 100,
@@ -172,8 +175,8 @@ mod tests {
             reads: ReadCounts::default(),
             frame: None,
         };
-        (0..WAITING_MAX + 3).for_each(|_| queue.push(burst));
-        assert_eq!((queue.take().len(), queue.left_out()), (WAITING_MAX, 3));
+        (0..QUEUED_MAX + 3).for_each(|_| queue.push(burst));
+        assert_eq!((queue.take().len(), queue.left_out()), (QUEUED_MAX, 3));
         assert!(queue.take().is_empty());
         let measured = burst.measured();
         assert_eq!(measured.burst_duty_cycle, Some(0.1));

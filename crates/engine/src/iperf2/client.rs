@@ -16,12 +16,12 @@ use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
 
-use super::arrived::ArrivalReader;
-use super::channel::Channel;
-use super::connect::{self, Connected, Patience, failure, os};
-use super::dialogue::{Dialogue, wall};
-use super::leg::Leg;
+use super::connect::{self, ConnectRetries, Connected, failure, os};
+use super::connection::Connection;
+use super::datagram_reader::DatagramReader;
+use super::machine::{Machine, wall};
 use super::pumps::{self, Origin};
+use super::session::Session;
 use super::{connect_only, sockets};
 use crate::interrupts::Interrupts;
 use crate::reporter::Reporter;
@@ -41,7 +41,7 @@ pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interru
     }
     match reporter.take_failure() {
         Some(error) => Err(failure(error.to_string())),
-        None => outcome.and_then(|told| told),
+        None => outcome.and_then(|published| published),
     }
 }
 
@@ -53,7 +53,7 @@ struct Client<'a> {
     interrupts: &'a dyn Interrupts,
 }
 
-const LEG: u64 = 0;
+const SESSION: u64 = 0;
 const INTERRUPT: u64 = 1;
 const LISTENER: u64 = 2;
 /// Longest wait for a server that was asked to connect back.
@@ -65,15 +65,15 @@ impl Client<'_> {
         pumps::check(&origin).map_err(failure)?;
         let server = connect::resolve(self.spec)?;
         let listener = self.listen(server, reporter)?;
-        let mut patience = Patience::new(self.spec.local.end.connect_retry);
-        let openings = (0..self.streams())
+        let mut retries = ConnectRetries::new(self.spec.local.end.connect_retry);
+        let unconnected = (0..self.streams())
             .map(|index| connect::open(self.spec, server, index))
             .collect::<Result<Vec<_>, _>>()?;
-        if let Some(first) = openings.first() {
+        if let Some(first) = unconnected.first() {
             let facts = sockets::facts(first.fd.as_fd(), self.spec.test.transport);
             reporter.emit(&Event::Details(Details::Socket(facts)));
         }
-        let refused: Vec<String> = openings.first().map(|o| o.refused.clone()).unwrap_or_default();
+        let refused: Vec<String> = unconnected.first().map(|o| o.refused.clone()).unwrap_or_default();
         refused
             .into_iter()
             .for_each(|text| reporter.emit(&Event::Warning(text)));
@@ -81,8 +81,8 @@ impl Client<'_> {
         if let Shape::ConnectOnly { count } = self.spec.test.workload.shape {
             return connect_only::run(self.spec, server, count, reporter, self.interrupts).map(Ok);
         }
-        let mut connected = connect::connect_all(openings, self.spec, self.interrupts)?;
-        while connected.iter().all(Result::is_err) && patience.wait(self.interrupts)? {
+        let mut connected = connect::connect_all(unconnected, self.spec, self.interrupts)?;
+        while connected.iter().all(Result::is_err) && retries.wait(self.interrupts)? {
             let again = (0..self.streams()).map(|index| connect::open(self.spec, server, index));
             connected = connect::connect_all(again.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)?;
         }
@@ -92,13 +92,13 @@ impl Client<'_> {
             Some(load) => load.connect_beside(self.streams(), server)?,
             None => Vec::new(),
         };
-        let mut leg = self.open_leg(connected, &origin, server, reporter)?;
+        let mut session = self.open_session(connected, &origin, server, reporter)?;
         if let Some(load) = load
-            && let Some(failure) = load.add_streams(&mut leg, connected_load, &Origin::Pattern, server, reporter)?
+            && let Some(failure) = load.add_streams(&mut session, connected_load, &Origin::Pattern, server, reporter)?
         {
             reporter.emit(&Event::Warning(failure.message));
         }
-        self.watch(leg, listener, reporter)
+        self.watch(session, listener, reporter)
     }
 
     /// The client of the streams that load the path beside a bounce-back test.
@@ -112,9 +112,9 @@ impl Client<'_> {
 
     /// Connects the streams of this client behind `first` others of the same test.
     fn connect_beside(&self, first: u32, server: SocketAddr) -> Result<Vec<Result<Connected, Failure>>, Failure> {
-        let openings =
+        let unconnected =
             (first..first.saturating_add(self.streams())).map(|index| connect::open(self.spec, server, index));
-        connect::connect_all(openings.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)
+        connect::connect_all(unconnected.collect::<Result<Vec<_>, _>>()?, self.spec, self.interrupts)
     }
 
     fn streams(&self) -> u32 {
@@ -178,30 +178,30 @@ impl Client<'_> {
         Ok(Some(fd))
     }
 
-    fn open_leg(
+    fn open_session(
         &self,
         connected: Vec<Result<Connected, Failure>>,
         origin: &Origin,
         server: SocketAddr,
         reporter: &mut Reporter<'_>,
-    ) -> Result<Leg, Failure> {
+    ) -> Result<Session, Failure> {
         let test = &self.spec.test;
-        let mut leg = Leg::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
-        leg.wait_until(test.workload.start);
-        match self.add_streams(&mut leg, connected, origin, server, reporter)? {
-            Some(failure) if leg.channels().is_empty() => Err(failure),
+        let mut session = Session::new(true, test.clone(), &self.spec.local, true).map_err(|e| os("test", &e))?;
+        session.wait_until(test.workload.start);
+        match self.add_streams(&mut session, connected, origin, server, reporter)? {
+            Some(failure) if session.connections().is_empty() => Err(failure),
             Some(failure) => {
                 reporter.emit(&Event::Warning(failure.message));
-                Ok(leg)
+                Ok(session)
             }
-            None => Ok(leg),
+            None => Ok(session),
         }
     }
 
-    /// Adds what is connected to `leg`; the last of the failures, the others are reported.
+    /// Adds what is connected to `session`; the last of the failures, the others are reported.
     fn add_streams(
         &self,
-        leg: &mut Leg,
+        session: &mut Session,
         connected: Vec<Result<Connected, Failure>>,
         origin: &Origin,
         server: SocketAddr,
@@ -210,7 +210,7 @@ impl Client<'_> {
         let test = &self.spec.test;
         let header = self.wire_header()?;
         let mut last = None;
-        let first_number = leg.channels().len() as u32 + 1;
+        let first_number = session.connections().len() as u32 + 1;
         for (number, outcome) in (first_number..).zip(connected) {
             let one = match outcome {
                 Ok(one) => one,
@@ -221,15 +221,15 @@ impl Client<'_> {
                     continue;
                 }
             };
-            let dialogue = self.dialogue(header.as_ref(), server);
-            let mut channel =
-                Channel::new(one.fd, dialogue, number, test.clone()).map_err(|e| os("getpeername", &e))?;
-            channel.header.clone_from(&header);
-            channel.origin = origin.clone();
+            let machine = self.machine(header.as_ref(), server);
+            let mut connection =
+                Connection::new(one.fd, machine, number, test.clone()).map_err(|e| os("getpeername", &e))?;
+            connection.header.clone_from(&header);
+            connection.origin = origin.clone();
             let has_handshake = test.transport == Transport::Tcp;
-            channel.connect_us = u32::try_from(one.took.as_micros()).ok().filter(|_| has_handshake);
-            leg.add(channel, reporter);
-            self.tell_of_delay(number, reporter);
+            connection.connect_us = u32::try_from(one.took.as_micros()).ok().filter(|_| has_handshake);
+            session.add(connection, reporter);
+            self.report_delayed_start(number, reporter);
         }
         Ok(last)
     }
@@ -247,7 +247,7 @@ impl Client<'_> {
         header.map(Some).map_err(|e| failure(e.to_string()))
     }
 
-    fn dialogue(&self, header: Option<&Header>, server: SocketAddr) -> Dialogue {
+    fn machine(&self, header: Option<&Header>, server: SocketAddr) -> Machine {
         let (test, now) = (&self.spec.test, Instant::now());
         let time_limit = test.end.duration();
         if test.transport != Transport::Udp {
@@ -255,10 +255,10 @@ impl Client<'_> {
                 header: header.cloned(),
                 time_limit,
             };
-            return Dialogue::StreamClient(StreamClient::new(now, setup));
+            return Machine::StreamClient(StreamClient::new(now, setup));
         }
         let without_report = header.is_some_and(|header| header.without_final_report);
-        Dialogue::FlowClient(FlowClient::new(
+        Machine::FlowClient(FlowClient::new(
             now,
             wall(),
             FlowClientSetup {
@@ -270,7 +270,7 @@ impl Client<'_> {
         ))
     }
 
-    fn tell_of_delay(&self, number: u32, reporter: &mut Reporter<'_>) {
+    fn report_delayed_start(&self, number: u32, reporter: &mut Reporter<'_>) {
         if let Start::At(time) = self.spec.test.workload.start {
             let now_unix_us = clock::unix_ns() / 1000;
             let at_unix_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
@@ -283,30 +283,34 @@ impl Client<'_> {
         }
     }
 
-    /// Drives the leg, and the one that comes back afterwards if there is one.
-    fn watch(&self, leg: Leg, listener: Option<OwnedFd>, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
-        let reader = listener.as_ref().map(|_| ArrivalReader::new());
-        let mut legs = Legs {
+    /// Drives the session, and the one that comes back afterwards if there is one.
+    fn watch(&self, session: Session, listener: Option<OwnedFd>, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
+        let reader = listener.as_ref().map(|_| DatagramReader::new());
+        let mut test_loop = TestLoop {
             client: self,
-            server_ip: leg.channels().first().map(|c| c.remote.ip()),
-            next_number: leg.channels().len() as u32 + 1,
-            back_missing: if listener.is_some() { leg.channels().len() } else { 0 },
-            leg,
+            server_ip: session.connections().first().map(|c| c.remote.ip()),
+            next_number: session.connections().len() as u32 + 1,
+            back_missing: if listener.is_some() {
+                session.connections().len()
+            } else {
+                0
+            },
+            session,
             listener,
             reader: reader.transpose().map_err(|e| os("test", &e))?,
             back_deadline: None,
         };
-        legs.drive(reporter)
+        test_loop.drive(reporter)
     }
 }
 
-/// A leg, and a listener for what comes back.
-struct Legs<'a> {
+/// A session, and a listener for what comes back.
+struct TestLoop<'a> {
     client: &'a Client<'a>,
-    leg: Leg,
+    session: Session,
     listener: Option<OwnedFd>,
     /// Reads the first datagrams at the listener.
-    reader: Option<ArrivalReader>,
+    reader: Option<DatagramReader>,
     server_ip: Option<std::net::IpAddr>,
     next_number: u32,
     /// Connections that are still to come back.
@@ -314,14 +318,14 @@ struct Legs<'a> {
     back_deadline: Option<Instant>,
 }
 
-impl Legs<'_> {
+impl TestLoop<'_> {
     fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
         // Rows end when this thread reads the counters; without the favour that is later than planned.
         let _ = scheduling::wake_soon();
         let epoll = Epoll::new().map_err(|e| os("test", &e))?;
         let add =
             |fd: std::os::fd::BorrowedFd<'_>, token| epoll.add(fd, token, Interest::READ).map_err(|e| os("test", &e));
-        add(self.leg.fd(), LEG)?;
+        add(self.session.fd(), SESSION)?;
         add(self.client.interrupts.fd(), INTERRUPT)?;
         if let Some(listener) = &self.listener {
             add(listener.as_fd(), LISTENER)?;
@@ -329,22 +333,25 @@ impl Legs<'_> {
         let mut events = Vec::new();
         let mut first_outcome = Ok(());
         loop {
-            self.leg.advance(reporter);
-            if self.leg.is_over() {
-                let outcome = self.leg.finish(reporter);
+            self.session.advance(reporter);
+            if self.session.is_over() {
+                let outcome = self.session.finish(reporter);
                 first_outcome = first_outcome.and(outcome);
                 if self.back_missing == 0 {
                     return Ok(first_outcome);
                 }
-                let fresh = self.new_leg()?;
-                let _ = epoll.remove(self.leg.fd());
-                self.leg = fresh;
-                add(self.leg.fd(), LEG)?;
+                let unpublished = self.new_session()?;
+                let _ = epoll.remove(self.session.fd());
+                self.session = unpublished;
+                add(self.session.fd(), SESSION)?;
                 self.accept_back(reporter)?;
                 self.await_back(&epoll, reporter)?;
                 continue;
             }
-            let left = self.leg.deadline().map(|t| t.saturating_duration_since(Instant::now()));
+            let left = self
+                .session
+                .deadline()
+                .map(|t| t.saturating_duration_since(Instant::now()));
             epoll.wait(&mut events, left).map_err(|e| failure(e.to_string()))?;
             for event in &events {
                 match event.token {
@@ -354,7 +361,7 @@ impl Legs<'_> {
                 }
             }
             if reporter.has_failed() {
-                self.leg.terminate();
+                self.session.terminate();
             }
         }
     }
@@ -373,14 +380,14 @@ impl Legs<'_> {
         }
         self.back_missing = 0;
         self.back_deadline = Some(Instant::now());
-        self.leg.interrupt(reporter);
+        self.session.interrupt(reporter);
         Ok(())
     }
 
-    fn new_leg(&self) -> Result<Leg, Failure> {
+    fn new_session(&self) -> Result<Session, Failure> {
         let spec = &self.client.spec;
-        let leg = Leg::new(true, spec.test.clone(), &spec.local, true).map_err(|e| os("test", &e))?;
-        Ok(leg.following(&self.leg))
+        let session = Session::new(true, spec.test.clone(), &spec.local, true).map_err(|e| os("test", &e))?;
+        Ok(session.following(&self.session))
     }
 
     /// Waits until the server has connected back.
@@ -416,7 +423,7 @@ impl Legs<'_> {
                 continue;
             }
             let machine = StreamServer::new(Instant::now(), wall(), back_policy());
-            self.take_back(fd, Dialogue::StreamServer(Box::new(machine)), Vec::new(), reporter)?;
+            self.take_back(fd, Machine::StreamServer(Box::new(machine)), Vec::new(), reporter)?;
         }
         Ok(())
     }
@@ -439,13 +446,13 @@ impl Legs<'_> {
         let early = arrived.into_iter().map(|one| (one.datagram, one.at_ns)).collect();
         let Some(machine) = first else { return Ok(()) };
         let Some(fd) = self.listener.take() else { return Ok(()) };
-        self.take_back(fd, Dialogue::FlowServer(machine), early, reporter)
+        self.take_back(fd, Machine::FlowServer(machine), early, reporter)
     }
 
     fn take_back(
         &mut self,
         fd: OwnedFd,
-        dialogue: Dialogue,
+        machine: Machine,
         early: Vec<(Vec<u8>, u64)>,
         reporter: &mut Reporter<'_>,
     ) -> Result<(), Failure> {
@@ -456,12 +463,12 @@ impl Legs<'_> {
             },
             ..self.client.spec.test.clone()
         };
-        let mut channel = Channel::new(fd, dialogue, self.next_number, spec).map_err(|e| os("accept", &e))?;
-        channel.is_back = true;
-        channel.early = early;
+        let mut connection = Connection::new(fd, machine, self.next_number, spec).map_err(|e| os("accept", &e))?;
+        connection.is_back = true;
+        connection.early = early;
         self.next_number += 1;
         self.back_missing -= 1;
-        self.leg.add(channel, reporter);
+        self.session.add(connection, reporter);
         Ok(())
     }
 }

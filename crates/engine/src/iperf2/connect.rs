@@ -1,4 +1,4 @@
-//! Opening the connections and flows of a client.
+//! Unconnected the connections and flows of a client.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,7 +16,7 @@ use crate::client::{WaitError, wait};
 use crate::interrupts::Interrupts;
 
 /// A socket on its way to being connected.
-pub(super) struct Opening {
+pub(super) struct Unconnected {
     pub(super) fd: OwnedFd,
     pub(super) remote: SocketAddr,
     pub(super) refused: Vec<String>,
@@ -46,7 +46,7 @@ pub(super) fn resolve(spec: &ClientSpec) -> Result<SocketAddr, Failure> {
 const UNKNOWN_HOST: i32 = 1;
 
 /// The socket of one stream, bound and prepared.
-pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<Opening, Failure> {
+pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<Unconnected, Failure> {
     let fan_out = spec.test.workload.fan_out;
     let mut remote = server;
     if fan_out.destination_port {
@@ -65,7 +65,7 @@ pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<
     let sends = spec.test.direction != linerate_model::Direction::Reverse;
     let receives = spec.test.direction != linerate_model::Direction::Forward;
     let refused = sockets::prepare(fd.as_fd(), &spec.test, sends, receives);
-    Ok(Opening { fd, remote, refused })
+    Ok(Unconnected { fd, remote, refused })
 }
 
 fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Result<(), Failure> {
@@ -109,27 +109,27 @@ fn raised(address: IpAddr, index: u32) -> IpAddr {
 
 /// Connects all sockets at the same time. The outer error is an interruption.
 pub(super) fn connect_all(
-    openings: Vec<Opening>,
+    unconnected: Vec<Unconnected>,
     spec: &ClientSpec,
     interrupts: &dyn Interrupts,
 ) -> Result<Vec<Result<Connected, Failure>>, Failure> {
-    let began: Vec<(Opening, Instant, Result<Connect, OsError>)> = openings
+    let began: Vec<(Unconnected, Instant, Result<Connect, OsError>)> = unconnected
         .into_iter()
-        .map(|opening| {
+        .map(|unconnected| {
             let start = Instant::now();
-            let outcome = socket::connect(opening.fd.as_fd(), &opening.remote);
-            (opening, start, outcome)
+            let outcome = socket::connect(unconnected.fd.as_fd(), &unconnected.remote);
+            (unconnected, start, outcome)
         })
         .collect();
     let timeout = spec.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
     let mut connected = Vec::with_capacity(began.len());
-    for (opening, start, outcome) in began {
+    for (unconnected, start, outcome) in began {
         let outcome = match outcome {
             Ok(Connect::Done) => Ok(()),
             Ok(Connect::InProgress) => {
                 let left = timeout.saturating_sub(start.elapsed());
-                match wait(opening.fd.as_fd(), Interest::WRITE, Some(left), interrupts) {
-                    Ok(()) => socket::take_error(opening.fd.as_fd()),
+                match wait(unconnected.fd.as_fd(), Interest::WRITE, Some(left), interrupts) {
+                    Ok(()) => socket::take_error(unconnected.fd.as_fd()),
                     Err(WaitError::Os(error)) => Err(error),
                     Err(interrupted @ WaitError::Interrupted(_)) => return Err(interruption(&interrupted)),
                 }
@@ -139,7 +139,7 @@ pub(super) fn connect_all(
         connected.push(match outcome {
             Ok(()) => Ok(Connected {
                 took: start.elapsed(),
-                fd: opening.fd,
+                fd: unconnected.fd,
             }),
             Err(error) => Err(os(&format!("{} connect", name(spec.test.transport)), &error)),
         });
@@ -147,14 +147,14 @@ pub(super) fn connect_all(
     Ok(connected)
 }
 
-/// How a client insists on connecting.
-pub(super) struct Patience {
+/// How a client ignores_unreachable on connecting.
+pub(super) struct ConnectRetries {
     retry: Option<ConnectRetry>,
     attempts: u32,
     began: Instant,
 }
 
-impl Patience {
+impl ConnectRetries {
     pub(super) fn new(retry: Option<ConnectRetry>) -> Self {
         Self {
             retry,
@@ -171,7 +171,7 @@ impl Patience {
         if is_spent || retry.within.is_some_and(|within| self.began.elapsed() >= within) {
             return Ok(false);
         }
-        match wait_quietly(retry.pause, interrupts) {
+        match wait_unless_interrupted(retry.pause, interrupts) {
             None => Ok(true),
             Some(failure) => Err(failure),
         }
@@ -179,7 +179,7 @@ impl Patience {
 }
 
 /// Waits; the interruption that ended the wait early.
-pub(super) fn wait_quietly(time: Duration, interrupts: &dyn Interrupts) -> Option<Failure> {
+pub(super) fn wait_unless_interrupted(time: Duration, interrupts: &dyn Interrupts) -> Option<Failure> {
     let until = Instant::now() + time;
     loop {
         let left = until.saturating_duration_since(Instant::now());

@@ -11,9 +11,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
 use super::{connect, sockets};
-use crate::gauge::distribution;
 use crate::interrupts::Interrupts;
 use crate::reporter::Reporter;
+use crate::stream_stats::distribution;
 
 /// Opens `count` connections one after the other, or as many as fit the time.
 pub(super) fn run(
@@ -31,8 +31,8 @@ pub(super) fn run(
     while count.is_none_or(|count| attempts < count) && until.is_none_or(|until| Instant::now() < until) {
         let due = spec.local.interval.map(|interval| Instant::now() + interval);
         attempts += 1;
-        let opening = connect::open(spec, server, 0)?;
-        for outcome in connect::connect_all(vec![opening], spec, interrupts)? {
+        let unconnected = connect::open(spec, server, 0)?;
+        for outcome in connect::connect_all(vec![unconnected], spec, interrupts)? {
             match outcome {
                 Ok(connected) => {
                     times.add(connected.took.as_secs_f64());
@@ -47,7 +47,7 @@ pub(super) fn run(
         }
         let is_last = count.is_some_and(|count| attempts >= count);
         if let Some(due) = due.filter(|_| !is_last)
-            && connect::wait_quietly(due.saturating_duration_since(Instant::now()), interrupts).is_some()
+            && connect::wait_unless_interrupted(due.saturating_duration_since(Instant::now()), interrupts).is_some()
         {
             break;
         }

@@ -1,4 +1,4 @@
-//! Numbers and times in the datagrams of a flow.
+//! HeadWriter and times in the datagrams of a flow.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,15 +12,15 @@ use linerate_sys::clock::{self, RealtimeOffset};
 use super::burst_reports::BurstQueue;
 use super::frame_rows::{FrameDatagram, FrameRows};
 use crate::counters::StreamCounters;
-use crate::gauge::Gauge;
-use crate::worker::{Arrival, Arrivals, Numbering};
+use crate::stream_stats::StreamStats;
+use crate::worker::{DatagramKind, SequenceReader, SequenceWriter};
 
-/// Numbers what is sent and stamps it with the wall clock.
-pub(super) struct Numbers {
+/// HeadWriter what is sent and stamps it with the wall clock.
+pub(super) struct HeadWriter {
     offset: RealtimeOffset,
 }
 
-impl Numbers {
+impl HeadWriter {
     pub(super) fn new() -> Self {
         Self {
             offset: RealtimeOffset::read(),
@@ -28,7 +28,7 @@ impl Numbers {
     }
 }
 
-impl Numbering for Numbers {
+impl SequenceWriter for HeadWriter {
     fn write(&mut self, datagram: &mut [u8], number: u64, now_ns: u64) {
         let head = DatagramHead {
             number: i64::try_from(number).unwrap_or(i64::MAX),
@@ -40,7 +40,7 @@ impl Numbering for Numbers {
 
 /// What a receiver leaves behind for the final report.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Verdict {
+pub(super) struct FlowTotals {
     pub(super) datagrams: u64,
     pub(super) lost: u64,
     pub(super) out_of_order: u64,
@@ -49,30 +49,30 @@ pub(super) struct Verdict {
 }
 
 /// The verdict, shared with the thread that reports it.
-pub(super) type SharedVerdict = Arc<Mutex<Verdict>>;
+pub(super) type SharedFlowTotals = Arc<Mutex<FlowTotals>>;
 
-pub(super) fn read(verdict: &SharedVerdict) -> Verdict {
-    *verdict.lock().unwrap_or_else(PoisonError::into_inner)
+pub(super) fn read(flow_totals: &SharedFlowTotals) -> FlowTotals {
+    *flow_totals.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Follows the numbers of what arrives.
-pub(super) struct Followed {
+pub(super) struct HeadReader {
     tracker: SequenceTracker,
     width: NumberWidth,
-    verdict: SharedVerdict,
-    gauge: Arc<Gauge>,
+    flow_totals: SharedFlowTotals,
+    stats: Arc<StreamStats>,
     offset: RealtimeOffset,
     is_over: bool,
     last_arrival_ns: u64,
     /// Since the last call of `publish`.
-    fresh: Fresh,
+    unpublished: Unpublished,
     frames: Option<Frames>,
     /// Where each frame is a row of the report.
     rows: Option<FrameRows>,
 }
 
 #[derive(Default)]
-struct Fresh {
+struct Unpublished {
     datagrams: u64,
     delays: Vec<f64>,
     frame_delays: Vec<f64>,
@@ -82,36 +82,40 @@ struct Fresh {
 struct Frames {
     version: Version,
     counts: FrameCounts,
-    told: FrameCounts,
+    published: FrameCounts,
     number: u32,
     received_bytes: u64,
     /// When the first datagram of this frame was written, by the sender's clock.
     written_ns: i64,
 }
 
-impl Followed {
-    pub(super) fn new(width: NumberWidth, frames_of: Option<Version>, gauge: Arc<Gauge>) -> (Self, SharedVerdict) {
-        let verdict = SharedVerdict::default();
-        let followed = Self {
+impl HeadReader {
+    pub(super) fn new(
+        width: NumberWidth,
+        frames_of: Option<Version>,
+        stats: Arc<StreamStats>,
+    ) -> (Self, SharedFlowTotals) {
+        let flow_totals = SharedFlowTotals::default();
+        let reader = Self {
             tracker: SequenceTracker::new(),
             width,
-            verdict: Arc::clone(&verdict),
-            gauge,
+            flow_totals: Arc::clone(&flow_totals),
+            stats,
             offset: RealtimeOffset::read(),
             is_over: false,
             last_arrival_ns: 0,
-            fresh: Fresh::default(),
+            unpublished: Unpublished::default(),
             frames: frames_of.map(|version| Frames {
                 version,
                 counts: FrameCounts::default(),
-                told: FrameCounts::default(),
+                published: FrameCounts::default(),
                 number: 0,
                 received_bytes: 0,
                 written_ns: 0,
             }),
             rows: None,
         };
-        (followed, verdict)
+        (reader, flow_totals)
     }
 
     /// Each frame is a row of the report.
@@ -139,13 +143,13 @@ impl Followed {
     }
 }
 
-impl Arrivals for Followed {
-    fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> Arrival {
+impl SequenceReader for HeadReader {
+    fn take(&mut self, datagram: &[u8], arrival_ns: u64) -> DatagramKind {
         let Some(head) = DatagramHead::parse(datagram, self.width) else {
-            return Arrival::Foreign;
+            return DatagramKind::Foreign;
         };
         if head.number == 0 || self.is_over {
-            return Arrival::Foreign;
+            return DatagramKind::Foreign;
         }
         let arrived_ns = i64::try_from(self.offset.unix_ns(arrival_ns)).unwrap_or(i64::MAX);
         let sent_ns = i64::try_from(head.sent.unix_ns()).unwrap_or(i64::MAX);
@@ -155,59 +159,62 @@ impl Arrivals for Followed {
             && let Some(delay_s) = frames.take(datagram, sent_ns, arrived_ns)
         {
             self.tracker.forget_transit();
-            self.fresh.frame_delays.extend(delay_s);
+            self.unpublished.frame_delays.extend(delay_s);
         }
         if !head.is_last() {
             self.take_row(datagram, arrival_ns, transit_ns);
         }
         self.tracker.on_datagram(head.number.saturating_abs(), transit_ns);
-        self.fresh.datagrams += 1;
-        self.fresh.delays.push(transit_ns as f64 / 1e9);
+        self.unpublished.datagrams += 1;
+        self.unpublished.delays.push(transit_ns as f64 / 1e9);
         if head.is_last() {
             self.is_over = true;
             if let Some(rows) = &mut self.rows {
                 rows.finish(&self.tracker);
             }
-            return Arrival::Last;
+            return DatagramKind::Last;
         }
-        Arrival::Data
+        DatagramKind::Data
     }
 
     fn publish(&mut self, counters: &StreamCounters) {
         let t = &self.tracker;
         let jitter_s = if self.is_over { t.mean_jitter_s() } else { t.jitter_s() };
         counters.set_sequence(t.highest(), t.lost(), t.out_of_order(), jitter_s);
-        *self.verdict.lock().unwrap_or_else(PoisonError::into_inner) = Verdict {
+        *self.flow_totals.lock().unwrap_or_else(PoisonError::into_inner) = FlowTotals {
             datagrams: t.highest(),
             lost: t.lost(),
             out_of_order: t.out_of_order(),
             mean_jitter_s: t.mean_jitter_s(),
             last_arrival_ns: self.last_arrival_ns,
         };
-        let fresh = &self.fresh;
-        let frames = self.frames.as_mut().map(Frames::take_fresh);
+        let unpublished = &self.unpublished;
+        let frames = self.frames.as_mut().map(Frames::take_unpublished);
         let unix_s = clock::unix_ns() as f64 / 1e9;
-        self.gauge.note(|readings| {
-            *readings.datagrams_received.get_or_insert(0) += fresh.datagrams;
-            readings.reads.get_or_insert_default().calls += fresh.datagrams;
-            fresh.delays.iter().for_each(|delay_s| readings.one_way.add(*delay_s));
-            let frame_delays = fresh.frame_delays.iter();
-            frame_delays.for_each(|delay_s| readings.frame_delay.add(*delay_s));
-            for delay_s in &fresh.delays {
-                readings.sort_in(HistogramKind::Datagrams, *delay_s, unix_s);
+        self.stats.update(|samples| {
+            *samples.datagrams_received.get_or_insert(0) += unpublished.datagrams;
+            samples.reads.get_or_insert_default().calls += unpublished.datagrams;
+            unpublished
+                .delays
+                .iter()
+                .for_each(|delay_s| samples.one_way.add(*delay_s));
+            let frame_delays = unpublished.frame_delays.iter();
+            frame_delays.for_each(|delay_s| samples.frame_delay.add(*delay_s));
+            for delay_s in &unpublished.delays {
+                samples.add_to_histogram(HistogramKind::Datagrams, *delay_s, unix_s);
             }
-            for delay_s in &fresh.frame_delays {
-                readings.sort_in(HistogramKind::Bursts, *delay_s, unix_s);
+            for delay_s in &unpublished.frame_delays {
+                samples.add_to_histogram(HistogramKind::Bursts, *delay_s, unix_s);
             }
             if let Some(frames) = frames {
-                let counts = readings.frames.get_or_insert_default();
+                let counts = samples.frames.get_or_insert_default();
                 counts.done += frames.done;
                 counts.missed += frames.missed;
             }
         });
-        self.fresh.datagrams = 0;
-        self.fresh.delays.clear();
-        self.fresh.frame_delays.clear();
+        self.unpublished.datagrams = 0;
+        self.unpublished.delays.clear();
+        self.unpublished.frame_delays.clear();
     }
 
     fn reset_jitter(&mut self) {
@@ -236,20 +243,20 @@ impl Frames {
         (is_new || is_complete).then(|| is_complete.then_some(delay_s))
     }
 
-    fn take_fresh(&mut self) -> FrameCounts {
-        let fresh = FrameCounts {
-            done: self.counts.done - self.told.done,
-            missed: self.counts.missed - self.told.missed,
+    fn take_unpublished(&mut self) -> FrameCounts {
+        let unpublished = FrameCounts {
+            done: self.counts.done - self.published.done,
+            missed: self.counts.missed - self.published.missed,
             slips: 0,
         };
-        self.told = self.counts;
-        fresh
+        self.published = self.counts;
+        unpublished
     }
 }
 
 /// The delays of a flow as its final report tells them.
-pub(super) fn transit_of(gauge: &Gauge) -> Option<Spread> {
-    Some(gauge.one_way()).filter(|spread| spread.count > 0)
+pub(super) fn transit_of(stats: &StreamStats) -> Option<Spread> {
+    Some(stats.one_way()).filter(|spread| spread.count > 0)
 }
 
 #[cfg(test)]
@@ -268,22 +275,22 @@ mod tests {
 
     #[test]
     fn loss_order_and_copies_are_counted_apart_and_the_last_one_counts() {
-        let gauge = Arc::new(Gauge::default());
-        let (mut followed, verdict) = Followed::new(NumberWidth::Wide, None, Arc::clone(&gauge));
+        let stats = Arc::new(StreamStats::default());
+        let (mut reader, flow_totals) = HeadReader::new(NumberWidth::Wide, None, Arc::clone(&stats));
         let counters = StreamCounters::default();
         let now_ns = clock::monotonic_ns();
         for number in [1, 2, 5, 4, 4, 6] {
-            assert_eq!(followed.take(&datagram(number), now_ns), Arrival::Data);
+            assert_eq!(reader.take(&datagram(number), now_ns), DatagramKind::Data);
         }
-        assert_eq!(followed.take(&datagram(-8), now_ns), Arrival::Last);
+        assert_eq!(reader.take(&datagram(-8), now_ns), DatagramKind::Last);
         assert_eq!(
-            followed.take(&datagram(-9), now_ns),
-            Arrival::Foreign,
+            reader.take(&datagram(-9), now_ns),
+            DatagramKind::Foreign,
             "the flow is over"
         );
-        followed.publish(&counters);
-        let seen = read(&verdict);
+        reader.publish(&counters);
+        let seen = read(&flow_totals);
         assert_eq!((seen.datagrams, seen.lost, seen.out_of_order), (8, 2, 1));
-        assert_eq!(gauge.total().datagrams_received, Some(7));
+        assert_eq!(stats.total().datagrams_received, Some(7));
     }
 }

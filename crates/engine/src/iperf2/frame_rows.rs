@@ -7,7 +7,7 @@ use linerate_iperf2::statistics::Spread;
 use linerate_model::UdpInterval;
 use linerate_model::details::ReadCounts;
 
-use super::burst_reports::{ArrivedBurst, BurstQueue, UdpFrame};
+use super::burst_reports::{BurstQueue, ReceivedBurst, UdpFrame};
 
 /// Cuts a flow into frames. What is lost between two frames counts with the later one.
 pub(super) struct FrameRows {
@@ -20,7 +20,7 @@ pub(super) struct FrameRows {
 /// The frame that is arriving.
 struct Current {
     number: u32,
-    burst: ArrivedBurst,
+    burst: ReceivedBurst,
     delays: Spread,
     first_delay_s: f64,
     is_complete: bool,
@@ -59,7 +59,7 @@ impl FrameRows {
         }
         let current = self.current.get_or_insert_with(|| Current {
             number: datagram.frame,
-            burst: ArrivedBurst {
+            burst: ReceivedBurst {
                 began_ns: datagram.arrival_ns,
                 ended_ns: datagram.arrival_ns,
                 bytes: 0,

@@ -12,22 +12,22 @@ use linerate_model::workload::Isochronous;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::{OsError, PageBuffer, errno, udp};
 
-use super::datagrams::Numbers;
+use super::datagrams::HeadWriter;
 use super::frame_sizes::FrameSizes;
 use crate::budget::Budget;
 use crate::counters::StreamCounters;
-use crate::gauge::Gauge;
-use crate::run::Parts;
-use crate::worker::{Ended, Numbering, Pump, Pumped, Scratch};
+use crate::run::PumpInputs;
+use crate::stream_stats::StreamStats;
+use crate::worker::{Ended, Pump, Pumped, Scratch, SequenceWriter};
 
 /// Sends one frame after the other.
 pub(super) struct FramedDatagrams {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
-    gauge: Arc<Gauge>,
+    stats: Arc<StreamStats>,
     datagram: PageBuffer,
     version: Version,
-    numbers: Numbers,
+    numbers: HeadWriter,
     sizes: FrameSizes,
     period_ns: u64,
     gap_ns: u64,
@@ -42,7 +42,7 @@ pub(super) struct FramedDatagrams {
     sent: u64,
     budget: Option<Arc<Budget>>,
     /// An unreachable port does not end it.
-    insists: bool,
+    ignores_unreachable: bool,
 }
 
 /// Datagrams per pump, so that a stop is seen soon.
@@ -52,40 +52,40 @@ const QUEUE_FULL_PAUSE_NS: u64 = 50_000;
 
 impl FramedDatagrams {
     pub(super) fn new(
-        parts: Parts,
+        inputs: PumpInputs,
         frames: &Isochronous,
         mut template: Vec<u8>,
         version: Version,
-        gauge: Arc<Gauge>,
+        stats: Arc<StreamStats>,
         budget: Option<Arc<Budget>>,
     ) -> Result<Self, OsError> {
         template.resize(template.len().max(FrameWords::end(version)), b'0');
-        gauge.note(|readings| readings.frames = Some(FrameCounts::default()));
+        stats.update(|samples| samples.frames = Some(FrameCounts::default()));
         let period_ns = ((1e9 / frames.frames_per_s.max(1e-3)) as u64).max(1000);
         Ok(Self {
-            fd: parts.fd,
-            counters: parts.counters,
-            gauge,
+            fd: inputs.fd,
+            counters: inputs.counters,
+            stats,
             version,
-            numbers: Numbers::new(),
+            numbers: HeadWriter::new(),
             sizes: FrameSizes::of_frames(frames, FrameWords::end(version)),
             datagram: PageBuffer::copy_of(&template)?,
             period_ns,
             gap_ns: u64::try_from(frames.gap.as_nanos()).unwrap_or(u64::MAX),
-            start_ns: parts.start_ns,
-            wall_start: Timestamp::from_unix_ns(RealtimeOffset::read().unix_ns(parts.start_ns)),
+            start_ns: inputs.start_ns,
+            wall_start: Timestamp::from_unix_ns(RealtimeOffset::read().unix_ns(inputs.start_ns)),
             next: 0,
             frame: FrameWords::default(),
             left: 0,
             not_before_ns: 0,
             sent: 0,
             budget,
-            insists: true,
+            ignores_unreachable: true,
         })
     }
 
-    pub(super) fn insisting(mut self, insists: bool) -> Self {
-        self.insists = insists;
+    pub(super) fn ignoring_unreachable(mut self, ignores_unreachable: bool) -> Self {
+        self.ignores_unreachable = ignores_unreachable;
         self
     }
 
@@ -106,8 +106,8 @@ impl FramedDatagrams {
             size_bytes: u32::try_from(self.left).unwrap_or(u32::MAX),
             left_bytes: 0,
         };
-        self.gauge.note(|readings| {
-            let frames = readings.frames.get_or_insert_default();
+        self.stats.update(|samples| {
+            let frames = samples.frames.get_or_insert_default();
             frames.done += 1;
             frames.missed += missed;
             frames.slips += u64::from(missed > 0);
@@ -172,7 +172,7 @@ impl Pump for FramedDatagrams {
                 Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => {
                     return Pumped::Until(now_ns + QUEUE_FULL_PAUSE_NS);
                 }
-                Err(e) if self.insists && e.kind() == ErrorKind::ConnectionRefused => {}
+                Err(e) if self.ignores_unreachable && e.kind() == ErrorKind::ConnectionRefused => {}
                 Err(e) => return Pumped::Ended(Ended::Failed(e)),
             }
         }

@@ -12,15 +12,15 @@ use linerate_sys::OsError;
 
 use super::bounce::{BounceClient, BounceServer};
 use super::burst_reports::BurstQueue;
-use super::datagrams::{Followed, Numbers, SharedVerdict};
+use super::datagrams::{HeadReader, HeadWriter, SharedFlowTotals};
 use super::framed_datagrams::FramedDatagrams;
-use super::reads::Reads;
+use super::read_observer::ReadWatcher;
 use super::shaped::ShapedSender;
 use crate::budget::{Budget, Unit};
 use crate::files;
-use crate::gauge::Gauge;
 use crate::payload;
-use crate::run::MakePump;
+use crate::run::PumpBuilder;
+use crate::stream_stats::StreamStats;
 use crate::worker::{
     DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, may_pause,
 };
@@ -53,30 +53,30 @@ fn budget(end: EndCondition, unit: Unit, sent: u64) -> Option<Arc<Budget>> {
 }
 
 /// A sender on a byte stream; `sent` bytes of its amount have left already.
-pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>, sent: u64) -> MakePump {
-    let (spec, gauge) = (spec.clone(), Arc::clone(gauge));
-    Box::new(move |parts| {
+pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, stats: &Arc<StreamStats>, sent: u64) -> PumpBuilder {
+    let (spec, stats) = (spec.clone(), Arc::clone(stats));
+    Box::new(move |inputs| {
         let workload = &spec.workload;
         // With heads in the data the header comes on top of the amount.
         let frames = workload.trip_times || matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
         let budget = budget(spec.end, Unit::ExactBytes, if frames { 0 } else { sent });
         if let Shape::BounceBack(bounce) = &workload.shape {
-            return Ok(Box::new(BounceClient::new(parts, &spec, bounce, gauge)?));
+            return Ok(Box::new(BounceClient::new(inputs, &spec, bounce, stats)?));
         }
         let is_plain = !frames && workload.shape == Shape::Continuous && !workload.write_times;
         if !is_plain {
-            return Ok(Box::new(ShapedSender::new(parts, &spec, gauge, budget)?));
+            return Ok(Box::new(ShapedSender::new(inputs, &spec, stats, budget)?));
         }
         let source = origin.open(spec.block_len_bytes as usize)?;
         let mut spec = spec.clone();
         // Reports name the length of a write and count writes, so a rate does not change that length.
         spec.block_len_explicit |= spec.pacing.rate_bps.is_some();
         Ok(Box::new(StreamSender::new(
-            parts.fd,
-            parts.counters,
+            inputs.fd,
+            inputs.counters,
             source,
             &spec,
-            parts.start_ns,
+            inputs.start_ns,
             budget,
         )))
     })
@@ -86,12 +86,12 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, gauge: &Arc<Gauge>,
 pub(super) fn stream_receiver(
     spec: &TestSpec,
     block_len: u32,
-    gauge: &Arc<Gauge>,
+    stats: &Arc<StreamStats>,
     is_framed: bool,
     queue: Option<Arc<BurstQueue>>,
-) -> MakePump {
-    let (spec, gauge) = (spec.clone(), Arc::clone(gauge));
-    Box::new(move |parts| {
+) -> PumpBuilder {
+    let (spec, stats) = (spec.clone(), Arc::clone(stats));
+    Box::new(move |inputs| {
         let sink = if spec.skip_rx_copy && !is_framed {
             Sink::Discard
         } else {
@@ -99,13 +99,13 @@ pub(super) fn stream_receiver(
         };
         let sees_data = matches!(sink, Sink::Memory);
         let mut receiver =
-            StreamReceiver::new(parts.fd, parts.counters, sink, block_len, may_pause(&spec), None).awaiting_end();
+            StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, may_pause(&spec), None).awaiting_end();
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
             receiver = receiver.reading_at_most(block_len);
         }
         Ok(if sees_data {
-            Box::new(receiver.observed_by(Box::new(Reads::new(gauge, &spec, block_len, is_framed, queue))))
+            Box::new(receiver.observed_by(Box::new(ReadWatcher::new(stats, &spec, block_len, is_framed, queue))))
         } else {
             Box::new(receiver)
         })
@@ -113,62 +113,66 @@ pub(super) fn stream_receiver(
 }
 
 /// The server's end of a bounce-back test.
-pub(super) fn bouncer(gauge: &Arc<Gauge>, quick_ack: bool, received: Vec<u8>) -> MakePump {
-    let gauge = Arc::clone(gauge);
-    Box::new(move |parts| {
-        let made = BounceServer::new(parts, gauge, quick_ack, &received);
+pub(super) fn bounce_server(stats: &Arc<StreamStats>, quick_ack: bool, received: Vec<u8>) -> PumpBuilder {
+    let stats = Arc::clone(stats);
+    Box::new(move |inputs| {
+        let made = BounceServer::new(inputs, stats, quick_ack, &received);
         Ok(Box::new(made.map_err(|source| OsError::new("bounce", "", source))?))
     })
 }
 
-/// A sender of datagrams like `template`, `sent` of which have left already; `insists` tells that an unreachable port
+/// A sender of datagrams like `template`, `sent` of which have left already; `ignores_unreachable` tells that an unreachable port
 /// does not end it.
 pub(super) fn datagram_sender(
     spec: &TestSpec,
-    gauge: &Arc<Gauge>,
+    stats: &Arc<StreamStats>,
     template: Vec<u8>,
     version: Version,
     sent: u64,
-    insists: bool,
-) -> MakePump {
-    let (mut spec, gauge) = (spec.clone(), Arc::clone(gauge));
+    ignores_unreachable: bool,
+) -> PumpBuilder {
+    let (mut spec, stats) = (spec.clone(), Arc::clone(stats));
     let len = template.len() as u64;
     if let Some(per_s) = spec.workload.datagrams_per_s {
         spec.pacing.rate_bps = Some(per_s.saturating_mul(len).saturating_mul(8)).filter(|rate| *rate > 0);
     }
-    Box::new(move |parts| {
+    Box::new(move |inputs| {
         let budget = budget(spec.end, Unit::Bytes, sent.saturating_mul(len));
         if let Shape::Isochronous(frames) = &spec.workload.shape {
-            let sender = FramedDatagrams::new(parts, frames, template, version, gauge, budget)?;
-            return Ok(Box::new(sender.insisting(insists)));
+            let sender = FramedDatagrams::new(inputs, frames, template, version, stats, budget)?;
+            return Ok(Box::new(sender.ignoring_unreachable(ignores_unreachable)));
         }
         let datagrams = Datagrams {
             block: &template,
             peer_coalesces: false,
-            numbering: Box::new(Numbers::new()),
+            sequence: Box::new(HeadWriter::new()),
         };
-        let (fd, counters, start_ns) = (parts.fd, parts.counters, parts.start_ns);
+        let (fd, counters, start_ns) = (inputs.fd, inputs.counters, inputs.start_ns);
         let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
         let sender = sender.continuing_after(sent);
-        Ok(Box::new(if insists { sender.insisting() } else { sender }))
+        Ok(Box::new(if ignores_unreachable {
+            sender.ignoring_unreachable()
+        } else {
+            sender
+        }))
     })
 }
 
 /// A receiver of datagrams, some of which have arrived already; its verdict becomes that of the flow.
 pub(super) fn datagram_receiver(
-    gauge: &Arc<Gauge>,
+    stats: &Arc<StreamStats>,
     width: NumberWidth,
     frames_of: Option<Version>,
     early: Vec<(Vec<u8>, u64)>,
     queue: Option<Arc<BurstQueue>>,
-) -> (MakePump, SharedVerdict) {
-    let (followed, verdict) = Followed::new(width, frames_of, Arc::clone(gauge));
-    let followed = followed.reporting_frames(queue);
-    let make: MakePump = Box::new(move |parts| {
-        let receiver = DatagramReceiver::new(parts.fd, parts.counters, Box::new(followed), None);
+) -> (PumpBuilder, SharedFlowTotals) {
+    let (reader, flow_totals) = HeadReader::new(width, frames_of, Arc::clone(stats));
+    let reader = reader.reporting_frames(queue);
+    let build_pump: PumpBuilder = Box::new(move |inputs| {
+        let receiver = DatagramReceiver::new(inputs.fd, inputs.counters, Box::new(reader), None);
         Ok(Box::new(receiver.after(&early)))
     });
-    (make, verdict)
+    (build_pump, flow_totals)
 }
 
 /// A file that cannot be read is better known before anybody connects.

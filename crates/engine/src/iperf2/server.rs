@@ -3,12 +3,12 @@
 //! A connection that has not said what it wants is in the hall; it blocks nobody. Then it joins a session: what one
 //! client address asked for at the same time, reported together.
 
+mod client_session;
 mod dial;
-mod door;
 pub(crate) mod half_open;
-mod hall;
-mod house;
-mod session;
+mod iperf2_server;
+mod pending;
+mod udp_listener;
 
 use std::time::{Duration, Instant};
 
@@ -19,10 +19,10 @@ use linerate_sys::scheduling;
 
 use super::connect::{failure, os};
 use crate::interrupts::Interrupts;
-use crate::server::Rulebook;
-pub(crate) use house::House;
+use crate::server::SharedServerState;
+pub(crate) use iperf2_server::Iperf2Server;
 
-const HOUSE: u64 = 0;
+const SERVER: u64 = 0;
 const INTERRUPT: u64 = 1;
 
 /// Serves until interrupted, until its time is over, or for a number of connections.
@@ -32,11 +32,11 @@ const INTERRUPT: u64 = 1;
 pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
     // Clients wait for answers of this thread while others move data; without the favour they wait longer.
     let _ = scheduling::wake_soon();
-    let mut rulebook = Rulebook::new(spec)?;
-    let mut house = House::open(spec, reporter)?;
+    let mut rulebook = SharedServerState::new(spec)?;
+    let mut server = Iperf2Server::open(spec, reporter)?;
     let epoll = Epoll::new().map_err(|e| os("test", &e))?;
     epoll
-        .add(house.fd(), HOUSE, Interest::READ)
+        .add(server.fd(), SERVER, Interest::READ)
         .map_err(|e| os("test", &e))?;
     epoll
         .add(interrupts.fd(), INTERRUPT, Interest::READ)
@@ -44,11 +44,11 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
     let mut events = Vec::new();
     let mut stopping: Option<String> = None;
     loop {
-        house.advance(&mut rulebook.lend(reporter));
-        if house.is_over() {
+        server.advance(&mut rulebook.lend(reporter));
+        if server.is_over() {
             return stopping.map_or(Ok(()), |signal| Err(interruption(&signal)));
         }
-        let left = house.deadline().map(|t| t.saturating_duration_since(Instant::now()));
+        let left = server.deadline().map(|t| t.saturating_duration_since(Instant::now()));
         epoll
             .wait(&mut events, left.map(|l| l.min(Duration::from_secs(3600))))
             .map_err(|e| failure(e.to_string()))?;
@@ -61,11 +61,11 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
             signal_text: signal_text.clone(),
         });
         if stopping.is_some() {
-            house.terminate(&mut rulebook.lend(reporter));
-        } else if house.has_tests() {
-            reporter.warning("Waiting for server threads to complete. Interrupt again to force quit.");
+            server.terminate(&mut rulebook.lend(reporter));
+        } else if server.has_tests() {
+            reporter.warning("PendingConnection for server threads to complete. Interrupt again to force quit.");
         }
-        house.close();
+        server.close();
         stopping = Some(signal_text);
     }
 }

@@ -15,19 +15,19 @@ use linerate_sys::{OsError, PageBuffer, clock, stream_io};
 use super::frame_sizes::FrameSizes;
 use crate::budget::Budget;
 use crate::counters::StreamCounters;
-use crate::gauge::Gauge;
 use crate::pacing::Schedule;
-use crate::run::Parts;
+use crate::run::PumpInputs;
+use crate::stream_stats::StreamStats;
 use crate::worker::{Ended, Pump, Pumped, Scratch};
 
 /// Writes bursts; a plain block is a burst without a head.
 pub(super) struct ShapedSender {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
-    gauge: Arc<Gauge>,
+    stats: Arc<StreamStats>,
     /// Longest write.
     block: PageBuffer,
-    rhythm: Rhythm,
+    timing: BurstTiming,
     has_heads: bool,
     times_writes: bool,
     /// Pause after each write in round-trip times.
@@ -51,7 +51,7 @@ struct Burst {
 }
 
 /// When bursts are due and how long they are.
-enum Rhythm {
+enum BurstTiming {
     /// As the schedule of bytes says.
     Steady { size: usize, schedule: Option<Schedule> },
     /// Every so often.
@@ -71,9 +71,9 @@ const CALLS_PER_PUMP: u32 = 32;
 
 impl ShapedSender {
     pub(super) fn new(
-        parts: Parts,
+        inputs: PumpInputs,
         spec: &TestSpec,
-        gauge: Arc<Gauge>,
+        stats: Arc<StreamStats>,
         budget: Option<Arc<Budget>>,
     ) -> Result<Self, OsError> {
         let workload = &spec.workload;
@@ -81,16 +81,16 @@ impl ShapedSender {
         let mut block = PageBuffer::zeroed(block_len)?;
         linerate_iperf2::fill_pattern(&mut block);
         let is_on_grid = matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
-        gauge.note(|readings| {
-            readings.writes = Some(WriteCounts::default());
-            readings.frames = matches!(workload.shape, Shape::Isochronous(_)).then(FrameCounts::default);
+        stats.update(|samples| {
+            samples.writes = Some(WriteCounts::default());
+            samples.frames = matches!(workload.shape, Shape::Isochronous(_)).then(FrameCounts::default);
         });
         Ok(Self {
-            fd: parts.fd,
-            counters: parts.counters,
-            gauge,
+            fd: inputs.fd,
+            counters: inputs.counters,
+            stats,
             block,
-            rhythm: Rhythm::of(spec, parts.start_ns, block_len),
+            timing: BurstTiming::of(spec, inputs.start_ns, block_len),
             has_heads: workload.trip_times || is_on_grid,
             times_writes: workload.write_times,
             pause_rtts: match workload.shape {
@@ -98,8 +98,8 @@ impl ShapedSender {
                 _ => None,
             },
             budget,
-            start_ns: parts.start_ns,
-            test_start: super::dialogue::wall(),
+            start_ns: inputs.start_ns,
+            test_start: super::machine::wall(),
             burst: Burst::default(),
             number: 0,
             sent: 0,
@@ -109,15 +109,15 @@ impl ShapedSender {
 
     /// Begins the next burst, if it is due.
     fn begin(&mut self, now_ns: u64) -> Result<(), Pumped> {
-        let size = match &mut self.rhythm {
-            Rhythm::Steady { size, schedule } => {
+        let size = match &mut self.timing {
+            BurstTiming::Steady { size, schedule } => {
                 let due_ns = schedule.map_or(0, |schedule| schedule.due_ns(self.sent));
                 if due_ns > now_ns {
                     return Err(Pumped::Until(due_ns));
                 }
                 *size
             }
-            Rhythm::Grid {
+            BurstTiming::Grid {
                 sizes,
                 period_ns,
                 next,
@@ -139,7 +139,7 @@ impl ShapedSender {
                 // Bursts whose time has passed are left out; the grid stays.
                 let missed = (now_ns - due_ns) / (*period_ns).max(1);
                 *next += missed + 1;
-                note_frame(&self.gauge, missed);
+                note_frame(&self.stats, missed);
                 sizes.next()
             }
         };
@@ -165,8 +165,8 @@ impl ShapedSender {
     fn write_head(&mut self) {
         let head = BurstHead {
             test_start: self.test_start,
-            written: super::dialogue::wall(),
-            period_us: self.rhythm.period_us(),
+            written: super::machine::wall(),
+            period_us: self.timing.period_us(),
             number: self.number,
             size_bytes: u32::try_from(self.burst.size).unwrap_or(u32::MAX),
             total_bytes: self.sent.saturating_add(self.burst.size as u64),
@@ -200,11 +200,11 @@ impl ShapedSender {
         let took_s = now_ns.saturating_sub(self.burst.write_began_ns) as f64 / 1e9;
         self.burst.write_began_ns = now_ns;
         let (times, unix_s) = (self.times_writes, clock::unix_ns() as f64 / 1e9);
-        self.gauge.note(|readings| {
-            readings.writes.get_or_insert_default().calls += 1;
+        self.stats.update(|samples| {
+            samples.writes.get_or_insert_default().calls += 1;
             if times {
-                readings.write_times.add(took_s);
-                readings.sort_in(HistogramKind::Writes, took_s, unix_s);
+                samples.write_times.add(took_s);
+                samples.add_to_histogram(HistogramKind::Writes, took_s, unix_s);
             }
         });
     }
@@ -219,9 +219,9 @@ impl ShapedSender {
     }
 }
 
-fn note_frame(gauge: &Gauge, missed: u64) {
-    gauge.note(|readings| {
-        if let Some(frames) = &mut readings.frames {
+fn note_frame(stats: &StreamStats, missed: u64) {
+    stats.update(|samples| {
+        if let Some(frames) = &mut samples.frames {
             frames.done += 1;
             frames.missed += missed;
             frames.slips += u64::from(missed > 0);
@@ -229,7 +229,7 @@ fn note_frame(gauge: &Gauge, missed: u64) {
     });
 }
 
-impl Rhythm {
+impl BurstTiming {
     fn of(spec: &TestSpec, start_ns: u64, block_len: usize) -> Self {
         let time = spec.end.duration();
         let end_ns = time.map(|time| start_ns.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)));

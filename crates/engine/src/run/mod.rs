@@ -5,12 +5,12 @@
 //! it has to tell the peer.
 
 mod amount;
-mod describing;
-mod flushing;
-mod gathering;
-mod makings;
-mod numbers;
+mod data_path;
+mod pump_factory;
+mod receiver_drain;
+mod sender_drain;
 mod strategy_trials;
+mod udp_headers;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -28,21 +28,21 @@ use linerate_sys::{OsError, clock, sockopt, stream_io};
 use crate::counters::{Counts, StreamCounters};
 use crate::cpu_usage::CpuMeter;
 use crate::data_socket::{SetupError, setup};
-use crate::gauge::Gauge;
+use crate::idle_timeout::IdleTimeout;
 use crate::overflow;
 use crate::quota::Quota;
 use crate::random::Sequence;
 use crate::reporter::Reporter;
 use crate::sampler::Sampler;
-use crate::silence::SilenceGuard;
+use crate::stream_stats::StreamStats;
 use crate::timeline::{Due, Timeline};
-use crate::worker::{Assignment, Crew, Ended, Notice, Pump, RunControl, is_adjustable, may_pause};
+use crate::worker::{Ended, Notice, Pump, RunControl, StreamAssignment, WorkerPool, is_adjustable, may_pause};
 use amount::Amount;
-use describing::StrategyUsed;
-pub(crate) use flushing::Flushing;
-pub(crate) use gathering::Gathering;
-use makings::Makings;
-use strategy_trials::{Adjustable, Reading, StrategyTrials};
+use data_path::StrategyUsed;
+use pump_factory::PumpFactory;
+pub(crate) use receiver_drain::ReceiverDrain;
+pub(crate) use sender_drain::SenderDrain;
+use strategy_trials::{Adjustable, LoadSample, StrategyTrials};
 
 /// What the owner of a run has to react to.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) enum RunEvent {
     /// The stop that was asked for is complete; totals are final.
     Stopped,
     /// Nothing was received for too long.
-    Silent,
+    IdleTimeout,
     /// A stream failed; the test cannot go on.
     StreamFailed { role: StreamRole, error: io::Error },
     /// Of streams that end one by one: this one is through, or failed.
@@ -72,7 +72,7 @@ pub(crate) struct RunSettings {
 }
 
 /// What a pump is made of.
-pub(crate) struct Parts {
+pub(crate) struct PumpInputs {
     pub(crate) fd: Arc<OwnedFd>,
     pub(crate) counters: Arc<StreamCounters>,
     /// When the test began, monotonic ns.
@@ -80,7 +80,7 @@ pub(crate) struct Parts {
 }
 
 /// Makes the pump of a stream when its data is to flow.
-pub(crate) type MakePump = Box<dyn FnOnce(Parts) -> Result<Box<dyn Pump>, OsError> + Send>;
+pub(crate) type PumpBuilder = Box<dyn FnOnce(PumpInputs) -> Result<Box<dyn Pump>, OsError> + Send>;
 
 /// One test's data plane.
 pub(crate) struct TestRun {
@@ -97,8 +97,8 @@ pub(crate) struct TestRun {
     senders_stopping: Option<usize>,
     /// Absent while there is nothing to choose.
     trials: Option<StrategyTrials>,
-    /// After `crew` is dropped nobody touches the sockets any more.
-    crew: Option<Crew>,
+    /// After `pool` is dropped nobody touches the sockets any more.
+    pool: Option<WorkerPool>,
 }
 
 struct OpenStream {
@@ -107,9 +107,9 @@ struct OpenStream {
     counters: Arc<StreamCounters>,
     peer_coalesces: bool,
     /// Of a stream whose dialect makes the pump itself, until it is made.
-    make: Option<MakePump>,
+    build_pump: Option<PumpBuilder>,
     /// The sender used up its amount, or the receiver read to the end.
-    through: bool,
+    ended: bool,
 }
 
 /// State that exists once the clock runs.
@@ -117,7 +117,7 @@ struct Started {
     start_ns: u64,
     timeline: Timeline,
     cpu: CpuMeter,
-    silence: SilenceGuard,
+    silence: IdleTimeout,
     end: End,
 }
 
@@ -125,7 +125,7 @@ struct Started {
 enum End {
     NotReached,
     /// Everything is handed to the kernel; the peer has not acknowledged all of it.
-    Flushing(Flushing),
+    Draining(SenderDrain),
     Reached,
 }
 
@@ -133,7 +133,7 @@ enum End {
 enum Stop {
     NotAsked,
     /// Waits for bytes that the peer has sent and that have not arrived.
-    Gathering(Gathering),
+    Draining(ReceiverDrain),
     Waiting {
         missing: usize,
         deadline_ns: u64,
@@ -142,7 +142,7 @@ enum Stop {
 }
 
 /// A worker acknowledges a stop within microseconds; this bound only keeps a broken one from hanging the process.
-const STOP_PATIENCE_NS: u64 = 2_000_000_000;
+const STOP_TIMEOUT_NS: u64 = 2_000_000_000;
 
 impl TestRun {
     pub(crate) fn new(settings: RunSettings) -> linerate_sys::Result<Self> {
@@ -161,7 +161,7 @@ impl TestRun {
             stop: Stop::NotAsked,
             senders_stopping: None,
             trials: None,
-            crew: None,
+            pool: None,
         })
     }
 
@@ -198,40 +198,47 @@ impl TestRun {
             fd,
             counters,
             peer_coalesces,
-            make: None,
-            through: false,
+            build_pump: None,
+            ended: false,
         });
     }
 
     /// Adds a stream with a pump and a gauge of its own. A stream may join a test that runs; its data starts with
     /// [`TestRun::start_data`] or [`TestRun::start_stream`]. `moved` bytes of it have been moved already.
-    pub(crate) fn join(&mut self, stream: Stream, fd: Arc<OwnedFd>, gauge: Arc<Gauge>, make: MakePump, moved: u64) {
+    pub(crate) fn join(
+        &mut self,
+        stream: Stream,
+        fd: Arc<OwnedFd>,
+        stats: Arc<StreamStats>,
+        build_pump: PumpBuilder,
+        moved: u64,
+    ) {
         self.pace(&stream, fd.as_fd());
         let counters = Arc::new(StreamCounters::default());
         self.sampler
-            .add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), Some(gauge));
+            .add(stream.clone(), Arc::clone(&fd), Arc::clone(&counters), Some(stats));
         counters.add(moved, 0);
         self.streams.push(OpenStream {
             stream,
             fd,
             counters,
             peer_coalesces: false,
-            make: Some(make),
-            through: false,
+            build_pump: Some(build_pump),
+            ended: false,
         });
     }
 
     /// Starts the data of a stream that joined a running test.
     pub(crate) fn start_stream(&mut self, id: StreamId) -> Result<(), SetupError> {
         let start_ns = clock::monotonic_ns();
-        let mut makings = Makings::new(&self.settings, &self.amount, &self.quota, start_ns);
+        let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
         let Some(open) = self.streams.iter_mut().find(|s| s.stream.id == id) else {
             return Ok(());
         };
-        let assignment = makings.assignment(open)?;
-        match &mut self.crew {
-            Some(crew) => crew.add(assignment).map_err(setup(ErrorCode::PthreadCreate)),
-            None => self.start_crew(vec![assignment]),
+        let assignment = pump_factory.assignment(open)?;
+        match &mut self.pool {
+            Some(pool) => pool.add(assignment).map_err(setup(ErrorCode::PthreadCreate)),
+            None => self.start_workers(vec![assignment]),
         }
     }
 
@@ -256,9 +263,9 @@ impl TestRun {
 
     /// Ends the senders and leaves the receivers alone. [`RunEvent::Stopped`] follows, and the test goes on.
     pub(crate) fn stop_senders(&mut self) {
-        if let Some(crew) = &self.crew {
-            crew.request_stop(false);
-            self.senders_stopping = Some(crew.size());
+        if let Some(pool) = &self.pool {
+            pool.request_stop(false);
+            self.senders_stopping = Some(pool.size());
         } else {
             self.senders_stopping = Some(0);
         }
@@ -303,7 +310,7 @@ impl TestRun {
             start_ns: now_ns,
             timeline: Timeline::new(spec, local.interval, *decides_end, now_ns),
             cpu: CpuMeter::start(now_ns),
-            silence: SilenceGuard::new(receives.then_some(local.rcv_timeout), now_ns),
+            silence: IdleTimeout::new(receives.then_some(local.rcv_timeout), now_ns),
             end: End::NotReached,
         });
         if spec.omit.is_zero() {
@@ -314,18 +321,18 @@ impl TestRun {
     /// Starts the workers.
     pub(crate) fn start_data(&mut self) -> Result<(), SetupError> {
         let start_ns = self.started.as_ref().map_or_else(clock::monotonic_ns, |s| s.start_ns);
-        let mut makings = Makings::new(&self.settings, &self.amount, &self.quota, start_ns);
+        let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
         let assignments = self
             .streams
             .iter_mut()
-            .map(|s| makings.assignment(s))
+            .map(|s| pump_factory.assignment(s))
             .collect::<Result<Vec<_>, _>>()?;
-        self.start_crew(assignments)
+        self.start_workers(assignments)
     }
 
-    fn start_crew(&mut self, assignments: Vec<Assignment>) -> Result<(), SetupError> {
-        let crew = Crew::start(&self.control, assignments, self.settings.cpu);
-        self.crew = Some(crew.map_err(setup(ErrorCode::PthreadCreate))?);
+    fn start_workers(&mut self, assignments: Vec<StreamAssignment>) -> Result<(), SetupError> {
+        let pool = WorkerPool::start(&self.control, assignments, self.settings.cpu);
+        self.pool = Some(pool.map_err(setup(ErrorCode::PthreadCreate))?);
         if self.settings.local.io_strategy.is_none() {
             let adjustable = adjustable(&self.settings.spec, &self.streams);
             self.trials = StrategyTrials::new(
@@ -340,14 +347,14 @@ impl TestRun {
 
     /// Ends a slot of a trial, or begins one.
     fn advance_trials(&mut self, now_ns: u64) {
-        let (Some(trials), Some(crew)) = (&mut self.trials, &self.crew) else {
+        let (Some(trials), Some(pool)) = (&mut self.trials, &self.pool) else {
             return;
         };
         if now_ns < trials.next_ns() {
             return;
         }
-        let (cpu_ns, waits) = crew.load();
-        let strategy = trials.advance(Reading {
+        let (cpu_ns, waits) = pool.load();
+        let strategy = trials.advance(LoadSample {
             at_ns: now_ns,
             bytes: self.sampler.total_bytes(),
             cpu_ns,
@@ -359,7 +366,7 @@ impl TestRun {
     /// When [`TestRun::poll`] has to be called even without a notice, monotonic ns.
     pub(crate) fn next_deadline_ns(&self) -> Option<u64> {
         let stopping = match self.stop {
-            Stop::Gathering(ref gathering) => Some(gathering.look_ns()),
+            Stop::Draining(ref drain) => Some(drain.poll_ns()),
             Stop::Waiting { deadline_ns, .. } => Some(deadline_ns),
             Stop::NotAsked | Stop::Done => None,
         };
@@ -367,7 +374,7 @@ impl TestRun {
         let timeline = started.and_then(|s| s.timeline.next_ns());
         let silence = started.and_then(|s| s.silence.next_ns());
         let flush = started.and_then(|s| match s.end {
-            End::Flushing(ref flushing) => Some(flushing.look_ns()),
+            End::Draining(ref drain) => Some(drain.poll_ns()),
             End::NotReached | End::Reached => None,
         });
         let trial = started.and(self.trials.as_ref()).map(StrategyTrials::next_ns);
@@ -384,8 +391,8 @@ impl TestRun {
             self.senders_stopping = None;
             events.push(RunEvent::Stopped);
         }
-        if let Stop::Gathering(gathering) = &mut self.stop
-            && gathering.is_over(now_ns, self.sampler.received_bytes())
+        if let Stop::Draining(drain) = &mut self.stop
+            && drain.is_over(now_ns, self.sampler.received_bytes())
         {
             self.stop_workers(now_ns, true);
         }
@@ -395,7 +402,7 @@ impl TestRun {
                 self.stop = Stop::Done;
                 events.push(RunEvent::Stopped);
             }
-            Stop::Gathering(_) | Stop::Waiting { .. } | Stop::Done => {}
+            Stop::Draining(_) | Stop::Waiting { .. } | Stop::Done => {}
         }
         events
     }
@@ -417,11 +424,11 @@ impl TestRun {
                 };
                 events.push(RunEvent::StreamEnded { id, error });
             }
-            Notice::Ended(id, Ended::AmountReached) => self.on_sender_through(id, now_ns),
+            Notice::Ended(id, Ended::AmountReached) => self.on_sender_end(id, now_ns),
             // The control connection tells why; a stream alone says nothing.
-            Notice::Ended(id, Ended::Eof) => self.mark_through(id),
+            Notice::Ended(id, Ended::Eof) => self.mark_ended(id),
             Notice::Ended(id, Ended::Failed(error)) => {
-                self.mark_through(id);
+                self.mark_ended(id);
                 let role = self
                     .streams
                     .get(id.0 as usize)
@@ -433,25 +440,25 @@ impl TestRun {
         }
     }
 
-    fn mark_through(&mut self, id: StreamId) {
+    fn mark_ended(&mut self, id: StreamId) {
         if let Some(stream) = self.streams.get_mut(id.0 as usize) {
-            stream.through = true;
+            stream.ended = true;
         }
     }
 
-    fn on_sender_through(&mut self, id: StreamId, now_ns: u64) {
-        self.mark_through(id);
-        let all_through = self
+    fn on_sender_end(&mut self, id: StreamId, now_ns: u64) {
+        self.mark_ended(id);
+        let all_ended = self
             .streams
             .iter()
             .filter(|s| s.stream.role == StreamRole::Sender)
-            .all(|s| s.through);
+            .all(|s| s.ended);
         if let Some(started) = &mut self.started
-            && all_through
+            && all_ended
             && self.settings.decides_end
             && matches!(started.end, End::NotReached)
         {
-            started.end = End::Flushing(Flushing::new(now_ns));
+            started.end = End::Draining(SenderDrain::new(now_ns));
         }
     }
 
@@ -479,9 +486,9 @@ impl TestRun {
         self.look_at_send_queues(now_ns, events);
         let received = self.sampler.received_bytes();
         if let Some(started) = &mut self.started
-            && started.silence.is_silent(now_ns, received)
+            && started.silence.is_expired(now_ns, received)
         {
-            events.push(RunEvent::Silent);
+            events.push(RunEvent::IdleTimeout);
         }
     }
 
@@ -518,15 +525,15 @@ impl TestRun {
     /// A limited test ends when its last byte is acknowledged, so that its rate is the network's and not that of a
     /// copy into the send buffer.
     fn look_at_send_queues(&mut self, now_ns: u64, events: &mut Vec<RunEvent>) {
-        let Some(End::Flushing(flushing)) = self.started.as_ref().map(|s| &s.end) else {
+        let Some(End::Draining(drain)) = self.started.as_ref().map(|s| &s.end) else {
             return;
         };
-        if now_ns < flushing.look_ns() {
+        if now_ns < drain.poll_ns() {
             return;
         }
         let left = self.outstanding_bytes();
         let over = match self.started.as_mut().map(|s| &mut s.end) {
-            Some(End::Flushing(flushing)) => flushing.is_over(now_ns, left),
+            Some(End::Draining(drain)) => drain.is_over(now_ns, left),
             _ => false,
         };
         if over {
@@ -551,8 +558,8 @@ impl TestRun {
             return;
         }
         let receives = self.streams.iter().any(|s| s.stream.role == StreamRole::Receiver);
-        match Gathering::of(&self.settings.spec, now_ns) {
-            Some(gathering) if receives && self.crew.is_some() => self.stop = Stop::Gathering(gathering),
+        match ReceiverDrain::of(&self.settings.spec, now_ns) {
+            Some(drain) if receives && self.pool.is_some() => self.stop = Stop::Draining(drain),
             _ => self.stop_workers(now_ns, true),
         }
     }
@@ -562,15 +569,15 @@ impl TestRun {
         if matches!(self.stop, Stop::Waiting { .. } | Stop::Done) {
             return;
         }
-        let missing = self.crew.as_ref().map_or(0, Crew::size);
-        if let Some(crew) = &self.crew {
-            crew.request_stop(drain);
+        let missing = self.pool.as_ref().map_or(0, WorkerPool::size);
+        if let Some(pool) = &self.pool {
+            pool.request_stop(drain);
         }
         // Without workers nobody will send the notice that makes the owner look.
-        let patience_ns = if missing == 0 { 0 } else { STOP_PATIENCE_NS };
+        let timeout_ns = if missing == 0 { 0 } else { STOP_TIMEOUT_NS };
         self.stop = Stop::Waiting {
             missing,
-            deadline_ns: now_ns.saturating_add(patience_ns),
+            deadline_ns: now_ns.saturating_add(timeout_ns),
         };
     }
 
@@ -598,7 +605,7 @@ impl TestRun {
     /// Every byte stream that is received here has been read to its end.
     pub(crate) fn has_read_all_streams(&self) -> bool {
         let mut receivers = self.streams.iter().filter(|s| s.stream.role == StreamRole::Receiver);
-        receivers.all(|s| s.through || has_nothing_left(s.fd.as_fd()))
+        receivers.all(|s| s.ended || has_nothing_left(s.fd.as_fd()))
     }
 
     /// This end receives byte streams, whose end is seen.
@@ -609,7 +616,7 @@ impl TestRun {
 
     /// Ends the workers; nobody reads the streams any more.
     pub(crate) fn quit(&mut self) {
-        self.crew = None;
+        self.pool = None;
     }
 
     /// Forgets what the workers said after the totals were taken.
@@ -633,10 +640,10 @@ impl TestRun {
             reporter.emit(&Event::Interval(report));
         }
         let strategy = self.strategy_used();
-        for path in describing::paths(&self.settings.spec, &self.streams, strategy) {
+        for path in data_path::paths(&self.settings.spec, &self.streams, strategy) {
             reporter.emit(&Event::DataPath(path));
         }
-        describing::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
+        data_path::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
         let file_name = self.settings.local.file.as_deref();
         let mut summary = Summary {
             cpu_local: cpu,
@@ -724,7 +731,7 @@ impl TestRun {
 
     /// Gives the sockets of the streams away; nobody here reads or writes them any more.
     pub(crate) fn into_sockets(mut self) -> Vec<Arc<OwnedFd>> {
-        self.crew = None;
+        self.pool = None;
         self.streams.into_iter().map(|s| s.fd).collect()
     }
 

@@ -16,7 +16,7 @@ use crate::random::Sequence;
 
 /// Cumulative totals of one end of a test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Reading {
+pub(super) struct LoadSample {
     pub(super) at_ns: u64,
     /// Payload of all streams, both directions.
     pub(super) bytes: u64,
@@ -62,7 +62,7 @@ struct Candidate {
 enum State {
     /// The current strategy is in force.
     Holding {
-        since: Reading,
+        since: LoadSample,
         until_ns: u64,
     },
     Comparing(Trial),
@@ -77,7 +77,7 @@ struct Trial {
     /// Begin of the trial.
     since_ns: u64,
     /// Begin of the current slot.
-    begin: Reading,
+    begin: LoadSample,
     until_ns: u64,
     pairs: Vec<Pair>,
 }
@@ -170,9 +170,9 @@ impl StrategyTrials {
             candidates,
             current,
             state: State::Holding {
-                since: Reading {
+                since: LoadSample {
                     at_ns: now_ns,
-                    ..Reading::default()
+                    ..LoadSample::default()
                 },
                 until_ns: now_ns.saturating_add(SETTLE_NS.max(slot_ns)),
             },
@@ -201,7 +201,7 @@ impl StrategyTrials {
     }
 
     /// Takes the totals at the end of a slot or a hold; returns the strategy that is in force from now on.
-    pub(super) fn advance(&mut self, now: Reading) -> IoStrategy {
+    pub(super) fn advance(&mut self, now: LoadSample) -> IoStrategy {
         if now.at_ns < self.next_ns() {
             return self.in_force();
         }
@@ -228,7 +228,7 @@ impl StrategyTrials {
     }
 
     /// Begins a trial when the workers are busy enough and a challenger is due.
-    fn end_hold(&mut self, since: Reading, now: Reading) {
+    fn end_hold(&mut self, since: LoadSample, now: LoadSample) {
         let elapsed_ns = now.at_ns.saturating_sub(since.at_ns).max(1) as f64;
         let cpu_share = now.cpu_ns.saturating_sub(since.cpu_ns) as f64 / elapsed_ns;
         let waits_per_s = now.waits.saturating_sub(since.waits) as f64 * 1e9 / elapsed_ns;
@@ -285,7 +285,7 @@ impl StrategyTrials {
             .map(|(index, _)| index)
     }
 
-    fn end_slot(&mut self, mut trial: Trial, now: Reading) {
+    fn end_slot(&mut self, mut trial: Trial, now: LoadSample) {
         let Some(slot) = Slot::between(trial.begin, now) else {
             // Nothing moved: the end is near, or the path is gone.
             return;
@@ -300,7 +300,7 @@ impl StrategyTrials {
                 };
                 trial.pairs.push(Pair::of(challenger, current));
                 trial.is_challenger_first = self.random.coin();
-                if let Some(is_better) = verdict(&trial.pairs) {
+                if let Some(is_better) = flow_totals(&trial.pairs) {
                     self.decide(&trial, is_better, now.at_ns);
                     return;
                 }
@@ -341,7 +341,7 @@ impl StrategyTrials {
 
 impl Slot {
     /// `None` when nothing moved.
-    fn between(begin: Reading, end: Reading) -> Option<Self> {
+    fn between(begin: LoadSample, end: LoadSample) -> Option<Self> {
         let bytes = end.bytes.saturating_sub(begin.bytes) as f64;
         let ns = end.at_ns.saturating_sub(begin.at_ns) as f64;
         let cpu_ns = end.cpu_ns.saturating_sub(begin.cpu_ns) as f64;
@@ -363,7 +363,7 @@ impl Pair {
 }
 
 /// Whether the challenger is better; `None` while the pairs do not tell.
-fn verdict(pairs: &[Pair]) -> Option<bool> {
+fn flow_totals(pairs: &[Pair]) -> Option<bool> {
     if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
         return Some(false);
     }
@@ -426,14 +426,14 @@ mod tests {
     ) -> StrategyTrials {
         let mut trials = StrategyTrials::new(adjustable, 1, 0, Sequence::new(seed)).expect("something is adjustable");
         let mut random = Sequence::new(seed.wrapping_add(77));
-        let (mut now, mut strategy) = (Reading::default(), INITIAL);
+        let (mut now, mut strategy) = (LoadSample::default(), INITIAL);
         while now.at_ns < seconds * 1_000_000_000 {
             let elapsed_ns = trials.next_ns() - now.at_ns;
             // A sum of uniform numbers is close to a normal one; their standard deviation is 1.
             let normal: f64 = (0..12).map(|_| (random.next() % 1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
             let (bytes_per_ns, cpu_ns_per_byte) = path(strategy);
             let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
-            now = Reading {
+            now = LoadSample {
                 at_ns: trials.next_ns(),
                 bytes: now.bytes + bytes as u64,
                 cpu_ns: now.cpu_ns + (bytes * cpu_ns_per_byte) as u64,
@@ -483,13 +483,13 @@ mod tests {
     #[test]
     fn trials_take_a_small_part_of_a_long_test() {
         let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(3)).expect("something is adjustable");
-        let (mut now, mut in_trials_ns) = (Reading::default(), 0);
+        let (mut now, mut in_trials_ns) = (LoadSample::default(), 0);
         while now.at_ns < 60_000_000_000 {
             let elapsed_ns = trials.next_ns() - now.at_ns;
             if matches!(trials.state, State::Comparing(_)) {
                 in_trials_ns += elapsed_ns;
             }
-            now = Reading {
+            now = LoadSample {
                 at_ns: trials.next_ns(),
                 bytes: now.bytes + elapsed_ns * 5,
                 cpu_ns: now.cpu_ns + elapsed_ns,
@@ -530,10 +530,10 @@ mod tests {
     fn pause_ends_when_data_becomes_rare() {
         let mut trials = run(BOTH, 4, 2, 0.05, long_pause_is_best);
         assert!(trials.current().receive_pause_us > 0);
-        let mut now = Reading {
+        let mut now = LoadSample {
             at_ns: trials.next_ns(),
             bytes: u64::MAX / 2,
-            ..Reading::default()
+            ..LoadSample::default()
         };
         // A trial that runs ends first, because nothing moves.
         for _ in 0..3 {

@@ -7,23 +7,23 @@ use std::time::{Duration, Instant};
 pub(crate) struct AcceptPause {
     /// No connection is accepted before.
     until: Option<Instant>,
-    complained: Option<Instant>,
+    warned_at: Option<Instant>,
 }
 
 /// Long enough that a listener that stays readable costs nothing.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Time between two complaints.
-const COMPLAINT: Duration = Duration::from_secs(60);
+const WARNING_PERIOD: Duration = Duration::from_secs(60);
 
 impl AcceptPause {
     /// Begins a pause; true when the operator should know.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         self.until = Some(now + PAUSE);
         let is_due = self
-            .complained
-            .is_none_or(|t| now.saturating_duration_since(t) > COMPLAINT);
+            .warned_at
+            .is_none_or(|t| now.saturating_duration_since(t) > WARNING_PERIOD);
         if is_due {
-            self.complained = Some(now);
+            self.warned_at = Some(now);
         }
         is_due
     }
@@ -52,6 +52,6 @@ mod tests {
         assert!(pause.begin(now) && !pause.begin(now + PAUSE));
         assert!(!pause.ends(now + PAUSE) && pause.is_on());
         assert!(pause.ends(now + 2 * PAUSE) && !pause.ends(now + 2 * PAUSE) && !pause.is_on());
-        assert!(pause.begin(now + 2 * COMPLAINT));
+        assert!(pause.begin(now + 2 * WARNING_PERIOD));
     }
 }

@@ -12,7 +12,7 @@ use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
 use super::access::AccessList;
-use super::worker_pool::LoginChecker;
+use super::blocking_pool::LoginChecker;
 
 /// Settings and lists.
 pub(super) struct Context {
@@ -21,7 +21,7 @@ pub(super) struct Context {
 }
 
 /// Longest wait for a client in each step before and after the data.
-pub(super) const HANDSHAKE_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Largest file of users or address ranges that is read.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
@@ -81,7 +81,7 @@ impl Context {
             bitrate_limit: self.spec.bitrate_limit,
             login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
-            handshake_timeout: HANDSHAKE_PATIENCE,
+            handshake_timeout: HANDSHAKE_TIMEOUT,
             overtime: self.spec.sharing.liveness,
             ..Policy::default()
         }

@@ -25,7 +25,7 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), Setup
             let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
             sockopt::set_user_timeout(fd, timeout_ms).map_err(setup(ErrorCode::SetUserTimeout))?;
         }
-        None => limit_silence(fd, liveness),
+        None => limit_idle_time(fd, liveness),
     }
     match &spec.local.control_keepalive {
         Some(wanted) => keepalive::apply(fd, wanted),
@@ -39,8 +39,8 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), Setup
 
 /// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)). Multipath TCP knows
 /// no such limit.
-pub(super) fn limit_silence(fd: BorrowedFd<'_>, patience: Duration) {
-    let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+pub(super) fn limit_idle_time(fd: BorrowedFd<'_>, timeout: Duration) {
+    let patience_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
     let _ = sockopt::set_user_timeout(fd, patience_ms);
 }
 

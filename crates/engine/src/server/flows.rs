@@ -30,7 +30,7 @@ struct Flow {
     /// Another descriptor of the stream's socket.
     fd: OwnedFd,
     reply: &'static [u8],
-    answers: u32,
+    replies: u32,
     /// The address has a control connection. Others get one answer for each of their datagrams.
     is_proven: bool,
     watched: bool,
@@ -39,7 +39,7 @@ struct Flow {
 /// Time without data after which an answer may be lost: longer than any round trip on earth.
 const REPEAT: Duration = Duration::from_millis(500);
 /// Answers to one address, the first included: a handful of bytes.
-const ANSWERS_MAX: u32 = 10;
+const REPLIES_MAX: u32 = 10;
 
 impl Flows {
     /// Takes a stream whose first hello was just answered.
@@ -65,7 +65,7 @@ impl Flows {
             remote,
             fd,
             reply,
-            answers: 1,
+            replies: 1,
             is_proven: remote.ip() == client,
             watched,
         });
@@ -77,7 +77,7 @@ impl Flows {
     }
 
     /// A hello that had reached the door before its stream was connected; true when it is one of these streams.
-    pub(super) fn answer_again(&mut self, from: SocketAddr) -> bool {
+    pub(super) fn repeat_reply(&mut self, from: SocketAddr) -> bool {
         let flow = self.flows.iter_mut().find(|f| f.remote == from);
         flow.map(Flow::answer).is_some()
     }
@@ -114,7 +114,7 @@ impl Flows {
         match silent {
             Some(silent) => self
                 .flows
-                .retain(|f| f.is_proven && silent.contains(&f.id) && f.answers < ANSWERS_MAX),
+                .retain(|f| f.is_proven && silent.contains(&f.id) && f.replies < REPLIES_MAX),
             None => {
                 let may_repeat = |f: &&mut Flow| f.role == StreamRole::Receiver && f.is_proven;
                 if let Some(last) = self.flows.last_mut().filter(may_repeat) {
@@ -131,8 +131,8 @@ impl Flows {
 
 impl Flow {
     fn answer(&mut self) {
-        if self.answers < ANSWERS_MAX {
-            self.answers += 1;
+        if self.replies < REPLIES_MAX {
+            self.replies += 1;
             // What is lost here is what this is about.
             let _ = udp::send(self.fd.as_fd(), self.reply);
         }

@@ -7,9 +7,9 @@ use linerate_model::TestSpec;
 /// Watches how far a test has come: bytes that arrived, or bytes the client has acknowledged.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Liveness {
-    patience_ns: u64,
+    timeout_ns: u64,
     /// Less than this is no progress.
-    least_bytes: u64,
+    progress_bytes_min: u64,
     progress_bytes: u64,
     changed_ns: u64,
 }
@@ -21,33 +21,33 @@ const BLOCKS: u64 = 3;
 
 impl Liveness {
     /// Nothing is expected before `now_ns`, which may lie ahead.
-    pub(crate) fn new(patience: Duration, now_ns: u64) -> Self {
+    pub(crate) fn new(timeout: Duration, now_ns: u64) -> Self {
         Self {
-            patience_ns: u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX),
-            least_bytes: 1,
+            timeout_ns: u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX),
+            progress_bytes_min: 1,
             progress_bytes: 0,
             changed_ns: now_ns,
         }
     }
 
     /// Takes only this much for progress.
-    pub(crate) fn demanding(mut self, least_bytes: u64) -> Self {
-        self.least_bytes = least_bytes.max(1);
+    pub(crate) fn demanding(mut self, progress_bytes_min: u64) -> Self {
+        self.progress_bytes_min = progress_bytes_min.max(1);
         self
     }
 
-    pub(crate) fn patience(&self) -> Duration {
-        Duration::from_nanos(self.patience_ns)
+    pub(crate) fn timeout(&self) -> Duration {
+        Duration::from_nanos(self.timeout_ns)
     }
 
-    /// There was no progress for the whole patience. Readings may fall behind the truth for a moment, so only a new
+    /// There was no progress for the whole patience. Samples may fall behind the truth for a moment, so only a new
     /// highest value counts.
     pub(crate) fn is_over(&mut self, now_ns: u64, progress_bytes: u64) -> bool {
-        if progress_bytes >= self.progress_bytes.saturating_add(self.least_bytes) {
+        if progress_bytes >= self.progress_bytes.saturating_add(self.progress_bytes_min) {
             self.progress_bytes = progress_bytes;
             self.changed_ns = self.changed_ns.max(now_ns);
         }
-        now_ns >= self.changed_ns.saturating_add(self.patience_ns)
+        now_ns >= self.changed_ns.saturating_add(self.timeout_ns)
     }
 }
 
@@ -59,14 +59,14 @@ fn agreed_bps(spec: &TestSpec) -> Option<u64> {
 
 /// What a test must move in the time it may be silent: a tenth of what was agreed, and never more than a path of
 /// 800 bit/s allows. A client that trickles keeps no place.
-pub(crate) fn least_bytes(spec: &TestSpec, patience: Duration) -> u64 {
+pub(crate) fn progress_bytes_min(spec: &TestSpec, timeout: Duration) -> u64 {
     let rate_bps = agreed_bps(spec).map_or(LEAST_BPS, |rate| (rate / 10).min(LEAST_BPS));
-    let bits = u128::from(rate_bps) * patience.as_millis() / 1000;
+    let bits = u128::from(rate_bps) * timeout.as_millis() / 1000;
     u64::try_from(bits / 8).unwrap_or(u64::MAX).max(1)
 }
 
 /// How long a healthy test of this kind may be silent.
-pub(crate) fn patience(spec: &TestSpec, liveness: Duration) -> Duration {
+pub(crate) fn liveness_timeout(spec: &TestSpec, liveness: Duration) -> Duration {
     let Some(rate_bps) = agreed_bps(spec) else {
         return liveness;
     };
@@ -92,11 +92,11 @@ mod tests {
     fn a_trickle_is_no_progress() {
         let ten = Duration::from_secs(10);
         let mut spec = TestSpec::default();
-        assert_eq!(least_bytes(&spec, ten), 1000);
+        assert_eq!(progress_bytes_min(&spec, ten), 1000);
         spec.pacing.rate_bps = Some(1600);
-        assert_eq!(least_bytes(&spec, ten), 200);
+        assert_eq!(progress_bytes_min(&spec, ten), 200);
         spec.pacing.rate_bps = Some(1);
-        assert_eq!(least_bytes(&spec, ten), 1);
+        assert_eq!(progress_bytes_min(&spec, ten), 1);
         let mut liveness = Liveness::new(Duration::from_nanos(100), 0).demanding(10);
         assert!((1..10).all(|bytes| !liveness.is_over(bytes * 10, bytes)));
         assert!(liveness.is_over(100, 9));
@@ -107,13 +107,13 @@ mod tests {
     fn slow_tests_are_given_the_time_of_three_blocks() {
         let ten = Duration::from_secs(10);
         let mut spec = TestSpec::default();
-        assert_eq!(patience(&spec, ten), ten);
+        assert_eq!(liveness_timeout(&spec, ten), ten);
         spec.pacing.rate_bps = Some(100_000_000);
-        assert_eq!(patience(&spec, ten), ten);
+        assert_eq!(liveness_timeout(&spec, ten), ten);
         // One block of 128 KiB every 21 s.
         spec.pacing.rate_bps = Some(50_000);
-        assert_eq!(patience(&spec, ten), Duration::from_millis(62_915));
+        assert_eq!(liveness_timeout(&spec, ten), Duration::from_millis(62_915));
         spec.pacing.burst_blocks = Some(10);
-        assert_eq!(patience(&spec, ten), Duration::from_millis(629_146));
+        assert_eq!(liveness_timeout(&spec, ten), Duration::from_millis(629_146));
     }
 }

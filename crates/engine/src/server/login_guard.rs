@@ -20,7 +20,7 @@ struct Failures {
 }
 
 /// Failures that are nobody's attack: a class of people who mistype their password behind one address.
-const FREE: u32 = 10;
+const FAILURES_MAX: u32 = 10;
 /// Time after which one failure is forgotten: 10 guesses a minute from then on.
 const FORGET_ONE: Duration = Duration::from_secs(6);
 /// Addresses that are remembered.
@@ -29,7 +29,7 @@ const ADDRESSES_MAX: usize = 4096;
 impl LoginGuard {
     pub(super) fn is_locked_out(&self, address: IpAddr, now: Instant) -> bool {
         let failures = self.failures.get(&Network::of_client(address));
-        failures.is_some_and(|f| f.count_at(now) >= FREE)
+        failures.is_some_and(|f| f.count_at(now) >= FAILURES_MAX)
     }
 
     pub(super) fn note_failure(&mut self, address: IpAddr, now: Instant) {
@@ -50,7 +50,7 @@ impl LoginGuard {
         self.failures.retain(|_, f| f.count_at(now) > 0);
         if self.failures.len() >= ADDRESSES_MAX {
             // Whoever has so many addresses is not slowed down by this table anyhow.
-            self.failures.retain(|_, f| f.count_at(now) >= FREE);
+            self.failures.retain(|_, f| f.count_at(now) >= FAILURES_MAX);
         }
         if self.failures.len() >= ADDRESSES_MAX {
             self.failures.clear();
@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn guessing_is_stopped_for_the_address_that_guesses() {
         let (mut guard, now) = (LoginGuard::default(), Instant::now());
-        for _ in 0..FREE {
+        for _ in 0..FAILURES_MAX {
             assert!(!guard.is_locked_out(MARIO, now));
             guard.note_failure(MARIO, now);
         }
@@ -86,13 +86,13 @@ mod tests {
             guard.is_locked_out(MARIO, now + FORGET_ONE),
             "one guess per period from then on"
         );
-        assert!(!guard.is_locked_out(MARIO, now + FORGET_ONE * (FREE + 2)));
+        assert!(!guard.is_locked_out(MARIO, now + FORGET_ONE * (FAILURES_MAX + 2)));
     }
 
     #[test]
     fn memory_is_bounded_and_the_locked_out_stay_so() {
         let (mut guard, now) = (LoginGuard::default(), Instant::now());
-        for _ in 0..FREE {
+        for _ in 0..FAILURES_MAX {
             guard.note_failure(MARIO, now);
         }
         for n in 0..3 * ADDRESSES_MAX as u32 {

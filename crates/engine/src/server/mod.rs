@@ -2,34 +2,34 @@
 //!
 //! The listener, connections that have not said who they are, and sessions are different types; a session that ends,
 //! misbehaves or is refused changes nothing for the others. Nothing here blocks: every wait is a deadline of the one
-//! loop. What concerns more than one session is decided at the `desk`.
+//! loop. What concerns more than one session is decided at the `registry`.
 
 mod accept_pause;
+mod acceptor;
 mod access;
+mod blocking_pool;
+mod closing;
 mod context;
 mod control_socket;
-mod crowd;
-pub(crate) mod desk;
 mod flows;
-mod gate;
-mod limits;
-mod linger;
+mod iperf2;
 mod listen;
 mod liveness;
 mod login_guard;
-mod neighbours;
-mod numbering;
 mod pending;
+mod pending_limit;
 mod queue;
+mod quotas;
 mod rate_guard;
 mod record;
+pub(crate) mod registry;
 pub(crate) mod resource_quota;
-mod rules;
+mod server_stats;
 mod session;
-mod tally;
-mod udp_door;
+mod shared_state;
+mod stream_numbers;
+mod udp_listener;
 mod work_queue;
-mod worker_pool;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -46,28 +46,28 @@ use linerate_sys::poll::{self, Epoll, Interest, Ready};
 use linerate_sys::{clock, cpu, scheduling};
 
 pub(crate) use accept_pause::AcceptPause;
-pub(crate) use crowd::{Bounds, Crowd};
-pub(crate) use gate::accept;
-pub(crate) use limits::Claim;
-pub(crate) use liveness::{Liveness, least_bytes, patience};
+pub(crate) use acceptor::accept;
+pub(crate) use liveness::{Liveness, liveness_timeout, progress_bytes_min};
+pub(crate) use pending_limit::{PendingBounds, PendingLimit};
+pub(crate) use quotas::QuotaRequest;
 pub(crate) use record::record;
-pub(crate) use resource_quota::Needs;
-pub(crate) use rules::{Rulebook, Rules};
-pub(crate) use tally::Moved;
+pub(crate) use resource_quota::Requirements;
+pub(crate) use server_stats::ByteTotals;
+pub(crate) use shared_state::{ServerContext, SharedServerState};
 
 use crate::data_socket::failed;
 use crate::interrupts::Interrupts;
-use crate::iperf2::server::House;
+use crate::iperf2::server::Iperf2Server;
+use acceptor::{Accepted, Acceptor, FirstBytes};
+use blocking_pool::BlockingPool;
+use closing::ClosingConnections;
 use context::Context;
-use desk::{Arrival, Desk, Stage};
-use gate::{Gate, Newcomer, Word};
-use limits::LOOK_NS;
-use linger::Linger;
 use listen::Listeners;
-use session::{CONTROL_READ_BYTES, Doors, Heard, Session, Terms, Tokens};
-use tally::Tally;
-use udp_door::{Hello, UdpDoor};
-use worker_pool::WorkerPool;
+use quotas::CHECK_NS;
+use registry::{AdmissionDecision, SessionRegistry, Stage};
+use server_stats::ServerStats;
+use session::{CONTROL_READ_BYTES, ControlInput, ServerSockets, Session, Terms, Tokens};
+use udp_listener::{Hello, UdpListener};
 
 /// Serves until interrupted, or for one test.
 ///
@@ -101,15 +101,15 @@ struct Server<'a> {
     context: Context,
     epoll: Epoll,
     listeners: Listeners,
-    udp: Option<UdpDoor>,
+    udp: Option<UdpListener>,
     /// Tests without a control connection.
-    house: Option<House>,
-    gate: Gate,
-    desk: Desk,
-    pool: WorkerPool,
+    iperf2: Option<Iperf2Server>,
+    acceptor: Acceptor,
+    registry: SessionRegistry,
+    pool: BlockingPool,
     sessions: BTreeMap<u64, Session>,
-    linger: Linger,
-    tally: Tally,
+    closing: ClosingConnections,
+    stats: ServerStats,
     next_progress: Option<Instant>,
     next_look: Option<Instant>,
     /// See [`Interrupts::alive`].
@@ -126,10 +126,10 @@ struct Server<'a> {
 // and one that is never used.
 const LISTENER: u64 = 0;
 const SCTP_LISTENER: u64 = 1;
-const UDP_DOOR: u64 = 2;
+const UDP_LISTENER: u64 = 2;
 const INTERRUPT: u64 = 3;
-const LINGER: u64 = 4;
-const HOUSE: u64 = 5;
+const CLOSING: u64 = 4;
+const IPERF2: u64 = 5;
 const POOL: u64 = 6;
 const FIRST_ID: u64 = 2;
 const TOKENS_PER_ID: u64 = 4;
@@ -141,7 +141,7 @@ fn tokens(id: u64) -> Tokens {
         notice: first + 1,
         flows: first + 2,
         sctp_listener: SCTP_LISTENER,
-        udp_door: UDP_DOOR,
+        udp_listener: UDP_LISTENER,
     }
 }
 
@@ -149,9 +149,9 @@ const READ: Interest = Interest::READ;
 /// Time between two looks at what the running tests have moved, when no reports are written.
 const PROGRESS_DEFAULT: Duration = Duration::from_secs(1);
 /// Time clients have to take note that the server ends.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two looks whether they have.
-const FAREWELL_LOOK: Duration = Duration::from_millis(5);
+const CLOSING_POLL: Duration = Duration::from_millis(5);
 
 impl<'a> Server<'a> {
     fn open(
@@ -175,18 +175,18 @@ impl<'a> Server<'a> {
         epoll
             .add(interrupts.fd(), INTERRUPT, READ)
             .map_err(failed(ErrorCode::InitTest))?;
-        let desk = Desk::new(&spec.sharing, spec.one_off).within(&spec.sharing);
-        let house = neighbours::open(&spec)?;
-        if let Some(house) = &house {
+        let registry = SessionRegistry::new(&spec.sharing, spec.one_off).within(&spec.sharing);
+        let iperf2 = iperf2::open(&spec)?;
+        if let Some(iperf2) = &iperf2 {
             epoll
-                .add(house.fd(), HOUSE, READ)
+                .add(iperf2.fd(), IPERF2, READ)
                 .map_err(failed(ErrorCode::InitTest))?;
         }
         let context = Context::new(spec)?;
-        let pool = WorkerPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
+        let pool = BlockingPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
         epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
         let spec = &context.spec;
-        let gate = Gate::new(FIRST_ID, spec.sharing.uncontrolled == Uncontrolled::SamePort);
+        let acceptor = Acceptor::new(FIRST_ID, spec.sharing.uncontrolled == Uncontrolled::SamePort);
         Ok(Self {
             out,
             interrupts,
@@ -195,12 +195,12 @@ impl<'a> Server<'a> {
             epoll,
             listeners,
             udp: None,
-            house,
-            linger: Linger::new(gate.leaving_max()),
-            gate,
-            desk,
+            iperf2,
+            closing: ClosingConnections::new(acceptor.closing_max()),
+            acceptor,
+            registry,
             sessions: BTreeMap::new(),
-            tally: Tally::new(Instant::now()),
+            stats: ServerStats::new(Instant::now()),
             next_progress: None,
             next_look: None,
             next_heartbeat: None,
@@ -231,7 +231,7 @@ impl<'a> Server<'a> {
                 self.dispatch(event)?;
             }
             self.on_time()?;
-            self.advance_house();
+            self.advance_iperf2();
             self.advance_work();
             self.advance_sessions();
             if self.ended > 0 && self.sessions.is_empty() {
@@ -257,14 +257,14 @@ impl<'a> Server<'a> {
 
     fn timeout(&self) -> Option<Duration> {
         let others = [
-            self.gate.next_deadline(),
-            self.desk.next_timeout(),
-            self.linger.next_deadline(),
+            self.acceptor.next_deadline(),
+            self.registry.next_timeout(),
+            self.closing.next_deadline(),
             self.idle_deadline(),
             self.next_progress,
             self.next_look,
             self.next_heartbeat,
-            self.house.as_ref().and_then(House::deadline),
+            self.iperf2.as_ref().and_then(Iperf2Server::deadline),
         ];
         let sessions = self.sessions.values().filter_map(Session::due);
         let nearest = sessions.chain(others.into_iter().flatten()).min();
@@ -274,13 +274,13 @@ impl<'a> Server<'a> {
     fn dispatch(&mut self, event: Ready) -> Result<(), Failure> {
         match event.token {
             LISTENER | SCTP_LISTENER => self.accept(event.token),
-            UDP_DOOR => {
+            UDP_LISTENER => {
                 self.on_datagrams();
                 Ok(())
             }
             INTERRUPT => self.on_interrupt(),
-            LINGER => {
-                self.linger.look_soon();
+            CLOSING => {
+                self.closing.poll_soon();
                 Ok(())
             }
             POOL => {
@@ -288,7 +288,7 @@ impl<'a> Server<'a> {
                 Ok(())
             }
             // It is looked after in every turn.
-            HOUSE => Ok(()),
+            IPERF2 => Ok(()),
             token => {
                 let id = token / TOKENS_PER_ID;
                 if !self.sessions.contains_key(&id) {
@@ -303,7 +303,7 @@ impl<'a> Server<'a> {
                     } else {
                         session.on_time();
                     }
-                    self.tell_desk(id);
+                    self.forward_inputs(id);
                 }
                 Ok(())
             }
@@ -311,25 +311,25 @@ impl<'a> Server<'a> {
     }
 
     fn accept(&mut self, token: u64) -> Result<(), Failure> {
-        let mut newcomers = Vec::new();
+        let mut accepted = Vec::new();
         let listener = match token {
             SCTP_LISTENER => self.listeners.sctp(),
             _ => Some(self.listeners.tcp()),
         };
         if let Some(listener) = listener
-            && let Err(error) = gate::accept(listener, &mut newcomers)
+            && let Err(error) = acceptor::accept(listener, &mut accepted)
         {
             self.out_of_descriptors(token, &error);
         }
-        for (fd, peer) in newcomers {
+        for (fd, peer) in accepted {
             self.greet(fd, peer);
         }
         Ok(())
     }
 
-    /// Those who are here keep their service; of those who only take up room the greediest leaves.
+    /// Those who are here keep their service; of those who only take up room the largest_source leaves.
     fn out_of_descriptors(&mut self, token: u64, error: &std::io::Error) {
-        if self.gate.pause(Instant::now()) {
+        if self.acceptor.pause(Instant::now()) {
             self.out.warning(&format!("unable to accept a connection: {error}"));
         }
         let listener = match token {
@@ -340,9 +340,9 @@ impl<'a> Server<'a> {
             // It is taken in again when the pause is over; a second removal finds nothing.
             let _ = self.epoll.remove(listener);
         }
-        self.linger.give_up();
-        if let Some(victim) = self.gate.greediest() {
-            self.crowd_out(victim);
+        self.closing.close_all();
+        if let Some(victim) = self.acceptor.largest_source() {
+            self.evict(victim);
         }
     }
 
@@ -351,60 +351,65 @@ impl<'a> Server<'a> {
         if !self.context.access().admits(peer.ip()) {
             let reason = RefusalReason::Address;
             self.out.server_event(&ServerEvent::Refused { peer, reason });
-            self.linger
-                .add(gate::refuse(fd, ErrorCode::AuthTest), Vec::new(), &self.epoll, LINGER);
-        } else if self.desk.refuses_unheard() {
-            self.turn_away(fd, peer, RefusalReason::Busy);
-        } else if let Newcomer::InsteadOf(victim) = self.gate.enter(fd, peer, &self.epoll) {
-            self.crowd_out(victim);
+            self.closing.add(
+                acceptor::send_error(fd, ErrorCode::AuthTest),
+                Vec::new(),
+                &self.epoll,
+                CLOSING,
+            );
+        } else if self.registry.is_busy() {
+            self.send_busy(fd, peer, RefusalReason::Busy);
+        } else if let Accepted::InsteadOf(victim) = self.acceptor.enter(fd, peer, &self.epoll) {
+            self.evict(victim);
         }
     }
 
-    fn turn_away(&mut self, fd: OwnedFd, peer: SocketAddr, reason: RefusalReason) {
+    fn send_busy(&mut self, fd: OwnedFd, peer: SocketAddr, reason: RefusalReason) {
         self.out.server_event(&ServerEvent::Refused { peer, reason });
-        self.linger.add(gate::turn_away(fd), Vec::new(), &self.epoll, LINGER);
+        self.closing
+            .add(acceptor::send_busy(fd), Vec::new(), &self.epoll, CLOSING);
     }
 
-    fn crowd_out(&mut self, id: u64) {
-        if let Some((fd, peer)) = self.gate.take(id, &self.epoll) {
-            self.turn_away(fd, peer, RefusalReason::Crowded);
+    fn evict(&mut self, id: u64) {
+        if let Some((fd, peer)) = self.acceptor.take(id, &self.epoll) {
+            self.send_busy(fd, peer, RefusalReason::Crowded);
         } else {
-            self.desk.turn_out(Instant::now(), id, RefusalReason::Crowded);
+            self.registry.evict(Instant::now(), id, RefusalReason::Crowded);
         }
-        self.gate.forget(id);
+        self.acceptor.forget(id);
     }
 
     fn on_pending(&mut self, id: u64) -> Result<(), Failure> {
-        let Some(word) = self.gate.read(id, &self.epoll) else {
+        let Some(word) = self.acceptor.read(id, &self.epoll) else {
             return Ok(());
         };
-        let Some((fd, peer)) = self.gate.take(id, &self.epoll) else {
+        let Some((fd, peer)) = self.acceptor.take(id, &self.epoll) else {
             return Ok(());
         };
         let cookie = match word {
-            Word::Cookie(cookie) => cookie,
-            Word::Uncontrolled(opening) => {
-                self.gate.forget(id);
+            FirstBytes::Cookie(cookie) => cookie,
+            FirstBytes::Other(opening) => {
+                self.acceptor.forget(id);
                 self.hand_over(fd, peer, &opening);
                 return Ok(());
             }
         };
-        match self.desk.arrive(Instant::now(), id, peer, cookie) {
-            Arrival::Stream(owner) => {
-                self.gate.forget(id);
+        match self.registry.admit_connection(Instant::now(), id, peer, cookie) {
+            AdmissionDecision::Stream(owner) => {
+                self.acceptor.forget(id);
                 self.add_stream(owner, fd);
             }
-            Arrival::Seat => {
+            AdmissionDecision::Admitted => {
                 self.open_session(id, fd, peer, cookie)?;
-                self.seat(id);
+                self.begin(id);
             }
-            Arrival::Wait => {
-                self.gate.forget(id);
+            AdmissionDecision::Queued => {
+                self.acceptor.forget(id);
                 self.open_session(id, fd, peer, cookie)?;
             }
-            Arrival::Refused(reason) => {
-                self.gate.forget(id);
-                self.turn_away(fd, peer, reason);
+            AdmissionDecision::Refused(reason) => {
+                self.acceptor.forget(id);
+                self.send_busy(fd, peer, reason);
             }
         }
         Ok(())
@@ -416,29 +421,30 @@ impl<'a> Server<'a> {
         if self.epoll.add(session.control_fd(), tokens(id).control, READ).is_ok() {
             self.sessions.insert(id, session);
         } else {
-            self.desk.depart(Instant::now(), id);
-            self.gate.forget(id);
+            self.registry.remove(Instant::now(), id);
+            self.acceptor.forget(id);
         }
         Ok(())
     }
 
-    fn seat(&mut self, id: u64) {
+    fn begin(&mut self, id: u64) {
         if let Some(session) = self.sessions.get(&id) {
-            self.desk.seat(Instant::now(), id, self.context.setup(session.cookie()));
-            self.tell_desk(id);
+            self.registry
+                .begin(Instant::now(), id, self.context.setup(session.cookie()));
+            self.forward_inputs(id);
         }
     }
 
     fn add_stream(&mut self, owner: u64, fd: OwnedFd) {
         if let Some(session) = self.sessions.get_mut(&owner) {
-            let doors = Doors {
+            let sockets = ServerSockets {
                 epoll: &self.epoll,
                 tokens: tokens(owner),
                 listeners: &mut self.listeners,
                 udp: &mut self.udp,
             };
-            session.add_stream(fd, &self.context, &doors);
-            self.tell_desk(owner);
+            session.add_stream(fd, &self.context, &sockets);
+            self.forward_inputs(owner);
         }
     }
 
@@ -448,26 +454,26 @@ impl<'a> Server<'a> {
         };
         let mut buffer = [0; CONTROL_READ_BYTES];
         let now = Instant::now();
-        match session.hear(&mut buffer) {
-            Heard::Bytes(bytes) => self.desk.handle_control(now, id, bytes),
-            Heard::Nothing => {}
-            Heard::Eof => self.desk.handle_control_eof(now, id),
-            Heard::Failed(cause) => self.desk.handle_control_error(now, id, &cause),
+        match session.read_control(&mut buffer) {
+            ControlInput::Bytes(bytes) => self.registry.handle_control(now, id, bytes),
+            ControlInput::Nothing => {}
+            ControlInput::Eof => self.registry.handle_control_eof(now, id),
+            ControlInput::Failed(cause) => self.registry.handle_control_error(now, id, &cause),
         }
-        let doors = Doors {
+        let sockets = ServerSockets {
             epoll: &self.epoll,
             tokens: tokens(id),
             listeners: &mut self.listeners,
             udp: &mut self.udp,
         };
-        session.pause_reading(self.desk.has_work(id), &doors);
-        session.follow_unsent(&doors);
+        session.pause_reading(self.registry.has_work(id), &sockets);
+        session.follow_unsent(&sockets);
     }
 
     /// Hands out work while a thread is free for it.
     fn advance_work(&mut self) {
         while self.pool.has_room()
-            && let Some((id, work)) = self.desk.next_work(Instant::now())
+            && let Some((id, work)) = self.registry.next_work(Instant::now())
         {
             self.pool.begin(id, work);
         }
@@ -475,18 +481,18 @@ impl<'a> Server<'a> {
 
     fn take_outcomes(&mut self) {
         for (id, outcome) in self.pool.take_outcomes() {
-            self.desk.handle_outcome(Instant::now(), id, outcome);
+            self.registry.handle_outcome(Instant::now(), id, outcome);
             let Some(session) = self.sessions.get_mut(&id) else {
                 continue;
             };
-            let doors = Doors {
+            let sockets = ServerSockets {
                 epoll: &self.epoll,
                 tokens: tokens(id),
                 listeners: &mut self.listeners,
                 udp: &mut self.udp,
             };
-            session.pause_reading(false, &doors);
-            self.tell_desk(id);
+            session.pause_reading(false, &sockets);
+            self.forward_inputs(id);
         }
     }
 
@@ -497,7 +503,7 @@ impl<'a> Server<'a> {
             for hello in &hellos {
                 self.on_hello(hello);
             }
-            if !self.udp.as_ref().is_some_and(UdpDoor::has_waiting) {
+            if !self.udp.as_ref().is_some_and(UdpListener::has_pending) {
                 return;
             }
         }
@@ -505,57 +511,57 @@ impl<'a> Server<'a> {
 
     /// Lets a UDP stream in, if it is expected from there. Strangers get no answer and leave no trace.
     fn on_hello(&mut self, hello: &Hello) {
-        if self.sessions.values_mut().any(|s| s.answer_again(hello.from)) {
+        if self.sessions.values_mut().any(|s| s.repeat_reply(hello.from)) {
             return;
         }
-        let Some(owner) = self.desk.claimant(hello.from.ip()) else {
+        let Some(owner) = self.registry.udp_stream_owner(hello.from.ip()) else {
             return;
         };
         let (Some(door), Some(session)) = (&mut self.udp, self.sessions.get_mut(&owner)) else {
             return;
         };
         let reply = session.udp_reply();
-        match door.admit(hello, &self.context.spec.local, &self.epoll, UDP_DOOR, reply) {
+        match door.admit(hello, &self.context.spec.local, &self.epoll, UDP_LISTENER, reply) {
             Ok(fd) => self.add_stream(owner, fd),
             Err(error) => {
                 session.fail(error);
-                self.tell_desk(owner);
+                self.forward_inputs(owner);
             }
         }
         self.advance_sessions();
     }
 
     /// Passes on what a session said.
-    fn tell_desk(&mut self, id: u64) {
+    fn forward_inputs(&mut self, id: u64) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
         };
-        for mut input in session.take_said() {
+        for mut input in session.take_inputs() {
             if let ServerInput::Results(results) = &mut input {
-                results.ran_beside = Some(self.tally.beside_max(id));
+                results.ran_beside = Some(self.stats.concurrent_max(id));
             }
-            self.desk.handle_local(Instant::now(), id, input);
+            self.registry.handle_local(Instant::now(), id, input);
         }
     }
 
-    /// Carries out what the desk decided, until nothing is left to do.
+    /// Carries out what the registry decided, until nothing is left to do.
     fn advance_sessions(&mut self) {
         loop {
-            while let Some(id) = self.desk.next_ready() {
-                while let Some(action) = self.desk.poll_action(id) {
+            while let Some(id) = self.registry.next_ready() {
+                while let Some(action) = self.registry.poll_action(id) {
                     self.act(id, action);
-                    self.tell_desk(id);
+                    self.forward_inputs(id);
                 }
-                if self.desk.stage(id) != Some(Stage::Asked) {
-                    self.gate.forget(id);
+                if self.registry.stage(id) != Some(Stage::Negotiating) {
+                    self.acceptor.forget(id);
                 }
             }
-            match self.desk.next_turn() {
-                Some(id) => self.seat(id),
+            match self.registry.next_turn() {
+                Some(id) => self.begin(id),
                 None => break,
             }
         }
-        self.close_unused_doors();
+        self.close_unused_listeners();
     }
 
     fn act(&mut self, id: u64, action: ServerAction) {
@@ -566,24 +572,24 @@ impl<'a> Server<'a> {
             return;
         };
         let starts = matches!(action, ServerAction::StartClock);
-        let mut doors = Doors {
+        let mut sockets = ServerSockets {
             epoll: &self.epoll,
             tokens: tokens(id),
             listeners: &mut self.listeners,
             udp: &mut self.udp,
         };
         let terms = Terms {
-            first_position: self.desk.first_position(id),
-            quota: self.desk.ledger().quota(id),
+            first_position: self.registry.first_position(id),
+            quota: self.registry.quotas().quota(id),
         };
-        session.act(action, &self.context, terms, &mut doors);
+        session.act(action, &self.context, terms, &mut sockets);
         if starts {
             self.note_start(id);
         }
     }
 
     /// Data ports other than the TCP one are open only while a session uses them.
-    fn close_unused_doors(&mut self) {
+    fn close_unused_listeners(&mut self) {
         let used = |t: Transport| self.sessions.values().any(|s| s.transport() == Some(t));
         if self.udp.is_some() && !used(Transport::Udp) {
             self.udp = None;
@@ -595,8 +601,8 @@ impl<'a> Server<'a> {
 
     fn on_time(&mut self) -> Result<(), Failure> {
         let now = Instant::now();
-        self.linger.expire(now);
-        self.desk.handle_timeout(now);
+        self.closing.expire(now);
+        self.registry.handle_timeout(now);
         let due: Vec<u64> = self
             .sessions
             .iter()
@@ -607,63 +613,68 @@ impl<'a> Server<'a> {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.on_time();
             }
-            self.tell_desk(id);
+            self.forward_inputs(id);
         }
-        if self.gate.pause_is_over(now) {
+        if self.acceptor.pause_is_over(now) {
             for (listener, token) in self.listeners.all([LISTENER, SCTP_LISTENER]) {
                 let _ = self.epoll.add(listener, token, READ);
             }
         }
-        self.on_late_newcomers(now)?;
-        self.look_at_limits(now);
+        self.on_header_timeouts(now)?;
+        self.check_limits(now);
         self.report_progress_when_due(now);
         Ok(())
     }
 
     /// Connections that did not say who they are in time.
-    fn on_late_newcomers(&mut self, now: Instant) -> Result<(), Failure> {
+    fn on_header_timeouts(&mut self, now: Instant) -> Result<(), Failure> {
         let mut reported = !self.sessions.is_empty();
-        for id in self.gate.late(now) {
-            let Some((fd, peer)) = self.gate.take(id, &self.epoll) else {
+        for id in self.acceptor.late(now) {
+            let Some((fd, peer)) = self.acceptor.take(id, &self.epoll) else {
                 continue;
             };
-            self.gate.forget(id);
-            self.note_silence(peer);
+            self.acceptor.forget(id);
+            self.note_header_timeout(peer);
             if reported {
-                self.linger.add(gate::turn_away(fd), Vec::new(), &self.epoll, LINGER);
+                self.closing
+                    .add(acceptor::send_busy(fd), Vec::new(), &self.epoll, CLOSING);
             } else {
                 reported = true;
-                self.linger
-                    .add(gate::refuse(fd, ErrorCode::RecvCookie), Vec::new(), &self.epoll, LINGER);
-                self.report_silent_client()?;
+                self.closing.add(
+                    acceptor::send_error(fd, ErrorCode::RecvCookie),
+                    Vec::new(),
+                    &self.epoll,
+                    CLOSING,
+                );
+                self.report_header_timeout()?;
             }
         }
         Ok(())
     }
 
-    fn look_at_limits(&mut self, now: Instant) {
-        if !self.desk.ledger().needs_looks() {
+    fn check_limits(&mut self, now: Instant) {
+        if !self.registry.quotas().needs_checks() {
             self.next_look = None;
             return;
         }
         if self.next_look.is_some_and(|t| now < t) {
             return;
         }
-        self.next_look = Some(now + Duration::from_nanos(LOOK_NS));
+        self.next_look = Some(now + Duration::from_nanos(CHECK_NS));
         let totals: Vec<(u64, u64)> = self
             .sessions
             .iter_mut()
             .map(|(&id, s)| (id, s.moved()))
-            .chain(self.house.iter_mut().flat_map(House::moved))
+            .chain(self.iperf2.iter_mut().flat_map(Iperf2Server::moved))
             .map(|(id, m)| (id, m.received_bytes.saturating_add(m.sent_bytes)))
             .collect();
-        for (id, reason) in self.desk.ledger().look(clock::monotonic_ns(), totals.into_iter()) {
+        for (id, reason) in self.registry.quotas().look(clock::monotonic_ns(), totals.into_iter()) {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.exceed(reason);
-            } else if let Some(house) = &mut self.house {
-                house.exceed(id, reason);
+            } else if let Some(iperf2) = &mut self.iperf2 {
+                iperf2.exceed(id, reason);
             }
-            self.tell_desk(id);
+            self.forward_inputs(id);
         }
     }
 
@@ -682,10 +693,10 @@ impl<'a> Server<'a> {
         for session in self.sessions.values_mut() {
             session.stop_early();
         }
-        self.terminate_house();
-        self.desk.terminate(Instant::now(), &signal_text);
+        self.terminate_iperf2();
+        self.registry.terminate(Instant::now(), &signal_text);
         self.advance_sessions();
-        self.say_farewell();
+        self.flush_closing();
         Err(Failure {
             kind: FailureKind::Interrupted,
             message: format!("the server has terminated by signal {signal_text}"),
@@ -704,11 +715,11 @@ impl<'a> Server<'a> {
 
     /// Lets the last messages reach the clients: a connection that is closed too early takes them back. Another signal
     /// ends the wait.
-    fn say_farewell(&mut self) {
-        let end = Instant::now() + FAREWELL;
-        while !self.linger.is_empty() && Instant::now() < end {
-            self.linger.look(Instant::now());
-            match poll::wait_fd(self.interrupts.fd(), READ, Some(FAREWELL_LOOK)) {
+    fn flush_closing(&mut self) {
+        let end = Instant::now() + CLOSING_TIMEOUT;
+        while !self.closing.is_empty() && Instant::now() < end {
+            self.closing.look(Instant::now());
+            match poll::wait_fd(self.interrupts.fd(), READ, Some(CLOSING_POLL)) {
                 Ok(true) if self.interrupts.take().is_none() => {}
                 Ok(false) => {}
                 _ => return,
@@ -718,7 +729,7 @@ impl<'a> Server<'a> {
 
     fn idle_deadline(&self) -> Option<Instant> {
         let timeout = self.context.spec.idle_timeout?;
-        (self.sessions.is_empty() && self.gate.is_empty()).then(|| self.idle_since + timeout)
+        (self.sessions.is_empty() && self.acceptor.is_empty()).then(|| self.idle_since + timeout)
     }
 
     /// Re-opens the listener after a long idle time, in case its interface came and went; true when a one-off server

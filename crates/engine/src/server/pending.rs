@@ -9,11 +9,11 @@ use linerate_iperf2::opening::{OPENING_LEN, Opening, recognise};
 use linerate_iperf3::{COOKIE_WIRE_LEN, Cookie};
 use linerate_sys::stream_io;
 
-use super::context::HANDSHAKE_PATIENCE;
+use super::context::HANDSHAKE_TIMEOUT;
 
 /// Collects the 37 bytes that every connection starts with.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct PendingConnection {
     fd: OwnedFd,
     peer: SocketAddr,
     cookie: [u8; COOKIE_WIRE_LEN],
@@ -34,9 +34,9 @@ pub(super) enum Progress {
 }
 
 /// Time for the whole cookie; progress does not extend it.
-const PATIENCE: Duration = HANDSHAKE_PATIENCE;
+const TIMEOUT: Duration = HANDSHAKE_TIMEOUT;
 
-impl Pending {
+impl PendingConnection {
     pub(super) fn new(fd: OwnedFd, peer: SocketAddr, may_differ: bool) -> Self {
         Self {
             fd,
@@ -44,7 +44,7 @@ impl Pending {
             cookie: [0; COOKIE_WIRE_LEN],
             got: 0,
             may_differ,
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + TIMEOUT,
         }
     }
 

@@ -7,7 +7,7 @@ use linerate_model::network::Network;
 
 /// Clients in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Queue {
+pub(super) struct AdmissionQueue {
     waiting: VecDeque<(u64, Network)>,
 }
 
@@ -16,9 +16,9 @@ const WAITING_MAX: usize = 128;
 /// Clients of one address that may wait, so that none fills the queue alone.
 const WAITING_PER_ADDRESS_MAX: usize = WAITING_MAX / 8;
 
-impl Queue {
+impl AdmissionQueue {
     /// What a client that has not said how long its test takes is counted with: iperf3's default.
-    pub(super) const USUAL_TEST: Duration = Duration::from_secs(10);
+    pub(super) const DEFAULT_TEST_TIME: Duration = Duration::from_secs(10);
 
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
@@ -59,7 +59,7 @@ fn expected_wait(remaining: impl Iterator<Item = Option<Duration>>, ahead: usize
     ends.resize(ends.len().max(places), Duration::ZERO);
     for _ in 0..ahead {
         if let Some(first) = ends.iter_mut().min() {
-            *first += Queue::USUAL_TEST;
+            *first += AdmissionQueue::DEFAULT_TEST_TIME;
         }
     }
     ends.into_iter().min().unwrap_or_default()
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn one_address_does_not_fill_the_queue() {
-        let mut queue = Queue::default();
+        let mut queue = AdmissionQueue::default();
         let mut enter = |id, last| queue.enter(id, address(last), [None].into_iter(), 1, Duration::MAX);
         let entered = (0..1000).filter(|id| enter(*id, 1)).count();
         assert_eq!(entered, WAITING_PER_ADDRESS_MAX);
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn who_would_wait_too_long_is_not_taken_in() {
-        let mut queue = Queue::default();
+        let mut queue = AdmissionQueue::default();
         let patience = Duration::from_secs(25);
         let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, patience);
         assert_eq!([enter(1), enter(2), enter(3)], [true, true, false]);

@@ -7,8 +7,8 @@ use linerate_iperf3::ErrorCode;
 use linerate_model::service::{HandshakeCause, Outcome, TestFacts, TestRecord};
 use linerate_model::{Event, Failure, FailureKind, ServerEvent, StreamRole, Summary};
 
-use super::desk::Stage;
-use super::{LINGER, PROGRESS_DEFAULT, Server, sink_failure};
+use super::registry::Stage;
+use super::{CLOSING, PROGRESS_DEFAULT, Server, sink_failure};
 
 impl Server<'_> {
     /// A test began.
@@ -24,19 +24,19 @@ impl Server<'_> {
             streams: test.spec.total_streams(),
             running_beside: 0,
         };
-        let facts = self.tally.start(id, Instant::now(), facts);
+        let facts = self.stats.start(id, Instant::now(), facts);
         self.out.server_event(&ServerEvent::TestStarted(facts));
     }
 
     /// The last action of a session: reports its end and lets it go.
     pub(super) fn close_session(&mut self, id: u64, outcome: Result<(), Failure>) {
         let now = Instant::now();
-        let (stage, ran_beside_max) = (self.desk.stage(id), self.tally.beside_max(id));
+        let (stage, ran_beside_max) = (self.registry.stage(id), self.stats.concurrent_max(id));
         if let Some(mut session) = self.sessions.remove(&id) {
             let outcome = session.close(outcome);
             self.ended += 1;
-            self.tally.note(id, session.moved());
-            match self.tally.end(id) {
+            self.stats.update(id, session.moved());
+            match self.stats.end(id) {
                 Some(facts) => {
                     let record = record(
                         facts,
@@ -45,7 +45,7 @@ impl Server<'_> {
                         &outcome,
                         ran_beside_max,
                     );
-                    if self.tally.is_idle() {
+                    if self.stats.is_idle() {
                         self.report_progress();
                     }
                     self.out.server_event(&ServerEvent::TestEnded(record));
@@ -53,20 +53,20 @@ impl Server<'_> {
                 None => self.note_failed_start(id, session.peer(), stage, &outcome),
             }
             let (control, streams) = session.into_sockets();
-            self.linger.add(control, streams, &self.epoll, LINGER);
+            self.closing.add(control, streams, &self.epoll, CLOSING);
         }
-        self.gate.forget(id);
-        self.desk.depart(now, id);
+        self.acceptor.forget(id);
+        self.registry.remove(now, id);
     }
 
     fn note_failed_start(&mut self, id: u64, peer: SocketAddr, stage: Option<Stage>, outcome: &Result<(), Failure>) {
-        let event = if let Some(refusal) = self.desk.login_failure(id) {
+        let event = if let Some(refusal) = self.registry.login_failure(id) {
             ServerEvent::LoginFailed {
                 peer,
                 cause: refusal.label(),
                 explanation: refusal.to_string(),
             }
-        } else if let Some(reason) = self.desk.refusal(id) {
+        } else if let Some(reason) = self.registry.refusal(id) {
             ServerEvent::Refused { peer, reason }
         } else {
             let explanation = match outcome {
@@ -82,7 +82,7 @@ impl Server<'_> {
         self.out.server_event(&event);
     }
 
-    pub(super) fn note_silence(&mut self, peer: SocketAddr) {
+    pub(super) fn note_header_timeout(&mut self, peer: SocketAddr) {
         self.out.server_event(&ServerEvent::HandshakeFailed {
             peer,
             cause: HandshakeCause::Cookie,
@@ -91,7 +91,7 @@ impl Server<'_> {
     }
 
     /// A connection that never said who it is counts as a failed test, as in the original.
-    pub(super) fn report_silent_client(&mut self) -> Result<(), Failure> {
+    pub(super) fn report_header_timeout(&mut self) -> Result<(), Failure> {
         let mut sink = self.out.open_test().map_err(|e| sink_failure(&e))?;
         sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None)))
             .map_err(|e| sink_failure(&e))?;
@@ -100,7 +100,7 @@ impl Server<'_> {
     }
 
     pub(super) fn report_progress_when_due(&mut self, now: Instant) {
-        if self.tally.is_idle() {
+        if self.stats.is_idle() {
             self.next_progress = None;
             return;
         }
@@ -117,14 +117,14 @@ impl Server<'_> {
     }
 
     fn report_progress(&mut self) {
-        let ids: Vec<u64> = self.tally.ids().collect();
+        let ids: Vec<u64> = self.stats.ids().collect();
         for id in ids {
             if let Some(session) = self.sessions.get_mut(&id) {
-                self.tally.note(id, session.moved());
+                self.stats.update(id, session.moved());
             }
         }
-        self.note_house();
-        let progress = self.tally.progress(Instant::now());
+        self.note_iperf2();
+        let progress = self.stats.progress(Instant::now());
         self.out.server_event(&ServerEvent::Progress(progress));
     }
 }
@@ -165,7 +165,7 @@ fn cause(stage: Option<Stage>, outcome: &Result<(), Failure>) -> HandshakeCause 
     };
     match stage {
         _ if left => HandshakeCause::ClientLeft,
-        Some(Stage::Agreed | Stage::Opening) => HandshakeCause::Streams,
+        Some(Stage::Accepted | Stage::Opening) => HandshakeCause::Streams,
         _ => HandshakeCause::Parameters,
     }
 }

@@ -13,7 +13,7 @@ use crate::worker;
 
 /// What one test needs, at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Needs {
+pub(crate) struct Requirements {
     pub(crate) descriptors: u64,
     /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
     pub(crate) memory_bytes: u64,
@@ -39,7 +39,7 @@ pub(crate) struct Capacity {
 #[derive(Debug)]
 pub(crate) struct ResourceQuota {
     capacity: Capacity,
-    taken: BTreeMap<u64, (Network, Needs)>,
+    taken: BTreeMap<u64, (Network, Requirements)>,
 }
 
 /// Descriptors of a test beside its streams and workers: the control connection or the event loop, and the notices.
@@ -53,7 +53,7 @@ const BYTES_PER_TEST: u64 = 64 << 10;
 /// Descriptors of the server itself: listeners, event loops, signals, log, figures.
 const DESCRIPTORS_OF_SERVER: u64 = 16;
 
-impl Needs {
+impl Requirements {
     /// What a test with so many streams needs here.
     pub(crate) fn of(spec: &TestSpec, streams: u32) -> Self {
         let streams = u64::from(streams.max(1));
@@ -127,28 +127,36 @@ impl ResourceQuota {
     ///
     /// # Errors
     /// What there is not enough of; then nothing is taken.
-    pub(crate) fn take(&mut self, id: u64, address: Network, needs: Needs) -> Result<(), RefusalReason> {
+    pub(crate) fn take(&mut self, id: u64, address: Network, requirements: Requirements) -> Result<(), RefusalReason> {
         let capacity = &self.capacity;
         let fits = |sum: u64, more: u64, max: u64| sum.saturating_add(more) <= max;
         let (all, own) = (self.sum(|_, _| true), self.sum(|a, _| a == address));
         let unproven = self.sum(|_, n| n.is_unproven);
-        if needs.is_unproven
+        if requirements.is_unproven
             && !(fits(unproven.tests, 1, capacity.unproven_tests)
-                && fits(unproven.descriptors, needs.descriptors, capacity.unproven_descriptors))
+                && fits(
+                    unproven.descriptors,
+                    requirements.descriptors,
+                    capacity.unproven_descriptors,
+                ))
         {
             return Err(RefusalReason::Flows);
         }
-        if !(fits(all.descriptors, needs.descriptors, capacity.descriptors)
-            && fits(own.descriptors, needs.descriptors, capacity.address_descriptors))
+        if !(fits(all.descriptors, requirements.descriptors, capacity.descriptors)
+            && fits(own.descriptors, requirements.descriptors, capacity.address_descriptors))
         {
             return Err(RefusalReason::Descriptors);
         }
-        if !(fits(all.memory_bytes, needs.memory_bytes, capacity.memory_bytes)
-            && fits(own.memory_bytes, needs.memory_bytes, capacity.address_memory_bytes))
+        if !(fits(all.memory_bytes, requirements.memory_bytes, capacity.memory_bytes)
+            && fits(
+                own.memory_bytes,
+                requirements.memory_bytes,
+                capacity.address_memory_bytes,
+            ))
         {
             return Err(RefusalReason::Memory);
         }
-        self.taken.insert(id, (address, needs));
+        self.taken.insert(id, (address, requirements));
         Ok(())
     }
 
@@ -158,17 +166,20 @@ impl ResourceQuota {
 
     /// Reserved resources by address.
     #[cfg(any(test, fuzzing))]
-    pub(crate) fn taken(&self) -> impl Iterator<Item = (Network, Needs)> {
+    pub(crate) fn taken(&self) -> impl Iterator<Item = (Network, Requirements)> {
         self.taken.values().copied()
     }
 
     /// What the tests that `covers` names have taken.
-    fn sum(&self, covers: impl Fn(Network, Needs) -> bool) -> Taken {
-        let covered = self.taken.values().filter(|&&(address, needs)| covers(address, needs));
-        covered.fold(Taken::default(), |sum, (_, needs)| Taken {
+    fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> Taken {
+        let covered = self
+            .taken
+            .values()
+            .filter(|&&(address, requirements)| covers(address, requirements));
+        covered.fold(Taken::default(), |sum, (_, requirements)| Taken {
             tests: sum.tests + 1,
-            descriptors: sum.descriptors.saturating_add(needs.descriptors),
-            memory_bytes: sum.memory_bytes.saturating_add(needs.memory_bytes),
+            descriptors: sum.descriptors.saturating_add(requirements.descriptors),
+            memory_bytes: sum.memory_bytes.saturating_add(requirements.memory_bytes),
         })
     }
 }
@@ -189,8 +200,8 @@ mod tests {
         Network::of_client([192, 0, 2, last].into())
     }
 
-    fn needs(descriptors: u64, memory_bytes: u64) -> Needs {
-        Needs {
+    fn requirements(descriptors: u64, memory_bytes: u64) -> Requirements {
+        Requirements {
             descriptors,
             memory_bytes,
             is_unproven: false,
@@ -211,43 +222,55 @@ mod tests {
     #[test]
     fn what_is_taken_is_missing_until_it_is_released() {
         let mut quota = quota();
-        assert_eq!(quota.take(1, address(1), needs(6, 10)), Ok(()));
-        assert_eq!(quota.take(2, address(2), needs(5, 10)), Err(RefusalReason::Descriptors));
-        assert_eq!(quota.take(2, address(2), needs(4, 10)), Ok(()));
+        assert_eq!(quota.take(1, address(1), requirements(6, 10)), Ok(()));
+        assert_eq!(
+            quota.take(2, address(2), requirements(5, 10)),
+            Err(RefusalReason::Descriptors)
+        );
+        assert_eq!(quota.take(2, address(2), requirements(4, 10)), Ok(()));
         quota.release(1);
         quota.release(1);
-        assert_eq!(quota.take(3, address(1), needs(6, 10)), Ok(()));
+        assert_eq!(quota.take(3, address(1), requirements(6, 10)), Ok(()));
         assert_eq!(quota.taken().count(), 2);
         quota.release(2);
-        assert_eq!(quota.take(4, address(1), needs(3, 1)), Err(RefusalReason::Descriptors));
-        assert_eq!(quota.take(4, address(2), needs(3, 1)), Ok(()));
+        assert_eq!(
+            quota.take(4, address(1), requirements(3, 1)),
+            Err(RefusalReason::Descriptors)
+        );
+        assert_eq!(quota.take(4, address(2), requirements(3, 1)), Ok(()));
     }
 
     #[test]
     fn memory_has_a_bound_for_one_address_and_for_all() {
         let mut quota = quota();
-        assert_eq!(quota.take(1, address(1), needs(1, 50)), Ok(()));
-        assert_eq!(quota.take(2, address(1), needs(1, 11)), Err(RefusalReason::Memory));
-        assert_eq!(quota.take(2, address(1), needs(1, 10)), Ok(()));
-        assert_eq!(quota.take(3, address(2), needs(1, 41)), Err(RefusalReason::Memory));
-        assert_eq!(quota.take(3, address(2), needs(1, 40)), Ok(()));
+        assert_eq!(quota.take(1, address(1), requirements(1, 50)), Ok(()));
+        assert_eq!(
+            quota.take(2, address(1), requirements(1, 11)),
+            Err(RefusalReason::Memory)
+        );
+        assert_eq!(quota.take(2, address(1), requirements(1, 10)), Ok(()));
+        assert_eq!(
+            quota.take(3, address(2), requirements(1, 41)),
+            Err(RefusalReason::Memory)
+        );
+        assert_eq!(quota.take(3, address(2), requirements(1, 40)), Ok(()));
     }
 
     #[test]
     fn flows_have_a_share_of_the_places() {
         let mut quota = quota();
-        let flow = Needs {
+        let flow = Requirements {
             is_unproven: true,
-            ..needs(1, 1)
+            ..requirements(1, 1)
         };
-        let greedy = Needs {
+        let greedy = Requirements {
             is_unproven: true,
-            ..needs(6, 1)
+            ..requirements(6, 1)
         };
         assert_eq!(quota.take(1, address(1), greedy), Err(RefusalReason::Flows));
         assert_eq!(quota.take(1, address(1), flow), Ok(()));
         assert_eq!(quota.take(2, address(2), flow), Err(RefusalReason::Flows));
-        assert_eq!(quota.take(2, address(2), needs(1, 1)), Ok(()));
+        assert_eq!(quota.take(2, address(2), requirements(1, 1)), Ok(()));
     }
 
     #[test]
@@ -257,12 +280,12 @@ mod tests {
             block_len_bytes: 4 << 20,
             ..TestSpec::default()
         };
-        let one = Needs::of(&spec, 1);
+        let one = Requirements::of(&spec, 1);
         assert_eq!(one.descriptors, 6);
         assert_eq!(one.memory_bytes, (64 + 320 + 4096) << 10);
-        let more = Needs::of(&spec, 1000);
+        let more = Requirements::of(&spec, 1000);
         assert!(more.descriptors > 1000 && more.memory_bytes < 2 * one.memory_bytes + (1 << 30));
         spec.workload.trip_times = true;
-        assert!(Needs::of(&spec, 1000).memory_bytes > 4000 << 20);
+        assert!(Requirements::of(&spec, 1000).memory_bytes > 4000 << 20);
     }
 }

@@ -1,4 +1,4 @@
-//! One test, seen from the server: its sockets, its data, its report. What is to be done is decided at the desk.
+//! One test, seen from the server: its sockets, its data, its report. What is to be done is decided at the registry.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,9 +20,9 @@ use super::flows::Flows;
 use super::listen::Listeners;
 use super::liveness::{self, Liveness};
 use super::rate_guard::RateGuard;
-use super::tally::Moved;
-use super::udp_door::UdpDoor;
-use crate::control::{ControlChannel, Received};
+use super::server_stats::ByteTotals;
+use super::udp_listener::UdpListener;
+use crate::control_connection::{ControlConnection, Received};
 use crate::data_socket::{self, SetupError};
 use crate::keepalive;
 use crate::overflow;
@@ -31,11 +31,11 @@ use crate::reporter::Reporter;
 use crate::run::{RunEvent, RunSettings, TestRun};
 
 /// What a session may open and close of the server's.
-pub(super) struct Doors<'s> {
+pub(super) struct ServerSockets<'s> {
     pub(super) epoll: &'s Epoll,
     pub(super) tokens: Tokens,
     pub(super) listeners: &'s mut Listeners,
-    pub(super) udp: &'s mut Option<UdpDoor>,
+    pub(super) udp: &'s mut Option<UdpListener>,
 }
 
 /// Names of descriptors in the event loop.
@@ -45,10 +45,10 @@ pub(super) struct Tokens {
     pub(super) notice: u64,
     pub(super) flows: u64,
     pub(super) sctp_listener: u64,
-    pub(super) udp_door: u64,
+    pub(super) udp_listener: u64,
 }
 
-/// What the desk has decided about a test.
+/// What the registry has decided about a test.
 pub(super) struct Terms {
     /// Position from which its streams are shown.
     pub(super) first_position: u32,
@@ -57,21 +57,21 @@ pub(super) struct Terms {
 
 /// A client's control connection and its test.
 pub(super) struct Session {
-    control: ControlChannel,
+    control: ControlConnection,
     peer: SocketAddr,
     cookie: Cookie,
     reporter: Reporter<'static>,
-    /// What the desk has to be told.
-    said: Vec<ServerInput>,
+    /// What the registry has to be told.
+    inputs: Vec<ServerInput>,
     test: Option<AcceptedTest>,
     run: Option<TestRun>,
     flows: Flows,
     rate_guard: Option<RateGuard>,
     liveness: Option<Liveness>,
     /// Time without a sign of life that ended the test.
-    silent_for: Option<Duration>,
+    idle_for: Option<Duration>,
     summary: Option<Summary>,
-    moved: Moved,
+    moved: ByteTotals,
     /// Streams of a test that ended early. A client that is still writing would take their end for the reason.
     leftover: Vec<Arc<OwnedFd>>,
     unsent_watched: bool,
@@ -81,7 +81,7 @@ pub(super) struct Session {
 }
 
 /// What arrived on a control connection.
-pub(super) enum Heard<'b> {
+pub(super) enum ControlInput<'b> {
     Bytes(&'b [u8]),
     Nothing,
     Eof,
@@ -91,7 +91,7 @@ pub(super) enum Heard<'b> {
 /// Room for one read of the control connection.
 pub(super) const CONTROL_READ_BYTES: usize = 16 * 1024;
 /// Time between two looks for signs of life.
-const LIVENESS_LOOK: Duration = Duration::from_millis(250);
+const LIVENESS_PERIOD: Duration = Duration::from_millis(250);
 
 impl Session {
     pub(super) fn new(
@@ -103,19 +103,19 @@ impl Session {
     ) -> Self {
         let prepared = control_socket::prepare(fd.as_fd(), &context.spec);
         Self {
-            control: ControlChannel::new(fd),
+            control: ControlConnection::new(fd),
             peer,
             cookie,
             reporter: Reporter::boxed(sink),
-            said: prepared.err().map(SetupError::into_input).into_iter().collect(),
+            inputs: prepared.err().map(SetupError::into_input).into_iter().collect(),
             test: None,
             run: None,
             flows: Flows::default(),
             rate_guard: None,
             liveness: None,
-            silent_for: None,
+            idle_for: None,
             summary: None,
-            moved: Moved::default(),
+            moved: ByteTotals::default(),
             leftover: Vec::new(),
             unsent_watched: false,
             is_paused: false,
@@ -154,9 +154,9 @@ impl Session {
     }
 
     /// Payload bytes moved so far, the warm-up included.
-    pub(super) fn moved(&mut self) -> Moved {
+    pub(super) fn moved(&mut self) -> ByteTotals {
         if let Some(run) = &self.run {
-            self.moved = Moved::of(run);
+            self.moved = ByteTotals::of(run);
         }
         self.moved
     }
@@ -166,29 +166,29 @@ impl Session {
         self.due
     }
 
-    /// What the desk has to be told.
-    pub(super) fn take_said(&mut self) -> Vec<ServerInput> {
-        std::mem::take(&mut self.said)
+    /// What the registry has to be told.
+    pub(super) fn take_inputs(&mut self) -> Vec<ServerInput> {
+        std::mem::take(&mut self.inputs)
     }
 
     /// The control connection is readable or writable.
-    pub(super) fn hear<'b>(&mut self, buffer: &'b mut [u8]) -> Heard<'b> {
+    pub(super) fn read_control<'b>(&mut self, buffer: &'b mut [u8]) -> ControlInput<'b> {
         if self.control.has_unsent()
             && let Err(error) = self.control.flush()
         {
-            return Heard::Failed(error::io_text(&error));
+            return ControlInput::Failed(error::io_text(&error));
         }
         match self.control.receive(buffer) {
-            Received::Bytes(bytes) => Heard::Bytes(bytes),
-            Received::Nothing => Heard::Nothing,
-            Received::Eof => Heard::Eof,
-            Received::Failed(error) => Heard::Failed(error::io_text(&error)),
+            Received::Bytes(bytes) => ControlInput::Bytes(bytes),
+            Received::Nothing => ControlInput::Nothing,
+            Received::Eof => ControlInput::Eof,
+            Received::Failed(error) => ControlInput::Failed(error::io_text(&error)),
         }
     }
 
     /// Something this session needs could not be had.
     pub(super) fn fail(&mut self, error: SetupError) {
-        self.said.push(error.into_input());
+        self.inputs.push(error.into_input());
     }
 
     /// A limit was exceeded while the test ran.
@@ -202,13 +202,18 @@ impl Session {
     }
 
     /// Takes a connected stream that belongs to this session.
-    pub(super) fn add_stream(&mut self, fd: OwnedFd, context: &Context, doors: &Doors<'_>) {
-        if let Err(error) = self.try_add_stream(fd, context, doors) {
+    pub(super) fn add_stream(&mut self, fd: OwnedFd, context: &Context, sockets: &ServerSockets<'_>) {
+        if let Err(error) = self.try_add_stream(fd, context, sockets) {
             self.fail(error);
         }
     }
 
-    fn try_add_stream(&mut self, fd: OwnedFd, context: &Context, doors: &Doors<'_>) -> Result<(), SetupError> {
+    fn try_add_stream(
+        &mut self,
+        fd: OwnedFd,
+        context: &Context,
+        sockets: &ServerSockets<'_>,
+    ) -> Result<(), SetupError> {
         let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
             return Ok(());
         };
@@ -217,9 +222,9 @@ impl Session {
         let snd_timeout = context.spec.local.snd_timeout;
         data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
         if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
-            control_socket::limit_silence(
+            control_socket::limit_idle_time(
                 fd.as_fd(),
-                liveness::patience(&test.spec, context.spec.sharing.liveness),
+                liveness::liveness_timeout(&test.spec, context.spec.sharing.liveness),
             );
         }
         if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
@@ -234,10 +239,10 @@ impl Session {
             let reply = udp_reply(test);
             let client = self.peer.ip();
             self.flows
-                .add(&stream, &fd, reply, client, doors.epoll, doors.tokens.flows);
+                .add(&stream, &fd, reply, client, sockets.epoll, sockets.tokens.flows);
         }
         run.add(stream, fd, test.params.peer_is_linerate());
-        self.said.push(ServerInput::StreamOpened);
+        self.inputs.push(ServerInput::StreamOpened);
         Ok(())
     }
 
@@ -247,8 +252,8 @@ impl Session {
     }
 
     /// A hello from an address that is one of this session's streams already.
-    pub(super) fn answer_again(&mut self, from: SocketAddr) -> bool {
-        self.flows.answer_again(from)
+    pub(super) fn repeat_reply(&mut self, from: SocketAddr) -> bool {
+        self.flows.repeat_reply(from)
     }
 
     /// Something arrived on a UDP stream whose data has not begun.
@@ -262,10 +267,10 @@ impl Session {
     pub(super) fn on_time(&mut self) {
         self.on_run();
         self.guard_rate();
-        self.look_for_life();
-        self.repeat_answers();
+        self.check_liveness();
+        self.repeat_replies();
         if let Some(error) = self.reporter.take_failure() {
-            self.said.push(ServerInput::Failed {
+            self.inputs.push(ServerInput::Failed {
                 code: ErrorCode::LogFile,
                 errno: 0,
                 cause: Some(error.to_string()),
@@ -280,25 +285,31 @@ impl Session {
         let guard = self.rate_guard.as_ref().map(RateGuard::next_ns);
         let nearest = run.into_iter().chain(guard).min();
         let nearest = nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
-        let life = self.liveness.map(|_| Instant::now() + LIVENESS_LOOK);
+        let life = self.liveness.map(|_| Instant::now() + LIVENESS_PERIOD);
         [nearest, life, self.flows.next_deadline()].into_iter().flatten().min()
     }
 
-    /// Carries out what the desk decided.
-    pub(super) fn act(&mut self, action: ServerAction, context: &Context, terms: Terms, doors: &mut Doors<'_>) {
+    /// Carries out what the registry decided.
+    pub(super) fn act(
+        &mut self,
+        action: ServerAction,
+        context: &Context,
+        terms: Terms,
+        sockets: &mut ServerSockets<'_>,
+    ) {
         match action {
-            ServerAction::Send(bytes) => self.send(&bytes, doors),
+            ServerAction::Send(bytes) => self.send(&bytes, sockets),
             ServerAction::Accepted(test) => {
                 self.reporter.number_streams_from(terms.first_position);
-                let input = match self.prepare(*test, context, terms.quota, doors) {
+                let input = match self.prepare(*test, context, terms.quota, sockets) {
                     Ok(()) => ServerInput::Prepared,
                     Err(error) => error.into_input(),
                 };
-                self.said.push(input);
+                self.inputs.push(input);
             }
             ServerAction::StartClock => self.start_clock(context),
             ServerAction::StartData => {
-                self.flows.start_data(doors.epoll);
+                self.flows.start_data(sockets.epoll);
                 if let Some(Err(error)) = self.run.as_mut().map(TestRun::start_data) {
                     self.fail(error);
                 }
@@ -312,7 +323,7 @@ impl Session {
                 self.on_run();
             }
             // The server's report is complete before the client's results arrive, as in the original.
-            // The desk hands work out by itself.
+            // The registry hands work out by itself.
             ServerAction::ExpectStreams(_)
             | ServerAction::PeerResults(_)
             | ServerAction::Close(_)
@@ -328,7 +339,7 @@ impl Session {
         mut test: AcceptedTest,
         context: &Context,
         quota: Quota,
-        doors: &mut Doors<'_>,
+        sockets: &mut ServerSockets<'_>,
     ) -> Result<(), SetupError> {
         let fail = data_socket::setup(ErrorCode::InitTest);
         let local = &context.spec.local;
@@ -339,16 +350,16 @@ impl Session {
         self.reporter
             .emit(&Event::TestAccepted(Box::new(self.header(&test, context))));
         match test.spec.transport {
-            Transport::Udp if doors.udp.is_none() => {
-                let (address, token) = (doors.listeners.address(), doors.tokens.udp_door);
-                *doors.udp = Some(UdpDoor::open(local, address, doors.epoll, token)?);
+            Transport::Udp if sockets.udp.is_none() => {
+                let (address, token) = (sockets.listeners.address(), sockets.tokens.udp_listener);
+                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, token)?);
             }
             Transport::Sctp => {
-                if doors.listeners.open_sctp(local)?
-                    && let Some(listener) = doors.listeners.sctp()
+                if sockets.listeners.open_sctp(local)?
+                    && let Some(listener) = sockets.listeners.sctp()
                 {
-                    let token = doors.tokens.sctp_listener;
-                    doors.epoll.add(listener, token, READ).map_err(&fail)?;
+                    let token = sockets.tokens.sctp_listener;
+                    sockets.epoll.add(listener, token, READ).map_err(&fail)?;
                 }
             }
             Transport::Udp | Transport::Tcp => {}
@@ -362,9 +373,9 @@ impl Session {
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
         run.limit(quota);
-        doors
+        sockets
             .epoll
-            .add(run.notice_fd(), doors.tokens.notice, READ)
+            .add(run.notice_fd(), sockets.tokens.notice, READ)
             .map_err(&fail)?;
         self.run = Some(run);
         self.test = Some(test);
@@ -389,9 +400,9 @@ impl Session {
         let now_ns = clock::monotonic_ns();
         if let (Some(run), Some(test)) = (&mut self.run, &self.test) {
             run.start_clock(now_ns);
-            let patience = liveness::patience(&test.spec, context.spec.sharing.liveness);
-            let least_bytes = liveness::least_bytes(&test.spec, patience);
-            let watched = Liveness::new(patience, now_ns).demanding(least_bytes);
+            let timeout = liveness::liveness_timeout(&test.spec, context.spec.sharing.liveness);
+            let progress_bytes_min = liveness::progress_bytes_min(&test.spec, timeout);
+            let watched = Liveness::new(timeout, now_ns).demanding(progress_bytes_min);
             self.liveness = run.progress_bytes().map(|_| watched);
         }
         let limit = context.spec.bitrate_limit.as_ref();
@@ -403,10 +414,10 @@ impl Session {
         let Some(run) = &mut self.run else { return };
         for event in run.poll(clock::monotonic_ns(), &mut self.reporter) {
             match event {
-                RunEvent::Stopped => self.hand_in_results(),
+                RunEvent::Stopped => self.send_results(),
                 // The client decides the end.
                 RunEvent::EndReached | RunEvent::StreamEnded { .. } => {}
-                RunEvent::Silent => self.fail(code_alone(ErrorCode::NoMsg)),
+                RunEvent::IdleTimeout => self.fail(code_alone(ErrorCode::NoMsg)),
                 RunEvent::StreamFailed { role, error } => {
                     let code = match role {
                         StreamRole::Sender => ErrorCode::StreamWrite,
@@ -422,7 +433,7 @@ impl Session {
         }
     }
 
-    fn hand_in_results(&mut self) {
+    fn send_results(&mut self) {
         // The streams are closed before the client is asked for its results. A stock client that is still reading a
         // block blocks until then.
         drop(self.stop_and_summarise());
@@ -436,7 +447,7 @@ impl Session {
         if test.spec.want_peer_facts {
             results.facts = self.reporter.facts_for_peer();
         }
-        self.said.push(ServerInput::Results(Box::new(results)));
+        self.inputs.push(ServerInput::Results(Box::new(results)));
     }
 
     /// Ends a test before its time.
@@ -452,7 +463,7 @@ impl Session {
         };
         run.stop_now(&mut self.reporter);
         let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
-        self.moved = Moved::of(&run);
+        self.moved = ByteTotals::of(&run);
         if let Some(text) = overflow::warning("this host", summary.overflows_local) {
             self.reporter.emit(&Event::Notice(text));
         }
@@ -477,19 +488,19 @@ impl Session {
         self.fail(code_alone(ErrorCode::TotalRate));
     }
 
-    fn look_for_life(&mut self) {
+    fn check_liveness(&mut self) {
         let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
             return;
         };
         let now_ns = clock::monotonic_ns();
         if liveness.is_over(now_ns, run.progress_bytes().unwrap_or_default()) {
-            self.silent_for = Some(liveness.patience());
+            self.idle_for = Some(liveness.timeout());
             self.liveness = None;
             self.fail(code_alone(ErrorCode::NoMsg));
         }
     }
 
-    fn repeat_answers(&mut self) {
+    fn repeat_replies(&mut self) {
         let Some(run) = &self.run else { return };
         let now = Instant::now();
         if self.flows.next_deadline().is_none_or(|t| now < t) {
@@ -513,48 +524,48 @@ impl Session {
     }
 
     fn explain(&self, failure: Failure) -> Failure {
-        let Some(patience) = self.silent_for else {
+        let Some(timeout) = self.idle_for else {
             return failure;
         };
         let message = format!(
             "{}: no sign of life from the client for {} s, the result is partial",
             failure.message,
-            patience.as_secs()
+            timeout.as_secs()
         );
         Failure { message, ..failure }
     }
 
-    fn send(&mut self, bytes: &[u8], doors: &Doors<'_>) {
+    fn send(&mut self, bytes: &[u8], sockets: &ServerSockets<'_>) {
         if let Err(error) = self.control.send(bytes) {
             let cause = Some(error::io_text(&error));
-            self.said.push(ServerInput::Failed {
+            self.inputs.push(ServerInput::Failed {
                 code: ErrorCode::SendMessage,
                 errno: 0,
                 cause,
             });
         }
-        self.follow_unsent(doors);
+        self.follow_unsent(sockets);
     }
 
     /// Reads the control connection no more, or again. It is taken out of the event loop, which would announce without end
     /// that the client has reset it.
-    pub(super) fn pause_reading(&mut self, wanted: bool, doors: &Doors<'_>) {
+    pub(super) fn pause_reading(&mut self, wanted: bool, sockets: &ServerSockets<'_>) {
         if wanted == self.is_paused {
             return;
         }
-        let (fd, token) = (self.control.fd(), doors.tokens.control);
+        let (fd, token) = (self.control.fd(), sockets.tokens.control);
         if wanted {
-            self.is_paused = doors.epoll.remove(fd).is_ok();
-        } else if let Err(error) = doors.epoll.add(fd, token, READ) {
+            self.is_paused = sockets.epoll.remove(fd).is_ok();
+        } else if let Err(error) = sockets.epoll.add(fd, token, READ) {
             self.fail(data_socket::setup(ErrorCode::Select)(error));
         } else {
             (self.is_paused, self.unsent_watched) = (false, false);
-            self.follow_unsent(doors);
+            self.follow_unsent(sockets);
         }
     }
 
     /// Asks for writability only while something is unsent.
-    pub(super) fn follow_unsent(&mut self, doors: &Doors<'_>) {
+    pub(super) fn follow_unsent(&mut self, sockets: &ServerSockets<'_>) {
         if self.is_paused {
             return;
         }
@@ -562,7 +573,7 @@ impl Session {
         if wanted != self.unsent_watched {
             let interest = Interest { write: wanted, ..READ };
             let fd = self.control.fd();
-            if doors.epoll.modify(fd, doors.tokens.control, interest).is_ok() {
+            if sockets.epoll.modify(fd, sockets.tokens.control, interest).is_ok() {
                 self.unsent_watched = wanted;
             }
         }

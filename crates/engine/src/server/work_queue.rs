@@ -1,4 +1,4 @@
-//! Work of guests that waits for a worker thread, in turns of their addresses.
+//! Work of clients that waits for a worker thread, in turns of their addresses.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -14,7 +14,7 @@ pub(crate) enum Work {
     Results(Vec<u8>),
 }
 
-/// Waiting work. A guest has one piece at most, so the bounds on guests bound this queue.
+/// Waiting work. A client has one piece at most, so the bounds on clients bound this queue.
 #[derive(Debug, Default)]
 pub(super) struct WorkQueue {
     waiting: HashMap<Network, VecDeque<(u64, Work)>>,
@@ -31,7 +31,7 @@ impl WorkQueue {
         own.push_back((id, work));
     }
 
-    /// The oldest work of the address whose turn it is. Many guests of one address delay others of that address alone.
+    /// The oldest work of the address whose turn it is. Many clients of one address delay others of that address alone.
     pub(super) fn next(&mut self) -> Option<(u64, Work)> {
         let address = self.turns.pop_front()?;
         let own = self.waiting.get_mut(&address)?;

@@ -10,7 +10,7 @@ use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::udp::Message;
 
 use super::scratch::RECEIVE_SLOTS;
-use super::{Arrival, Arrivals, Ended, Pump, Pumped, Scratch};
+use super::{DatagramKind, Ended, Pump, Pumped, Scratch, SequenceReader};
 use crate::counters::StreamCounters;
 use crate::target::Target;
 
@@ -18,7 +18,7 @@ use crate::target::Target;
 pub(crate) struct DatagramReceiver {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
-    arrivals: Box<dyn Arrivals>,
+    sequence: Box<dyn SequenceReader>,
     /// Between the clock of the kernel's receive stamps and ours.
     offset: RealtimeOffset,
     /// The sender said that it has finished.
@@ -34,13 +34,13 @@ impl DatagramReceiver {
     pub(crate) fn new(
         fd: Arc<OwnedFd>,
         counters: Arc<StreamCounters>,
-        arrivals: Box<dyn Arrivals>,
+        sequence: Box<dyn SequenceReader>,
         target: Option<Arc<Target>>,
     ) -> Self {
         Self {
             fd,
             counters,
-            arrivals,
+            sequence,
             offset: RealtimeOffset::read(),
             is_over: false,
             jitter_resets_seen: 0,
@@ -64,10 +64,10 @@ impl DatagramReceiver {
     fn take(&mut self, data: &[u8], segment_len: usize, arrival_ns: u64) -> (u64, u64) {
         let (mut bytes, mut datagrams) = (0, 0);
         for datagram in data.chunks(segment_len.max(1)) {
-            match self.arrivals.take(datagram, arrival_ns) {
-                Arrival::Data => {}
-                Arrival::Foreign => continue,
-                Arrival::Last => self.is_over = true,
+            match self.sequence.take(datagram, arrival_ns) {
+                DatagramKind::Data => {}
+                DatagramKind::Foreign => continue,
+                DatagramKind::Last => self.is_over = true,
             }
             bytes += datagram.len() as u64;
             datagrams += 1;
@@ -78,17 +78,17 @@ impl DatagramReceiver {
     /// The first head of a buffer stands for all its datagrams.
     fn take_first(&mut self, message: &Message<'_>, arrival_ns: u64) -> (u64, u64) {
         let datagrams = message.datagrams() as u64;
-        match self.arrivals.take_burst(message.data, datagrams, arrival_ns) {
-            Arrival::Data => {}
-            Arrival::Foreign => return (0, 0),
-            Arrival::Last => self.is_over = true,
+        match self.sequence.take_burst(message.data, datagrams, arrival_ns) {
+            DatagramKind::Data => {}
+            DatagramKind::Foreign => return (0, 0),
+            DatagramKind::Last => self.is_over = true,
         }
         (message.full_len as u64, datagrams)
     }
 
     fn account(&mut self, bytes: u64, datagrams: u64) {
         self.counters.add(bytes, datagrams);
-        self.arrivals.publish(&self.counters);
+        self.sequence.publish(&self.counters);
         if let Some(target) = &self.target {
             target.add(bytes);
         }
@@ -98,7 +98,7 @@ impl DatagramReceiver {
         let resets = self.counters.jitter_resets();
         if resets != self.jitter_resets_seen {
             self.jitter_resets_seen = resets;
-            self.arrivals.reset_jitter();
+            self.sequence.reset_jitter();
         }
     }
 }
@@ -123,7 +123,7 @@ impl Pump for DatagramReceiver {
             if room == 0 {
                 return Pumped::Again;
             }
-            let check = self.arrivals.check();
+            let check = self.sequence.check();
             let batch = match check {
                 SequenceCheck::EveryDatagram => scratch.datagrams(),
                 SequenceCheck::FirstOfBurst => scratch.headers(),

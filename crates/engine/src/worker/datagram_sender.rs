@@ -8,7 +8,7 @@ use linerate_model::spec::Segmentation;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, errno, udp};
 
-use super::{Ended, Numbering, Pump, Pumped, Scratch};
+use super::{Ended, Pump, Pumped, Scratch, SequenceWriter};
 use crate::budget::Budget;
 use crate::counters::StreamCounters;
 use crate::pacing::Schedule;
@@ -31,7 +31,7 @@ pub(crate) struct Datagrams<'a> {
     /// The other end takes large bursts.
     pub(crate) peer_coalesces: bool,
     /// Writes their heads.
-    pub(crate) numbering: Box<dyn Numbering>,
+    pub(crate) sequence: Box<dyn SequenceWriter>,
 }
 
 /// Sends numbered datagrams until told otherwise.
@@ -41,7 +41,7 @@ pub(crate) struct DatagramSender {
     /// `batch` datagrams in a row; payload stays, headers are rewritten.
     buffer: PageBuffer,
     datagram_len: usize,
-    numbering: Box<dyn Numbering>,
+    sequence: Box<dyn SequenceWriter>,
     batch: usize,
     burst: u64,
     /// Datagrams are so far apart that spinning before each costs next to nothing.
@@ -52,7 +52,7 @@ pub(crate) struct DatagramSender {
     granted: u64,
     sent: u64,
     /// Goes on while nobody listens at the other end.
-    insists: bool,
+    ignores_unreachable: bool,
 }
 
 /// Datagrams per segmented buffer towards a receiver that may not coalesce. A receiver that takes one datagram per call
@@ -81,7 +81,7 @@ impl DatagramSender {
         let Datagrams {
             block,
             peer_coalesces,
-            numbering,
+            sequence,
         } = datagrams;
         let datagram_len = block.len().max(1);
         let schedule = spec.pacing.rate_bps.map(|rate| Schedule::new(start_ns, rate));
@@ -92,7 +92,7 @@ impl DatagramSender {
             counters,
             buffer: PageBuffer::repeated(block, batch)?,
             datagram_len,
-            numbering,
+            sequence,
             batch,
             burst: u64::from(spec.pacing.burst_blocks.unwrap_or(1).max(1)),
             batching: if batch > 1 {
@@ -105,13 +105,13 @@ impl DatagramSender {
             budget,
             granted: 0,
             sent: 0,
-            insists: false,
+            ignores_unreachable: false,
         })
     }
 
     /// Goes on when the other end says that nobody listens there.
-    pub(crate) fn insisting(mut self) -> Self {
-        self.insists = true;
+    pub(crate) fn ignoring_unreachable(mut self) -> Self {
+        self.ignores_unreachable = true;
         self
     }
 
@@ -171,7 +171,7 @@ impl DatagramSender {
     /// Writes the headers; numbers of datagrams that the kernel refuses are used again.
     fn number(&mut self, count: usize, now_ns: u64) {
         for (i, datagram) in self.buffer.chunks_exact_mut(self.datagram_len).take(count).enumerate() {
-            self.numbering.write(datagram, self.sent + 1 + i as u64, now_ns);
+            self.sequence.write(datagram, self.sent + 1 + i as u64, now_ns);
         }
     }
 
@@ -241,7 +241,7 @@ impl Pump for DatagramSender {
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 // It is the answer to an earlier datagram; this one was not sent.
-                Err(e) if self.insists && e.kind() == ErrorKind::ConnectionRefused => {}
+                Err(e) if self.ignores_unreachable && e.kind() == ErrorKind::ConnectionRefused => {}
                 Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => {
                     return Pumped::Until(now_ns + QUEUE_FULL_PAUSE_NS);
                 }

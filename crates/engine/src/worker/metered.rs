@@ -40,8 +40,8 @@ impl Pump for Metered {
         self.inner.role()
     }
 
-    fn converses(&self) -> bool {
-        self.inner.converses()
+    fn is_duplex(&self) -> bool {
+        self.inner.is_duplex()
     }
 
     fn set_blocks_per_call(&mut self, blocks: u16) {

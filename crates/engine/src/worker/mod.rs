@@ -8,16 +8,16 @@
 //! moves up to 1 MiB (about 100 µs), so the loop stays below 0.1 % of the work even with one stream.
 
 mod control;
-mod crew;
 mod datagram_receiver;
 mod datagram_sender;
 mod metered;
-mod numbering;
 mod pace;
+mod pool;
 mod scratch;
-mod shift;
+mod sequence;
 mod stream_receiver;
 mod stream_sender;
+mod worker_loop;
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -25,13 +25,13 @@ use std::os::fd::BorrowedFd;
 use linerate_model::StreamRole;
 
 pub(crate) use control::{Notice, RunControl};
-pub(crate) use crew::{Assignment, Crew, threads_for};
 pub(crate) use datagram_receiver::DatagramReceiver;
 pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
 pub(crate) use metered::Metered;
-pub(crate) use numbering::{Arrival, Arrivals, Numbering};
 pub(crate) use pace::kernel_pacing_bytes_per_s;
+pub(crate) use pool::{StreamAssignment, WorkerPool, threads_for};
 pub(crate) use scratch::Scratch;
+pub(crate) use sequence::{DatagramKind, SequenceReader, SequenceWriter};
 pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause};
 pub(crate) use stream_sender::{
     SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, usual_call_bytes,
@@ -73,7 +73,7 @@ pub(crate) trait Pump: Send {
     /// What this end does on the stream; decides which readiness matters.
     fn role(&self) -> StreamRole;
     /// It reads and writes in turns on one socket.
-    fn converses(&self) -> bool {
+    fn is_duplex(&self) -> bool {
         false
     }
     /// From now on one call submits so many blocks, if the user left that open.
@@ -83,7 +83,7 @@ pub(crate) trait Pump: Send {
 }
 
 /// Looks at what a receiver reads, piece by piece.
-pub(crate) trait Observer: Send {
+pub(crate) trait ReadObserver: Send {
     /// The next bytes of the stream; one call per read.
-    fn saw(&mut self, bytes: &[u8]);
+    fn observe(&mut self, bytes: &[u8]);
 }

@@ -10,7 +10,7 @@ use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::stream_io;
 
 use super::scratch::RECEIVE_BYTES;
-use super::{Ended, Observer, Pump, Pumped, Scratch};
+use super::{Ended, Pump, Pumped, ReadObserver, Scratch};
 use crate::counters::StreamCounters;
 use crate::target::Target;
 
@@ -34,7 +34,7 @@ pub(crate) struct StreamReceiver {
     /// The receive queue may fill for a while before it is read again.
     may_pause: bool,
     target: Option<Arc<Target>>,
-    observer: Option<Box<dyn Observer>>,
+    observer: Option<Box<dyn ReadObserver>>,
     /// Most bytes of one read into memory.
     read_len: usize,
     /// The peer's end of the stream is what ends the test.
@@ -86,7 +86,7 @@ impl StreamReceiver {
     }
 
     /// Lets `observer` see everything that is read into memory.
-    pub(crate) fn observed_by(mut self, observer: Box<dyn Observer>) -> Self {
+    pub(crate) fn observed_by(mut self, observer: Box<dyn ReadObserver>) -> Self {
         self.observer = Some(observer);
         self
     }
@@ -153,7 +153,7 @@ impl Pump for StreamReceiver {
                 Ok(n) => {
                     self.account(n);
                     if let (Some(observer), Ok(bytes)) = (&mut self.observer, scratch.bytes()) {
-                        observer.saw(&bytes[..n.min(RECEIVE_BYTES)]);
+                        observer.observe(&bytes[..n.min(RECEIVE_BYTES)]);
                     }
                     taken += n;
                     // A short read says that the queue is empty (epoll(7), "Questions and answers"), but not whether the

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use linerate_model::spec::SendPath;
 use linerate_model::{StreamRole, TestSpec, Transport};
-use linerate_sys::source_file::SourceFile;
+use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::stream_io::{self, Followed, GATHERED_COPIES_MAX};
-use linerate_sys::{PageBuffer, errno, lending, sockopt, tcp_info};
+use linerate_sys::{PageBuffer, errno, sockopt, tcp_info, zerocopy};
 
 use super::pace::{Pace, Portion, Turn, kernel_pacing_bytes_per_s};
 use super::{Ended, Pump, Pumped, Scratch};
@@ -23,7 +23,7 @@ pub(crate) enum Source {
     /// The same memory again and again, copied by the kernel; it holds one block or more.
     Block(Arc<PageBuffer>),
     /// The same, borrowed by the kernel.
-    Lent(Arc<PageBuffer>),
+    ZeroCopy(Arc<PageBuffer>),
     /// Pages of a memory file that holds the block as often as fits one submission (`sendfile(2)`).
     Pages(Arc<SourceFile>),
     /// A file, once.
@@ -115,7 +115,7 @@ impl StreamSender {
                     stream_io::send(fd, &memory[self.offset..end]).map(Some)
                 }
             }
-            Source::Lent(memory) => {
+            Source::ZeroCopy(memory) => {
                 let copies = (want / memory.len()).max(1);
                 let end = (self.offset + want).min(memory.len());
                 let portion = if copies > 1 && self.offset == 0 {
@@ -275,10 +275,10 @@ fn send_portion(fd: BorrowedFd<'_>, block: &[u8], mut offset: usize, mut want: u
 
 /// Lends memory to the kernel, which returns that of earlier calls first.
 fn lend(fd: BorrowedFd<'_>, portion: &[u8], copies: usize, observations: &Observations) -> io::Result<usize> {
-    while let Ok(returned) = lending::take_returned(fd) {
-        observations.note_returned(returned.calls, returned.copied);
+    while let Ok(returned) = zerocopy::take_completion(fd) {
+        observations.note_completions(returned.calls, returned.copied);
     }
-    match lending::lend_gathered(fd, portion, copies) {
+    match zerocopy::send_gathered(fd, portion, copies) {
         // Too much is lent; what comes back makes the socket ready.
         Err(e) if e.raw_os_error() == Some(errno::ENOBUFS) => Err(ErrorKind::WouldBlock.into()),
         sent => sent,

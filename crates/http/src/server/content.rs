@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use linerate_sys::PageBuffer;
-use linerate_sys::source_file::SourceFile;
+use linerate_sys::sendfile_source::SourceFile;
 
 /// Which block a body is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 
-use linerate_sys::source_file::SourceFile;
+use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::stream_io::Followed;
 
 use super::body_path::Path;
@@ -61,7 +61,7 @@ pub(crate) trait Wire {
     fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize>;
     /// As [`linerate_sys::stream_io::send_file`] from a position of its own.
     fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize>;
-    /// As [`linerate_sys::lending::lend_slices`].
+    /// As [`linerate_sys::zerocopy::send_slices`].
     fn lend(&mut self, slice: &[u8]) -> io::Result<usize>;
 }
 

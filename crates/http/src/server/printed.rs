@@ -4,7 +4,7 @@
 //! that it is asked for, in one of a few places that take turns. What is older than all of them and still waits in a
 //! socket may show a newer date; head and body have the same bytes otherwise.
 
-use linerate_sys::source_file::SourceFile;
+use linerate_sys::sendfile_source::SourceFile;
 
 use super::content::{Block, Filling};
 

@@ -16,7 +16,7 @@ use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_report::{Output, iperf3, service};
 use linerate_sys::error::io_text;
 use linerate_sys::signal::{Signal, Signals};
-use linerate_sys::{manager, process};
+use linerate_sys::{process, sd_notify};
 
 use super::{examination, in_use, metrics};
 use crate::cli::iperf3::version;
@@ -109,7 +109,7 @@ pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> Box<dyn ServerReport
             _ => return,
         };
         // Without its manager a service serves all the same.
-        let _ = manager::notify(state);
+        let _ = sd_notify::notify(state);
     })
 }
 
@@ -127,7 +127,7 @@ impl ServiceSignals {
         Self {
             signals,
             reload: Cell::new(false),
-            heartbeat_interval: manager::watchdog_interval(),
+            heartbeat_interval: sd_notify::watchdog_interval(),
             next_heartbeat: Cell::new(None),
         }
     }
@@ -156,7 +156,7 @@ impl Interrupts for ServiceSignals {
         let (interval, now) = (self.heartbeat_interval?, Instant::now());
         if self.next_heartbeat.get().is_none_or(|t| t <= now) {
             // A manager that cannot be reached ends the service, which is what it is for.
-            let _ = manager::notify("WATCHDOG=1");
+            let _ = sd_notify::notify("WATCHDOG=1");
             self.next_heartbeat.set(now.checked_add(interval));
         }
         self.next_heartbeat.get()

@@ -22,18 +22,18 @@ pub(super) struct Dial {
 
 /// How far it has come.
 pub(super) enum Progress {
-    Waiting,
+    PendingConnection,
     Connected(OwnedFd),
     /// In the system's words.
     Failed(String),
 }
 
 /// The client's listener may come up after its connection.
-const PATIENCE: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Time between two looks at an attempt.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 
 impl Dial {
     pub(super) fn new(number: u32, remote: SocketAddr, spec: TestSpec) -> Self {
@@ -43,14 +43,14 @@ impl Dial {
             remote,
             spec,
             fd: None,
-            until: now + PATIENCE,
+            until: now + TIMEOUT,
             again_at: now,
         }
     }
 
     pub(super) fn deadline(&self) -> Instant {
         match self.fd {
-            Some(_) => Instant::now() + LOOK,
+            Some(_) => Instant::now() + POLL,
             None => self.again_at,
         }
     }
@@ -58,7 +58,7 @@ impl Dial {
     pub(super) fn advance(&mut self) -> Progress {
         if self.fd.is_none() {
             if Instant::now() < self.again_at {
-                return Progress::Waiting;
+                return Progress::PendingConnection;
             }
             match self.begin() {
                 Ok((fd, Connect::Done)) => return Progress::Connected(fd),
@@ -66,20 +66,22 @@ impl Dial {
                 Err(text) => return self.later(text),
             }
         }
-        let Some(fd) = &self.fd else { return Progress::Waiting };
+        let Some(fd) = &self.fd else {
+            return Progress::PendingConnection;
+        };
         if !matches!(
             poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)),
             Ok(true)
         ) {
             if Instant::now() < self.until {
-                return Progress::Waiting;
+                return Progress::PendingConnection;
             }
             return Progress::Failed("Connection timed out".to_owned());
         }
         match (socket::take_error(fd.as_fd()), self.fd.take()) {
             (Ok(()), Some(fd)) => Progress::Connected(fd),
             (Err(error), _) => self.later(error.text()),
-            (Ok(()), None) => Progress::Waiting,
+            (Ok(()), None) => Progress::PendingConnection,
         }
     }
 
@@ -95,6 +97,6 @@ impl Dial {
             return Progress::Failed(text);
         }
         self.again_at = Instant::now() + PAUSE;
-        Progress::Waiting
+        Progress::PendingConnection
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_iperf2::DatagramHead;
 use linerate_iperf2::datagram::{FlowOpening, NumberWidth};
 
-use crate::server::{Bounds, Crowd};
+use crate::server::{PendingBounds, PendingLimit};
 
 /// The table.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct HalfOpenFlows {
     ids: HashMap<SocketAddr, u64>,
     /// In the order of arrival.
     flows: BTreeMap<u64, HalfOpen>,
-    crowd: Crowd,
+    pending_limit: PendingLimit,
     next_id: u64,
 }
 
@@ -50,13 +50,13 @@ const FLOWS_MAX: usize = 4096;
 /// Most entries of one address; a client with more flows opens them one after the other.
 const FLOWS_PER_ADDRESS_MAX: usize = 512;
 /// Longest pause between the first two datagrams.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// No header is longer.
 const HEAD_BYTES: usize = 256;
 
 impl Default for HalfOpenFlows {
     fn default() -> Self {
-        Self::new(Bounds {
+        Self::new(PendingBounds {
             total: FLOWS_MAX,
             per_address: FLOWS_PER_ADDRESS_MAX,
         })
@@ -64,11 +64,11 @@ impl Default for HalfOpenFlows {
 }
 
 impl HalfOpenFlows {
-    pub(crate) fn new(bounds: Bounds) -> Self {
+    pub(crate) fn new(bounds: PendingBounds) -> Self {
         Self {
             ids: HashMap::new(),
             flows: BTreeMap::new(),
-            crowd: Crowd::new(bounds),
+            pending_limit: PendingLimit::new(bounds),
             next_id: 0,
         }
     }
@@ -82,13 +82,13 @@ impl HalfOpenFlows {
             }
             return Step::Foreign;
         }
-        let Some(opening) = FlowOpening::parse(datagram) else {
+        let Some(unconnected) = FlowOpening::parse(datagram) else {
             return Step::Foreign;
         };
         self.hold(HalfOpen {
             peer,
-            number: opening.head.number,
-            width: opening.width,
+            number: unconnected.head.number,
+            width: unconnected.width,
             head: datagram[..datagram.len().min(HEAD_BYTES)].to_vec(),
             len: datagram.len(),
             arrived_ns: now_ns,
@@ -108,15 +108,15 @@ impl HalfOpenFlows {
         let peer = flow.peer;
         self.ids.insert(peer, id);
         self.flows.insert(id, flow);
-        if let Some(victim) = self.crowd.enter(id, peer.ip()) {
+        if let Some(victim) = self.pending_limit.enter(id, peer.ip()) {
             self.remove(victim);
         }
     }
 
     fn expire(&mut self, now_ns: u64) {
-        let patience_ns = u64::try_from(PATIENCE.as_nanos()).unwrap_or(u64::MAX);
+        let timeout_ns = u64::try_from(TIMEOUT.as_nanos()).unwrap_or(u64::MAX);
         while let Some((&id, flow)) = self.flows.first_key_value()
-            && now_ns.saturating_sub(flow.arrived_ns) >= patience_ns
+            && now_ns.saturating_sub(flow.arrived_ns) >= timeout_ns
         {
             self.remove(id);
         }
@@ -125,7 +125,7 @@ impl HalfOpenFlows {
     fn remove(&mut self, id: u64) -> Option<HalfOpen> {
         let flow = self.flows.remove(&id)?;
         self.ids.remove(&flow.peer);
-        self.crowd.leave(id);
+        self.pending_limit.leave(id);
         Some(flow)
     }
 }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     fn table() -> HalfOpenFlows {
-        HalfOpenFlows::new(Bounds {
+        HalfOpenFlows::new(PendingBounds {
             total: 4,
             per_address: 2,
         })

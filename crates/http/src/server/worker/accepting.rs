@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use linerate_sys::poll::Interest;
-use linerate_sys::{lending, socket};
+use linerate_sys::{socket, zerocopy};
 
 use super::deadlines::Event;
 use super::table::{Connection, Token, WaitsFor};
@@ -60,7 +60,7 @@ impl Worker {
         }
         if self.shared.lends {
             // Without the permission every loan is refused and the body is copied.
-            let _ = lending::enable(&fd);
+            let _ = zerocopy::enable(&fd);
         }
         let connection = Connection {
             is_paced: is_paced(&fd),

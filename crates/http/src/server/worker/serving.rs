@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_sys::clock::{monotonic_ns, sleep_until_ns};
 use linerate_sys::poll::Ready;
-use linerate_sys::{lending, stream_io};
+use linerate_sys::{stream_io, zerocopy};
 
 use super::deadlines::Event;
 use super::table::{Token, WaitsFor};
@@ -25,7 +25,7 @@ impl Worker {
         let waits_for = connection.waits_for;
         if event.error && self.shared.lends {
             // Memory that comes back is told as an error.
-            while lending::take_returned(&connection.fd).is_ok() {}
+            while zerocopy::take_completion(&connection.fd).is_ok() {}
         } else if event.error {
             return self.close(token);
         }

@@ -3,9 +3,9 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
-use linerate_sys::lending;
-use linerate_sys::source_file::SourceFile;
+use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::stream_io::{self, Followed};
+use linerate_sys::zerocopy;
 
 use crate::server::outbox::Wire;
 
@@ -27,7 +27,7 @@ impl Wire for SocketWire<'_> {
     }
 
     fn lend(&mut self, slice: &[u8]) -> io::Result<usize> {
-        match lending::lend_slices(self.0, &[IoSlice::new(slice)]) {
+        match zerocopy::send_slices(self.0, &[IoSlice::new(slice)]) {
             // Too much is lent already, or the socket cannot lend.
             Err(error) if error.kind() != io::ErrorKind::WouldBlock => stream_io::send(self.0, slice),
             other => other,

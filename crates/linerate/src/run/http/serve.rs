@@ -9,7 +9,7 @@ use linerate_http::control::Control;
 use linerate_http::server::{Access, Figures, Identity, Protocol, Server, ServerSpec, StartError, ThreadFigures};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
-use linerate_sys::{manager, process};
+use linerate_sys::{process, sd_notify};
 
 use super::agent::{self, Crew};
 use super::crew::ServerCrew;
@@ -60,9 +60,9 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
     }
     say(&text);
     // Without its manager a service serves all the same.
-    let _ = manager::notify("READY=1");
+    let _ = sd_notify::notify("READY=1");
     wait_for_signal(&signals).map_err(|error| error.to_string())?;
-    let _ = manager::notify("STOPPING=1");
+    let _ = sd_notify::notify("STOPPING=1");
     drop((control, tcp));
     Ok(crew.stop())
 }

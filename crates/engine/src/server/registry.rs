@@ -1,0 +1,760 @@
+//! Decides who may do what, for all sessions of a server together. Performs no I/O and reads no clock.
+//!
+//! A client is a client that said who it is. The registry holds the protocol machine of each client, feeds it, and hands out
+//! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
+//! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::{Cookie, ErrorCode, Params, State};
+use linerate_model::network::Network;
+use linerate_model::service::RefusalReason;
+use linerate_model::sharing::{Admission, ServerLimits, Sharing};
+use linerate_model::{Direction, Failure, FailureKind, Transport};
+
+use super::login_guard::LoginGuard;
+use super::queue::AdmissionQueue;
+use super::quotas::{QuotaRequest, Quotas};
+use super::resource_quota::Requirements;
+use super::stream_numbers::StreamNumbers;
+use super::work_queue::{Work, WorkQueue};
+
+/// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
+#[derive(Debug)]
+pub(crate) struct SessionRegistry {
+    admission: Admission,
+    allow_split_address: bool,
+    clients: BTreeMap<u64, Client>,
+    by_cookie: HashMap<Cookie, u64>,
+    quotas: Quotas,
+    logins: LoginGuard,
+    stream_numbers: StreamNumbers,
+    queue: AdmissionQueue,
+    /// Prepared UDP tests whose turn to open streams has not come.
+    udp_queue: VecDeque<u64>,
+    ready: BTreeSet<u64>,
+    work: WorkQueue,
+}
+
+/// What becomes of a connection that said its cookie.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AdmissionDecision {
+    /// It is a data stream of this client.
+    Stream(u64),
+    /// It is a new client; the caller gives it a session with [`SessionRegistry::begin`].
+    Admitted,
+    /// It is a new client that waits for its turn.
+    Queued,
+    /// It is not served.
+    Refused(RefusalReason),
+}
+
+/// How far a client has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for its turn.
+    Queued,
+    /// It is asked for its parameters.
+    Negotiating,
+    /// Its test is accepted.
+    Accepted,
+    /// Its streams are awaited.
+    Opening,
+    /// Its test runs, or its results are exchanged.
+    Running,
+}
+
+#[derive(Debug)]
+struct Client {
+    peer: SocketAddr,
+    cookie: Cookie,
+    /// `None` while it waits.
+    machine: Option<Box<Machine>>,
+    stage: Stage,
+    /// Nothing follows the last action any more.
+    over: bool,
+    actions: VecDeque<ServerAction>,
+    /// No action is handed out before.
+    held_until: Option<Instant>,
+    /// Since when the next data stream is awaited.
+    awaits_since: Option<Instant>,
+    /// Since when data streams are awaited.
+    opens_since: Option<Instant>,
+    /// End of the wait, or of the test as planned.
+    ends: Option<Instant>,
+    terms: Option<Terms>,
+    refused: Option<RefusalReason>,
+    login: Option<Refusal>,
+    /// Work of this client waits or is under way since then.
+    works_since: Option<Instant>,
+}
+
+/// What was agreed.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    transport: Transport,
+    /// The server sends to the client.
+    sends: bool,
+    missing_streams: u32,
+    duration: Option<Duration>,
+    first_position: u32,
+}
+
+/// Longest wait for the next UDP stream of a test while others of the same address wait for their turn; with split
+/// addresses for all streams of a test while any other waits.
+const UDP_TURN: Duration = Duration::from_secs(2);
+/// Time from the parameters to the answer when a login fails, whatever the reason: it must not tell how far the check
+/// came. Checks take a few milliseconds; behind many others the answer comes after a multiple of this time.
+const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
+
+impl SessionRegistry {
+    pub(crate) fn new(sharing: &Sharing, one_off: bool) -> Self {
+        // A server for one test has no place for a second one.
+        let admission = if one_off {
+            Admission::Exclusive
+        } else {
+            sharing.admission
+        };
+        Self {
+            admission,
+            allow_split_address: sharing.allow_split_address,
+            clients: BTreeMap::new(),
+            by_cookie: HashMap::new(),
+            quotas: Quotas::new(with_admission(&sharing.limits, admission)),
+            logins: LoginGuard::default(),
+            stream_numbers: StreamNumbers::default(),
+            queue: AdmissionQueue::default(),
+            udp_queue: VecDeque::new(),
+            ready: BTreeSet::new(),
+            work: WorkQueue::default(),
+        }
+    }
+
+    /// PendingBounds what all tests together take of this host. Before the first client.
+    pub(crate) fn within(mut self, sharing: &Sharing) -> Self {
+        self.quotas = super::shared_state::quotas(sharing, self.admission);
+        self
+    }
+
+    /// True when a new connection can be neither a new client nor a stream of one, so that nothing it could say matters.
+    pub(crate) fn is_busy(&self) -> bool {
+        let expects = |g: &Client| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
+        self.admission == Admission::Exclusive && !self.clients.is_empty() && !self.clients.values().any(expects)
+    }
+
+    /// A connection said its cookie.
+    pub(crate) fn admit_connection(
+        &mut self,
+        now: Instant,
+        id: u64,
+        peer: SocketAddr,
+        cookie: Cookie,
+    ) -> AdmissionDecision {
+        if let Some(owner) = self.by_cookie.get(&cookie) {
+            return match self.clients.get(owner) {
+                Some(client) if client.expects_connection() => AdmissionDecision::Stream(*owner),
+                _ => AdmissionDecision::Refused(RefusalReason::DuplicateCookie),
+            };
+        }
+        let arrival = self.admit(now, id, peer.ip());
+        let (stage, ends) = match (arrival, self.admission) {
+            (AdmissionDecision::Admitted, _) => (Stage::Negotiating, None),
+            (AdmissionDecision::Queued, Admission::Queue { patience, .. }) => {
+                (Stage::Queued, now.checked_add(patience))
+            }
+            _ => return arrival,
+        };
+        self.by_cookie.insert(cookie, id);
+        self.clients.insert(id, Client::new(peer, cookie, stage, ends));
+        arrival
+    }
+
+    fn admit(&mut self, now: Instant, id: u64, address: IpAddr) -> AdmissionDecision {
+        if let Err(reason) = self.quotas.has_room(Network::of_client(address))
+            && (reason != RefusalReason::Busy || !matches!(self.admission, Admission::Queue { .. }))
+        {
+            return AdmissionDecision::Refused(reason);
+        }
+        match self.admission {
+            Admission::Parallel { .. } => AdmissionDecision::Admitted,
+            Admission::Exclusive if self.clients.is_empty() => AdmissionDecision::Admitted,
+            Admission::Exclusive => AdmissionDecision::Refused(RefusalReason::Busy),
+            Admission::Queue { tests_max, .. } if self.queue.len() == 0 && self.active() < tests_max as usize => {
+                AdmissionDecision::Admitted
+            }
+            Admission::Queue { tests_max, patience } => {
+                let active = self.clients.values().filter(|g| g.stage != Stage::Queued);
+                let remaining = active.map(|g| g.remaining(now));
+                if self
+                    .queue
+                    .enter(id, Network::of_client(address), remaining, tests_max as usize, patience)
+                {
+                    AdmissionDecision::Queued
+                } else {
+                    AdmissionDecision::Refused(RefusalReason::QueueTooLong)
+                }
+            }
+        }
+    }
+
+    /// The next waiting client whose turn has come; the caller gives it a session with [`SessionRegistry::begin`].
+    pub(crate) fn next_turn(&mut self) -> Option<u64> {
+        let Admission::Queue { tests_max, .. } = self.admission else {
+            return None;
+        };
+        if self.active() >= tests_max as usize {
+            return None;
+        }
+        let id = self.queue.next()?;
+        let client = self.clients.get_mut(&id)?;
+        (client.stage, client.ends) = (Stage::Negotiating, None);
+        Some(id)
+    }
+
+    /// Begins the dialogue with a client.
+    pub(crate) fn begin(&mut self, now: Instant, id: u64, setup: ServerSetup) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.machine = Some(Box::new(Machine::new(now, setup)));
+        }
+        self.take_actions(now, id);
+    }
+
+    /// Forgets a client whose last action was carried out.
+    pub(crate) fn remove(&mut self, now: Instant, id: u64) {
+        let Some(client) = self.clients.remove(&id) else {
+            return;
+        };
+        self.by_cookie.remove(&client.cookie);
+        self.quotas.release(id);
+        self.queue.leave(id);
+        self.udp_queue.retain(|&other| other != id);
+        self.ready.remove(&id);
+        self.work.leave(id, Network::of_client(client.peer.ip()));
+        if let Some(terms) = client.terms {
+            self.stream_numbers.release(terms.first_position);
+        }
+        self.advance_udp_queue(now);
+    }
+
+    /// Takes bytes of a client's control connection.
+    pub(crate) fn handle_control(&mut self, now: Instant, id: u64, bytes: &[u8]) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        match &mut client.machine {
+            Some(machine) => machine.handle_control(now, bytes),
+            // A client waits silently until it is asked.
+            None => client.reject(State::AccessDenied, ErrorCode::Message.failure(None)),
+        }
+        self.note_refused_login(now, id, now);
+        self.take_actions(now, id);
+    }
+
+    /// The next work of a client, to be done on another thread and answered with [`SessionRegistry::handle_outcome`]. Whether an address
+    /// may log in is decided now, so that many logins at once are no more guesses than many in succession.
+    pub(crate) fn next_work(&mut self, now: Instant) -> Option<(u64, Work)> {
+        loop {
+            let (id, work) = self.work.next()?;
+            let peer = self.clients.get(&id)?.peer;
+            if !matches!(work, Work::Login(_)) || !self.logins.is_locked_out(peer.ip(), now) {
+                return Some((id, work));
+            }
+            self.handle_outcome(now, id, ServerInput::LoginChecked(Err(Refusal::LockedOut)));
+        }
+    }
+
+    /// The work of a client is done.
+    pub(crate) fn handle_outcome(&mut self, now: Instant, id: u64, outcome: ServerInput) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let since = client.works_since.take().unwrap_or(now);
+        client.input(now, outcome);
+        self.note_refused_login(now, id, since);
+        self.take_actions(now, id);
+    }
+
+    /// Whether work of this client waits or is under way; its control connection is not read until then.
+    pub(crate) fn has_work(&self, id: u64) -> bool {
+        self.clients.get(&id).is_some_and(|g| g.works_since.is_some())
+    }
+
+    /// Holds the answer to a login that was refused and counts it; `since` its parameters are here.
+    fn note_refused_login(&mut self, now: Instant, id: u64, since: Instant) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let refusal = client.machine.as_ref().and_then(|m| m.refusal());
+        if let (None, Some(refusal)) = (&client.login, refusal) {
+            client.login = Some(refusal.clone());
+            client.held_until = since.checked_add(refusal_delay(now.saturating_duration_since(since)));
+            if !matches!(refusal, Refusal::LockedOut | Refusal::NoToken) {
+                self.logins.note_failure(client.peer.ip(), now);
+            }
+        }
+    }
+
+    /// A client closed its control connection.
+    pub(crate) fn handle_control_eof(&mut self, now: Instant, id: u64) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            match &mut client.machine {
+                Some(machine) => machine.handle_control_eof(now),
+                None => client.end(client_left()),
+            }
+        }
+        self.take_actions(now, id);
+    }
+
+    /// A client's control connection broke.
+    pub(crate) fn handle_control_error(&mut self, now: Instant, id: u64, cause: &str) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            match &mut client.machine {
+                Some(machine) => machine.handle_control_error(now, cause),
+                None => client.end(client_left()),
+            }
+        }
+        self.take_actions(now, id);
+    }
+
+    /// Takes what happened on this end of a client's test.
+    pub(crate) fn handle_local(&mut self, now: Instant, id: u64, input: ServerInput) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let input = match input {
+            ServerInput::Prepared if client.transport() == Some(Transport::Udp) => {
+                self.udp_queue.push_back(id);
+                return self.advance_udp_queue(now);
+            }
+            input => input,
+        };
+        if let (ServerInput::StreamOpened, Some(terms)) = (&input, &mut client.terms) {
+            terms.missing_streams = terms.missing_streams.saturating_sub(1);
+            client.awaits_since = Some(now);
+        }
+        client.input(now, input);
+        self.take_actions(now, id);
+    }
+
+    /// Takes the time, at or after [`SessionRegistry::next_timeout`].
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        let late = |g: &Client| g.next_timeout().is_some_and(|t| t <= now);
+        let ids: Vec<u64> = self
+            .clients
+            .iter()
+            .filter(|(_, g)| late(g))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in ids {
+            if let Some(client) = self.clients.get_mut(&id) {
+                if client.held_until.is_some_and(|t| t <= now) {
+                    client.held_until = None;
+                }
+                match &mut client.machine {
+                    Some(machine) => machine.handle_timeout(now),
+                    None if client.ends.is_some_and(|t| t <= now) => {
+                        client.refused = Some(RefusalReason::QueueTooLong);
+                        client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None));
+                    }
+                    None => {}
+                }
+            }
+            self.take_actions(now, id);
+        }
+        self.end_long_udp_turns(now);
+    }
+
+    /// When [`SessionRegistry::handle_timeout`] wants to be called.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let clients = self.clients.values().filter_map(Client::next_timeout);
+        clients.chain(self.udp_turns().map(|(_, end)| end)).min()
+    }
+
+    /// Tests that hold up others of their address, and how long they may.
+    fn udp_turns(&self) -> impl Iterator<Item = (u64, Instant)> {
+        let waiting: BTreeSet<Option<IpAddr>> = self
+            .udp_queue
+            .iter()
+            .filter_map(|id| self.clients.get(id))
+            .map(|g| self.acceptor(g))
+            .collect();
+        let openers = (!waiting.is_empty()).then_some(&self.clients).into_iter().flatten();
+        openers
+            .filter(move |(_, g)| g.opens_udp() && waiting.contains(&self.acceptor(g)))
+            .filter_map(|(&id, g)| Some((id, self.turn_since(g)?.checked_add(UDP_TURN)?)))
+    }
+
+    fn end_long_udp_turns(&mut self, now: Instant) {
+        let over: Vec<u64> = self
+            .udp_turns()
+            .filter(|(_, end)| *end <= now)
+            .map(|(id, _)| id)
+            .collect();
+        for id in over {
+            let input = ServerInput::Failed {
+                code: ErrorCode::StreamAccept,
+                errno: 0,
+                cause: Some("others of this address wait for their turn".to_owned()),
+            };
+            self.handle_local(now, id, input);
+        }
+    }
+
+    /// Ends a client because of a rule.
+    pub(crate) fn evict(&mut self, now: Instant, id: u64, reason: RefusalReason) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.refused = Some(reason);
+            match client.machine {
+                Some(_) => client.input(now, refusal_input(reason)),
+                None => client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None)),
+            }
+        }
+        self.take_actions(now, id);
+    }
+
+    /// Tells every client that the server ends.
+    pub(crate) fn terminate(&mut self, now: Instant, signal_text: &str) {
+        let ids: Vec<u64> = self.clients.keys().copied().collect();
+        for id in ids {
+            if let Some(client) = self.clients.get_mut(&id) {
+                client.held_until = None;
+                match client.machine {
+                    Some(_) => client.input(
+                        now,
+                        ServerInput::Terminated {
+                            signal_text: signal_text.to_owned(),
+                        },
+                    ),
+                    None => client.reject(State::ServerTerminate, ErrorCode::ServerTerm.failure(None)),
+                }
+            }
+            self.take_actions(now, id);
+        }
+    }
+
+    /// A client with something to do.
+    pub(crate) fn next_ready(&mut self) -> Option<u64> {
+        self.ready.pop_first()
+    }
+
+    /// The next thing to do for a client.
+    pub(crate) fn poll_action(&mut self, id: u64) -> Option<ServerAction> {
+        let client = self.clients.get_mut(&id)?;
+        if client.held_until.is_some() {
+            return None;
+        }
+        client.actions.pop_front()
+    }
+
+    pub(crate) fn stage(&self, id: u64) -> Option<Stage> {
+        self.clients.get(&id).map(|g| g.stage)
+    }
+
+    /// The rule that ended a client.
+    pub(crate) fn refusal(&self, id: u64) -> Option<RefusalReason> {
+        self.clients.get(&id)?.refused
+    }
+
+    /// Why a client could not log in.
+    pub(crate) fn login_failure(&self, id: u64) -> Option<&Refusal> {
+        self.clients.get(&id)?.login.as_ref()
+    }
+
+    /// Position from which the streams of a client are shown.
+    pub(crate) fn first_position(&self, id: u64) -> u32 {
+        self.clients
+            .get(&id)
+            .and_then(|g| g.terms)
+            .map_or(0, |t| t.first_position)
+    }
+
+    /// Whose stream a UDP hello from this address opens. A hello can be forged, and the dialect has no way to challenge its
+    /// sender, so the server sends data only to addresses that have completed a TCP handshake.
+    pub(crate) fn udp_stream_owner(&self, from: IpAddr) -> Option<u64> {
+        let may_split = |g: &Client| self.allow_split_address && g.terms.is_some_and(|t| !t.sends);
+        let claims = |g: &Client| g.opens_udp() && (g.peer.ip() == from || may_split(g));
+        self.clients.iter().find(|(_, g)| claims(g)).map(|(&id, _)| id)
+    }
+
+    pub(crate) fn quotas(&mut self) -> &mut Quotas {
+        &mut self.quotas
+    }
+
+    fn active(&self) -> usize {
+        self.clients.values().filter(|g| g.stage != Stage::Queued).count()
+    }
+
+    /// Takes over what the machine of a client wants, and what follows from it for others.
+    fn take_actions(&mut self, now: Instant, id: u64) {
+        let mut streams_are_open = false;
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        while let Some(action) = client.machine.as_mut().and_then(|m| m.poll_action()) {
+            let action = match client.set_aside(now, action) {
+                Ok(action) => action,
+                Err(work) => {
+                    self.work.enter(id, Network::of_client(client.peer.ip()), work);
+                    continue;
+                }
+            };
+            match &action {
+                ServerAction::Accepted(test) => match self.quotas.take(id, request(client.peer.ip(), test)) {
+                    Ok(()) => client.agree(test, &mut self.stream_numbers),
+                    Err(reason) => {
+                        client.refused = Some(reason);
+                        client.input(now, refusal_input(reason));
+                        continue;
+                    }
+                },
+                ServerAction::ExpectStreams(_) => {
+                    client.stage = Stage::Opening;
+                    (client.awaits_since, client.opens_since) = (Some(now), Some(now));
+                }
+                ServerAction::StartClock => {
+                    client.stage = Stage::Running;
+                    client.ends = client.terms.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
+                    streams_are_open = true;
+                }
+                ServerAction::Close(_) => {
+                    client.over = true;
+                    streams_are_open = true;
+                }
+                _ => {}
+            }
+            client.actions.push_back(action);
+        }
+        if !client.actions.is_empty() && client.held_until.is_none() {
+            self.ready.insert(id);
+        }
+        if streams_are_open {
+            self.advance_udp_queue(now);
+        }
+    }
+
+    /// UDP streams carry no name. They can be told apart only by the address they come from, so that of the sessions
+    /// with one address only one at a time may open its streams.
+    fn advance_udp_queue(&mut self, now: Instant) {
+        let mut blocked: BTreeSet<Option<IpAddr>> = self
+            .clients
+            .values()
+            .filter(|g| g.opens_udp())
+            .map(|g| self.acceptor(g))
+            .collect();
+        let mut called = Vec::new();
+        for &id in &self.udp_queue {
+            let Some(client) = self.clients.get(&id) else { continue };
+            if blocked.insert(self.acceptor(client)) {
+                called.push(id);
+            }
+        }
+        self.udp_queue.retain(|id| !called.contains(id));
+        for id in called {
+            if let Some(client) = self.clients.get_mut(&id) {
+                client.input(now, ServerInput::Prepared);
+            }
+            self.take_actions(now, id);
+        }
+    }
+
+    /// Where all addresses share one turn, a stream from time to time does not extend it.
+    fn turn_since(&self, client: &Client) -> Option<Instant> {
+        if self.allow_split_address {
+            client.opens_since
+        } else {
+            client.awaits_since
+        }
+    }
+
+    fn acceptor(&self, client: &Client) -> Option<IpAddr> {
+        (!self.allow_split_address).then(|| client.peer.ip())
+    }
+}
+
+impl Client {
+    fn new(peer: SocketAddr, cookie: Cookie, stage: Stage, ends: Option<Instant>) -> Self {
+        Self {
+            peer,
+            cookie,
+            machine: None,
+            stage,
+            over: false,
+            actions: VecDeque::new(),
+            held_until: None,
+            awaits_since: None,
+            opens_since: None,
+            ends,
+            terms: None,
+            refused: None,
+            login: None,
+            works_since: None,
+        }
+    }
+
+    fn agree(&mut self, test: &AcceptedTest, stream_numbers: &mut StreamNumbers) {
+        let streams = test.spec.total_streams();
+        self.stage = Stage::Accepted;
+        self.terms = Some(Terms {
+            transport: test.spec.transport,
+            sends: test.spec.direction != Direction::Forward,
+            missing_streams: streams,
+            duration: planned(&test.params),
+            first_position: stream_numbers.take(streams),
+        });
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.terms.map(|t| t.transport)
+    }
+
+    fn awaits_streams(&self) -> bool {
+        self.stage == Stage::Opening && !self.over && self.terms.is_some_and(|t| t.missing_streams > 0)
+    }
+
+    fn expects_connection(&self) -> bool {
+        self.awaits_streams() && self.transport() != Some(Transport::Udp)
+    }
+
+    fn opens_udp(&self) -> bool {
+        self.awaits_streams() && self.transport() == Some(Transport::Udp)
+    }
+
+    fn input(&mut self, now: Instant, input: ServerInput) {
+        if let Some(machine) = &mut self.machine {
+            machine.handle_local(now, input);
+        }
+    }
+
+    /// What is work for another thread instead of an action.
+    fn set_aside(&mut self, now: Instant, action: ServerAction) -> Result<ServerAction, Work> {
+        let work = match action {
+            ServerAction::CheckLogin(login) => Work::Login(login),
+            ServerAction::ParseResults(text) => Work::Results(text),
+            action => return Ok(action),
+        };
+        self.works_since = Some(now);
+        Err(work)
+    }
+
+    /// Ends a client that never had a session, with one last word.
+    fn reject(&mut self, word: State, failure: Failure) {
+        if !self.over {
+            self.actions.push_back(ServerAction::Send(vec![word.byte()]));
+        }
+        self.end(failure);
+    }
+
+    fn end(&mut self, failure: Failure) {
+        if !self.over {
+            self.over = true;
+            self.actions.push_back(ServerAction::Close(Err(failure)));
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let machine = self.machine.as_ref().and_then(|m| m.poll_timeout());
+        let wait = self.ends.filter(|_| self.stage == Stage::Queued && !self.over);
+        [machine, wait, self.held_until].into_iter().flatten().min()
+    }
+
+    /// What is left of the test; `None` when nobody knows.
+    fn remaining(&self, now: Instant) -> Option<Duration> {
+        match self.stage {
+            Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
+            _ => self
+                .terms
+                .map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
+        }
+    }
+}
+
+/// The shortest multiple of the fixed time that is longer than the check took.
+fn refusal_delay(taken: Duration) -> Duration {
+    let turns = taken.as_millis() / LOGIN_REFUSAL_DELAY.as_millis() + 1;
+    LOGIN_REFUSAL_DELAY.saturating_mul(u32::try_from(turns).unwrap_or(u32::MAX))
+}
+
+/// Tests that one address may always have at once.
+const ADDRESS_TESTS_MIN: u32 = 8;
+
+/// Places a server has by its kind of admission count like any other limit.
+pub(super) fn with_admission(limits: &ServerLimits, admission: Admission) -> ServerLimits {
+    let places = match admission {
+        Admission::Parallel { tests_max } | Admission::Queue { tests_max, .. } => tests_max,
+        Admission::Exclusive => 1,
+    };
+    let mut limits = limits.clone();
+    let places = limits.server.tests.map_or(places, |max| max.min(places));
+    limits.server.tests = Some(places);
+    limits.address.tests.get_or_insert((places / 10).max(ADDRESS_TESTS_MIN));
+    limits
+}
+
+fn request(address: IpAddr, test: &AcceptedTest) -> QuotaRequest {
+    let params = &test.params;
+    let blocks = params.block_count.saturating_mul(u64::from(params.len_bytes));
+    QuotaRequest {
+        address: Network::of_client(address),
+        user: test.user.clone(),
+        streams: test.spec.total_streams(),
+        duration: planned(params),
+        bytes: params.num_bytes.max(blocks),
+        last_blocks_bytes: u64::from(params.len_bytes).saturating_mul(u64::from(test.spec.total_streams())),
+        rate_bps: announced_rate_bps(test),
+        requirements: Requirements::of(&test.spec, test.spec.total_streams()),
+    }
+}
+
+/// A UDP sender without a rate takes all there is, and a receiver cannot slow it down.
+fn announced_rate_bps(test: &AcceptedTest) -> u64 {
+    let client_sends = test.spec.direction != Direction::Reverse;
+    match test.params.requested_rate_bps() {
+        0 if test.spec.transport == Transport::Udp && client_sends => u64::MAX,
+        announced => announced,
+    }
+}
+
+/// Length of the whole test; `None` without a time limit.
+fn planned(params: &Params) -> Option<Duration> {
+    (params.time_s > 0).then(|| Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s)))
+}
+
+/// A refusal in the words of iperf3 that come nearest.
+pub(super) fn refusal_input(reason: RefusalReason) -> ServerInput {
+    let code = match reason {
+        RefusalReason::Streams => ErrorCode::NumStreams,
+        RefusalReason::Duration => ErrorCode::MaxServerTestDurationExceeded,
+        RefusalReason::Bytes | RefusalReason::Rate => ErrorCode::TotalRate,
+        RefusalReason::Address => ErrorCode::AuthTest,
+        RefusalReason::Busy
+        | RefusalReason::UdpReverse
+        | RefusalReason::Flows
+        | RefusalReason::Descriptors
+        | RefusalReason::Memory
+        | RefusalReason::QueueTooLong
+        | RefusalReason::AddressTests
+        | RefusalReason::UserTests
+        | RefusalReason::DuplicateCookie
+        | RefusalReason::Crowded => return ServerInput::Busy,
+    };
+    ServerInput::Failed {
+        code,
+        errno: 0,
+        cause: None,
+    }
+}
+
+fn client_left() -> Failure {
+    Failure {
+        kind: FailureKind::PeerClosed,
+        ..ErrorCode::CtrlClose.failure(None)
+    }
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

@@ -1,0 +1,59 @@
+//! What all tests of a server share, whatever their dialect: who may come, what they may use, and who is told.
+
+use linerate_model::sharing::{Admission, Sharing};
+use linerate_model::spec::ServerSpec;
+use linerate_model::{Failure, ServerReporter};
+
+use super::access::AccessList;
+use super::context::read_text;
+use super::quotas::Quotas;
+use super::registry::with_admission;
+use super::resource_quota::Capacity;
+use super::server_stats::ServerStats;
+use std::time::Instant;
+
+/// On loan to whoever admits and ends tests.
+pub(crate) struct ServerContext<'a> {
+    pub(crate) access: &'a AccessList,
+    pub(crate) quotas: &'a mut Quotas,
+    pub(crate) stats: &'a mut ServerStats,
+    pub(crate) out: &'a mut dyn ServerReporter,
+}
+
+/// The rules of a server that speaks one dialect only.
+pub(crate) struct SharedServerState {
+    access: AccessList,
+    quotas: Quotas,
+    stats: ServerStats,
+}
+
+impl SharedServerState {
+    pub(crate) fn new(spec: &ServerSpec) -> Result<Self, Failure> {
+        let sharing = &spec.sharing;
+        let access = AccessList::load(&sharing.access, read_text);
+        Ok(Self {
+            access: access.map_err(|text| Failure::error(1, text))?,
+            quotas: quotas(sharing, sharing.admission),
+            stats: ServerStats::new(Instant::now()),
+        })
+    }
+
+    pub(crate) fn lend<'a>(&'a mut self, out: &'a mut dyn ServerReporter) -> ServerContext<'a> {
+        ServerContext {
+            access: &self.access,
+            quotas: &mut self.quotas,
+            stats: &mut self.stats,
+            out,
+        }
+    }
+}
+
+/// The quotas of a server on this host.
+pub(super) fn quotas(sharing: &Sharing, admission: Admission) -> Quotas {
+    let limits = with_admission(&sharing.limits, admission);
+    let tests_max = limits.server.tests.unwrap_or(u32::MAX);
+    let capacity = Capacity::of_host(tests_max);
+    Quotas::new(limits)
+        .within(capacity)
+        .with_anonymous_time_max(sharing.stranger_time_max)
+}
