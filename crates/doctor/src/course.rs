@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::interval::StreamInterval;
 use linerate_model::snapshot::Value;
-use linerate_model::summary::{Half, StreamSummary};
+use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::ns_to_s;
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport};
 
@@ -174,7 +174,7 @@ const UDP_DEFAULT_BPS: u64 = 1 << 20;
 
 fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transport, way: &Way) {
     let streams: Vec<&StreamSummary> = summary.streams.iter().filter(|stream| stream.flow == flow).collect();
-    let sum = |half: fn(&StreamSummary) -> Option<&Half>| -> Option<(u64, f64)> {
+    let sum = |half: fn(&StreamSummary) -> Option<&EndpointTotals>| -> Option<(u64, f64)> {
         let halves = streams.iter().map(|stream| half(stream)).collect::<Option<Vec<_>>>()?;
         let seconds = halves.iter().map(|half| half.seconds()).fold(0.0, f64::max);
         Some((halves.iter().map(|half| half.bytes).sum(), seconds))
@@ -202,9 +202,9 @@ fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transp
 }
 
 fn datagrams(facts: &mut RunFacts, streams: &[&StreamSummary]) {
-    let count = |half: fn(&StreamSummary) -> Option<Half>, what: fn(Half) -> Option<u64>| -> Option<u64> {
-        streams.iter().map(|stream| half(stream).and_then(what)).sum()
-    };
+    let count = |half: fn(&StreamSummary) -> Option<EndpointTotals>,
+                 what: fn(EndpointTotals) -> Option<u64>|
+     -> Option<u64> { streams.iter().map(|stream| half(stream).and_then(what)).sum() };
     let lost = count(|stream| stream.receiver, |half| half.udp.map(|udp| udp.lost));
     let sent = count(|stream| stream.sender, |half| half.udp.map(|udp| udp.packets));
     insert(facts, "lost_packets", lost.map(Value::from));
@@ -262,6 +262,7 @@ mod tests {
             local: "192.0.2.1:9".parse().expect("an address"),
             remote: "192.0.2.2:5201".parse().expect("an address"),
             effective: EffectiveOptions::default(),
+            facts: None,
         })
     }
 
@@ -288,12 +289,13 @@ mod tests {
                     ..TcpInterval::default()
                 }),
                 udp: None,
+                metrics: None,
             }],
         })
     }
 
     fn summary(cpu_remote_percent: f64) -> Event {
-        let half = Half {
+        let half = EndpointTotals {
             bytes: 3_000_000,
             duration_ns: 3_000_000_000,
             udp: None,
@@ -317,6 +319,8 @@ mod tests {
                     ..TcpSummary::default()
                 }),
                 file: None,
+                local_metrics: None,
+                peer_metrics: None,
             }],
             cpu_local: percent(80.0),
             cpu_remote: percent(cpu_remote_percent),
@@ -335,6 +339,8 @@ mod tests {
             spec: TestSpec::default(),
             interval: None,
             file_name: None,
+            first_socket: None,
+            listener: None,
         }))
     }
 

@@ -195,5 +195,6 @@ pub(crate) fn describe(fd: &OwnedFd, id: StreamId, spec: &TestSpec, role: Stream
         local,
         remote,
         effective,
+        facts: None,
     })
 }

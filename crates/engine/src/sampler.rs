@@ -3,9 +3,9 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use linerate_model::details::{Measured, Totals, WriteCounts};
 use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval, TcpLimits, UdpInterval};
-use linerate_model::summary::{Half, TcpSummary, UdpHalf};
+use linerate_model::metrics::{StreamMetrics, WriteCounts};
+use linerate_model::summary::{EndpointTotals, TcpSummary, UdpTotals};
 use linerate_model::{Stream, StreamId, StreamRole, Transport};
 use linerate_sys::clock;
 use linerate_sys::tcp_info::{TcpInfo, tcp_info};
@@ -16,8 +16,6 @@ use crate::stream_stats::StreamStats;
 /// Follows the streams of one test.
 pub(crate) struct Sampler {
     tracks: Vec<Track>,
-    /// What was measured beyond bytes in the last interval, row by row.
-    measured: Vec<Measured>,
     transport: Transport,
     /// Start of the warm-up, later of the measured part: origin of all interval times.
     origin_ns: u64,
@@ -72,7 +70,6 @@ impl Sampler {
     pub(crate) fn new(transport: Transport) -> Self {
         Self {
             tracks: Vec::new(),
-            measured: Vec::new(),
             transport,
             origin_ns: 0,
         }
@@ -125,7 +122,6 @@ impl Sampler {
     pub(crate) fn close_interval(&mut self, omitted: bool, last: bool) -> IntervalReport {
         let (transport, origin_ns) = (self.transport, self.origin_ns);
         let mut streams = Vec::with_capacity(self.tracks.len());
-        self.measured.clear();
         // Before the first system call: with hundreds of streams those take milliseconds.
         let at_ns = clock::monotonic_ns();
         let counts: Vec<Counts> = self.tracks.iter().map(|track| track.counters.read()).collect();
@@ -138,31 +134,14 @@ impl Sampler {
             let blocks = track.last.counts.blocks;
             let taken = track.stats.as_ref().map(|stats| stats.take_interval(at_ns));
             let counts = taken.as_ref().and_then(|(_, counts)| *counts).unwrap_or(counts);
-            streams.push(track.close_interval(transport, origin_ns, at_ns, counts));
-            if let Some((mut measured, _)) = taken {
-                track.complete(&mut measured, track.last.counts.blocks.saturating_sub(blocks));
-                self.measured.push(measured);
-            }
+            let mut row = track.close_interval(transport, origin_ns, at_ns, counts);
+            row.metrics = taken.map(|(mut metrics, _)| {
+                track.complete(&mut metrics, track.last.counts.blocks.saturating_sub(blocks));
+                Box::new(metrics)
+            });
+            streams.push(row);
         }
         IntervalReport { omitted, last, streams }
-    }
-
-    /// What was measured beyond bytes in the interval that was closed last: nothing, or one for each of its rows.
-    pub(crate) fn take_measured(&mut self) -> Vec<Measured> {
-        std::mem::take(&mut self.measured)
-    }
-
-    /// What was measured beyond bytes, one for each stream; nothing if no stream has a gauge.
-    pub(crate) fn totals(&self) -> Vec<Totals> {
-        let measured = self.tracks.iter().filter_map(|t| {
-            let mut local = t.stats.as_ref()?.total();
-            t.complete(&mut local, t.last.counts.blocks.saturating_sub(t.base.counts.blocks));
-            Some(Totals {
-                local,
-                peer: Measured::default(),
-            })
-        });
-        measured.collect()
     }
 
     /// A stream is through while others go on: its totals stay as they are now, and the interval that is open is the last
@@ -186,11 +165,13 @@ impl Sampler {
         receivers.map(|t| t.counters.read().bytes).sum()
     }
 
-    /// This end's half of every stream up to the last closed interval.
-    pub(crate) fn halves(&self) -> impl Iterator<Item = (&Stream, Half, Option<TcpSummary>)> {
+    /// What this end counted and measured of every stream up to the last closed interval.
+    pub(crate) fn totals(
+        &self,
+    ) -> impl Iterator<Item = (&Stream, EndpointTotals, Option<TcpSummary>, Option<StreamMetrics>)> {
         self.tracks
             .iter()
-            .map(|t| (&t.stream, t.half(self.transport), t.tcp_summary()))
+            .map(|t| (&t.stream, t.totals(self.transport), t.tcp_summary(), t.metrics()))
     }
 }
 
@@ -246,11 +227,22 @@ impl Track {
             bytes: now.counts.bytes.saturating_sub(before.counts.bytes),
             tcp,
             udp,
+            metrics: None,
         }
     }
 
-    /// Adds what the kernel says and what the counters say to what the worker measured.
-    fn complete(&self, measured: &mut Measured, blocks: u64) {
+    /// What the worker measured since the stream began; `None` if it measures nothing beyond bytes.
+    fn metrics(&self) -> Option<StreamMetrics> {
+        let mut metrics = self.stats.as_ref()?.total();
+        self.complete(
+            &mut metrics,
+            self.last.counts.blocks.saturating_sub(self.base.counts.blocks),
+        );
+        Some(metrics)
+    }
+
+    /// Adds the kernel's values and the counters to what the worker measured.
+    fn complete(&self, measured: &mut StreamMetrics, blocks: u64) {
         if self.stream.role == StreamRole::Sender {
             measured.writes.get_or_insert(WriteCounts {
                 calls: blocks,
@@ -270,12 +262,12 @@ impl Track {
         self.rtt.add(info.rtt_us);
     }
 
-    fn half(&self, transport: Transport) -> Half {
+    fn totals(&self, transport: Transport) -> EndpointTotals {
         let (now, base) = (&self.last, &self.base);
-        Half {
+        EndpointTotals {
             bytes: now.counts.bytes.saturating_sub(base.counts.bytes),
             duration_ns: now.at_ns.saturating_sub(base.at_ns),
-            udp: (transport == Transport::Udp).then_some(UdpHalf {
+            udp: (transport == Transport::Udp).then_some(UdpTotals {
                 packets: now.counts.packets,
                 lost: now.counts.lost,
                 out_of_order: now.counts.out_of_order,
@@ -374,6 +366,7 @@ mod tests {
             local: address,
             remote: address,
             effective: EffectiveOptions::default(),
+            facts: None,
         }
     }
 

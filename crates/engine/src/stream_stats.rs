@@ -8,8 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use linerate_iperf2::statistics::Spread;
-use linerate_model::details::{
-    Bounces, Distribution, FrameCounts, Histogram, HistogramKind, Measured, ReadCounts, WriteCounts,
+use linerate_model::metrics::{
+    Distribution, FrameCounts, Histogram, HistogramKind, ReadCounts, RoundTrips, StreamMetrics, WriteCounts,
 };
 use linerate_model::workload::HistogramSpec;
 
@@ -119,7 +119,7 @@ impl StreamStats {
 
     /// What was measured since the last call, and what was counted up to the end of that interval if the worker has
     /// gone on since.
-    pub(crate) fn take_interval(&self, now_ns: u64) -> (Measured, Option<Counts>) {
+    pub(crate) fn take_interval(&self, now_ns: u64) -> (StreamMetrics, Option<Counts>) {
         let mut both = self.lock();
         if let Some(grid) = &mut both.grid
             && grid.next_ns <= now_ns
@@ -135,7 +135,7 @@ impl StreamStats {
     }
 
     /// What was measured since the stream began.
-    pub(crate) fn total(&self) -> Measured {
+    pub(crate) fn total(&self) -> StreamMetrics {
         self.lock().total.clone().measured(true)
     }
 
@@ -169,11 +169,11 @@ impl Samples {
         }
     }
 
-    fn measured(self, is_total: bool) -> Measured {
+    fn measured(self, is_total: bool) -> StreamMetrics {
         let burst_mean_bytes = self
             .burst_bytes
             .checked_div(self.one_way.count.max(self.burst_transfer.count));
-        let bounces = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| Bounces {
+        let round_trips = (self.round_trips.count > 0 || self.sent_bytes > 0).then(|| RoundTrips {
             round_trip: distribution(&self.round_trips),
             out: known(&self.out),
             back: known(&self.back),
@@ -181,7 +181,7 @@ impl Samples {
             sent_bytes: self.sent_bytes,
             received_bytes: self.received_bytes,
         });
-        Measured {
+        StreamMetrics {
             writes: self.writes,
             reads: self.reads,
             datagrams_received: self.datagrams_received,
@@ -190,7 +190,7 @@ impl Samples {
             burst_transfer: known(&self.burst_transfer),
             burst_duty_cycle: (self.burst_periods_s > 0.0).then(|| self.burst_transfer.sum() / self.burst_periods_s),
             write_times: known(&self.write_times),
-            bounces,
+            round_trips,
             frames: self.frames,
             frame_delay: known(&self.frame_delay),
             histograms: self
@@ -199,7 +199,7 @@ impl Samples {
                 .filter(|bins| is_total || !bins.counts.is_empty())
                 .map(Bins::histogram)
                 .collect(),
-            ..Measured::default()
+            ..StreamMetrics::default()
         }
     }
 }

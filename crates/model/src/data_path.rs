@@ -1,9 +1,11 @@
 //! How the data of a test moves between memory and the network.
 
+use serde::{Deserialize, Serialize};
+
 use crate::stream::StreamRole;
 
 /// How the streams of one role move their data: the same for all of them, chosen before the test starts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataPath {
     /// Which end of the streams this is.
     pub role: StreamRole,
@@ -16,7 +18,8 @@ pub struct DataPath {
 }
 
 /// A way to move data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Method {
     /// Copied between the memory of the program and the kernel, as an application does.
     Copy,
@@ -54,7 +57,8 @@ impl Method {
 }
 
 /// The most that one system call hands over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum PerCall {
     /// Bytes.
     Bytes(usize),

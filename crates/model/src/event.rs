@@ -3,22 +3,25 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use thiserror::Error;
 
 use crate::data_path::DataPath;
-use crate::details::Details;
 use crate::failure::Failure;
-use crate::interval::IntervalReport;
+use crate::interval::{IntervalReport, StreamInterval};
+use crate::metrics::ConnectTimes;
 use crate::service::ServerEvent;
 use crate::spec::TestSpec;
-use crate::stream::Stream;
+use crate::stream::{ListenerFacts, SocketFacts, Stream};
 use crate::summary::Summary;
 
 /// One thing that happened in a test. Order, on both ends: `ControlConnected`, `TestAccepted`, `StreamOpened` per
 /// stream, `TestStarted`, `Interval`…, `OmitEnded` between two of them, `Summary`, `PeerOutput`, and at last exactly
 /// one of `Finished` or `Failed`. A failure may come at any point; a `Summary` of the part that happened precedes it
 /// if the test had started.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Client: the control connection stands and the block length is known.
     ControlConnected(ControlConnected),
@@ -52,8 +55,21 @@ pub enum Event {
     Addition(String),
     /// Facts for a user who debugs; one line.
     Debug(String),
-    /// Facts that belong to the next event, which only some dialects measure or show.
-    Details(Details),
+    /// Bursts or frames that have arrived, in the order of their ends.
+    Bursts(Vec<StreamInterval>),
+    /// A server is about to open a connection or flow back to its client.
+    ConnectingBack {
+        /// Address of the client.
+        remote: SocketAddr,
+        /// The socket, not yet connected.
+        socket: SocketFacts,
+    },
+    /// The peer compared the two clocks.
+    ClockCheck(ClockCheck),
+    /// Sending begins at a later time.
+    DelayedStart(DelayedStart),
+    /// At the end of a test: the times of all attempts to connect.
+    ConnectTimes(ConnectTimes),
     /// The test is complete.
     Finished,
     /// The test is over and not complete.
@@ -61,7 +77,7 @@ pub enum Event {
 }
 
 /// The control connection of a client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ControlConnected {
     /// Local address.
     pub local: SocketAddr,
@@ -74,7 +90,8 @@ pub struct ControlConnected {
 }
 
 /// Which end of a test this is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Endpoint {
     /// The end that opened the control connection.
     Client,
@@ -83,7 +100,7 @@ pub enum Endpoint {
 }
 
 /// Who tests what with whom.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestHeader {
     /// Which end this is.
     pub endpoint: Endpoint,
@@ -100,13 +117,43 @@ pub struct TestHeader {
     /// The test.
     pub spec: TestSpec,
     /// Time between two interval reports on this end.
+    #[serde(rename = "interval_ns", with = "crate::units::optional_ns")]
     pub interval: Option<Duration>,
     /// File that is sent or received on this end.
     pub file_name: Option<String>,
+    /// Client: its first data socket, not yet connected.
+    pub first_socket: Option<SocketFacts>,
+    /// Client: the socket on which it waits for connections from the server.
+    pub listener: Option<ListenerFacts>,
+}
+
+/// What a server's response contains about the two clocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClockCheck {
+    /// Number of the stream in reports.
+    pub number: u32,
+    /// One-way delay of the request in ns, as far as the clocks agree.
+    pub request_ns: i64,
+    /// One-way delay of the response in ns.
+    pub response_ns: i64,
+}
+
+/// A start that the user set for a later time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DelayedStart {
+    /// Number of the stream in reports.
+    pub number: u32,
+    /// Whole seconds to wait.
+    pub in_s: u64,
+    /// The start in µs since 1970.
+    pub at_unix_us: u64,
+    /// Now, in µs since 1970.
+    pub now_unix_us: u64,
 }
 
 /// A server's report, carried to the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum ServerOutput {
     /// Lines of text.
     Text(String),
@@ -115,10 +162,10 @@ pub enum ServerOutput {
 }
 
 /// An addition to the report of a test.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Appendix {
     /// Its name in structured reports.
-    pub name: &'static str,
+    pub name: String,
     /// The addition for people; lines without an end.
     pub text: String,
     /// The same for programs: one JSON value.
@@ -200,11 +247,11 @@ pub trait ServerReporter {
     /// Something the operator should know that belongs to no test.
     fn warning(&mut self, text: &str);
 
-    /// Facts that belong to no test and that only some dialects show, for example of a listening socket.
+    /// A socket listens.
     ///
     /// # Errors
     /// When the report cannot be written.
-    fn details(&mut self, _details: &Details) -> Result<(), SinkError> {
+    fn listener(&mut self, _listener: &ListenerFacts) -> Result<(), SinkError> {
         Ok(())
     }
 

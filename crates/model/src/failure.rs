@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Whose doing it was; decides prefix and exit code of the dialects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum FailureKind {
     /// Something failed here, or the peer broke the protocol.
     Error,
@@ -23,7 +26,7 @@ pub enum FailureKind {
 }
 
 /// A test that ended early.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Whose doing it was.
     pub kind: FailureKind,

@@ -1,9 +1,12 @@
 //! What happened between two looks at the counters.
 
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::StreamMetrics;
 use crate::stream::{Flow, StreamId, StreamRole};
 
 /// One interval of all streams of a test. All rows share its boundaries but for the moment each was read.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IntervalReport {
     /// The interval belongs to the warm-up.
     pub omitted: bool,
@@ -14,7 +17,7 @@ pub struct IntervalReport {
 }
 
 /// One interval of one stream.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamInterval {
     /// The stream.
     pub id: StreamId,
@@ -32,6 +35,8 @@ pub struct StreamInterval {
     pub tcp: Option<TcpInterval>,
     /// UDP facts.
     pub udp: Option<UdpInterval>,
+    /// What else was measured; dialects and options that ask for it.
+    pub metrics: Option<Box<StreamMetrics>>,
 }
 
 impl StreamInterval {
@@ -49,7 +54,7 @@ impl StreamInterval {
 }
 
 /// What TCP_INFO (tcp(7)) says of a sender.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpInterval {
     /// Segments retransmitted in this interval.
     pub retransmits: u64,
@@ -74,7 +79,7 @@ pub struct TcpInterval {
 }
 
 /// How a sender spent an interval, in µs. The kernel counts in ticks of some ms.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpLimits {
     /// With data to send or to be acknowledged.
     pub busy_us: u64,
@@ -85,7 +90,7 @@ pub struct TcpLimits {
 }
 
 /// UDP facts of an interval. A sender knows only `packets`.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct UdpInterval {
     /// Sender: datagrams sent. Receiver: growth of the highest sequence number seen.
     pub packets: u64,
@@ -169,6 +174,7 @@ mod tests {
                 ..TcpInterval::default()
             }),
             udp: None,
+            metrics: None,
         }
     }
 

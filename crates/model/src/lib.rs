@@ -8,12 +8,12 @@
 
 pub mod compat;
 pub mod data_path;
-pub mod details;
 pub mod event;
 pub mod failure;
 pub mod finding;
 pub mod http;
 pub mod interval;
+pub mod metrics;
 pub mod network;
 pub mod procfs;
 pub mod service;
@@ -31,4 +31,4 @@ pub use interval::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
 pub use service::ServerEvent;
 pub use spec::{Direction, EndCondition, TestSpec, Transport};
 pub use stream::{Flow, Stream, StreamId, StreamRole};
-pub use summary::{CpuUsage, Half, StreamSummary, Summary};
+pub use summary::{CpuUsage, EndpointTotals, StreamSummary, Summary};

@@ -3,11 +3,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::sharing::Sharing;
 use crate::workload::{EndOptions, Shape, Workload};
 
 /// Transport of the data streams. The control connection is always TCP.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// TCP, RFC 9293.
     Tcp,
@@ -18,7 +21,8 @@ pub enum Transport {
 }
 
 /// Who sends, seen from the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Client to server.
     Forward,
@@ -29,9 +33,11 @@ pub enum Direction {
 }
 
 /// What ends the measured part of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum EndCondition {
     /// After this time.
+    #[serde(rename = "duration_ns", with = "crate::units::whole_ns")]
     Duration(Duration),
     /// When all streams of one direction together moved this many payload bytes.
     Bytes(u64),
@@ -53,7 +59,7 @@ impl EndCondition {
 }
 
 /// A test, as both ends understand it after the parameters were exchanged.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TestSpec {
     /// Transport of the data streams.
     pub transport: Transport,
@@ -66,6 +72,7 @@ pub struct TestSpec {
     /// What ends the measured part.
     pub end: EndCondition,
     /// Warm-up that is reported but not counted.
+    #[serde(rename = "omit_ns", with = "crate::units::whole_ns")]
     pub omit: Duration,
     /// Bytes per block: one write of a stream transport, one datagram of UDP.
     pub block_len_bytes: u32,
@@ -148,7 +155,7 @@ impl TestSpec {
 }
 
 /// Rate limits of one stream.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pacing {
     /// Target payload rate of each stream in bit/s, `None` for as fast as possible.
     pub rate_bps: Option<u64>,
@@ -161,7 +168,7 @@ pub struct Pacing {
 }
 
 /// Options set on every data socket. `None` leaves the kernel's default.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SocketTuning {
     /// Send and receive buffer in bytes (`SO_SNDBUF`, `SO_RCVBUF`).
     pub window_bytes: Option<u32>,
@@ -184,7 +191,8 @@ pub struct SocketTuning {
 }
 
 /// How a sender of a byte stream hands its bytes to the kernel.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SendPath {
     /// What is known to be fastest among those that copy, as an application would.
     #[default]
@@ -227,7 +235,8 @@ impl SendPath {
 }
 
 /// Which datagrams a UDP receiver looks at.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum SequenceCheck {
     /// The header of every datagram is read; loss and order are exact.
     #[default]
@@ -238,7 +247,8 @@ pub enum SequenceCheck {
 }
 
 /// What a block contains.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Payload {
     /// Random bytes, the same for every block.
     Random,
@@ -247,7 +257,7 @@ pub enum Payload {
 }
 
 /// UDP specifics.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UdpOptions {
     /// Sequence numbers are 64 bits wide.
     pub counters_64bit: bool,
@@ -260,7 +270,7 @@ pub struct UdpOptions {
 }
 
 /// Sizes of a segmented or coalesced UDP buffer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Segmentation {
     /// Bytes per datagram.
     pub datagram_bytes: u32,
@@ -287,7 +297,8 @@ impl Segmentation {
 }
 
 /// Address family the user insists on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum AddressFamily {
     /// IPv4 only.
     V4,
@@ -309,7 +320,7 @@ pub struct BindSpec {
 }
 
 /// Keepalive of the control connection (tcp(7)). Zero leaves the kernel's default.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Keepalive {
     /// Idle seconds before the first probe (`TCP_KEEPIDLE`).
     pub idle_s: u32,

@@ -1,13 +1,16 @@
 //! Data streams as they really are.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
 
 /// Position of a stream in its test, in creation order from 0, the same number at both ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct StreamId(pub u32);
 
 /// What this end does on a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StreamRole {
     /// This end sends.
     Sender,
@@ -16,7 +19,8 @@ pub enum StreamRole {
 }
 
 /// Direction of a stream, seen from the client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Flow {
     /// Client to server.
     Forward,
@@ -25,7 +29,7 @@ pub enum Flow {
 }
 
 /// One data connection or UDP flow.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Stream {
     /// Its position in the test.
     pub id: StreamId,
@@ -39,10 +43,12 @@ pub struct Stream {
     pub remote: SocketAddr,
     /// What the kernel granted.
     pub effective: EffectiveOptions,
+    /// What else is known of its connection; dialects that show it.
+    pub facts: Option<Box<StreamFacts>>,
 }
 
 /// Socket options as the kernel reports them after set-up.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EffectiveOptions {
     /// `SO_SNDBUF` in bytes.
     pub send_buffer_bytes: Option<u32>,
@@ -50,4 +56,53 @@ pub struct EffectiveOptions {
     pub receive_buffer_bytes: Option<u32>,
     /// Congestion control algorithm in use, TCP only.
     pub congestion: Option<String>,
+}
+
+/// A socket before it is used.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SocketFacts {
+    /// Options as the kernel reports them.
+    pub effective: EffectiveOptions,
+    /// Maximum segment size in bytes (`TCP_MAXSEG`).
+    pub mss_bytes: Option<u32>,
+}
+
+/// A listening socket.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenerFacts {
+    /// First port.
+    pub port: u16,
+    /// Last port of a range.
+    pub last_port: Option<u16>,
+    /// The socket.
+    pub socket: SocketFacts,
+    /// It takes IPv6.
+    pub is_v6: bool,
+    /// Multicast group it has joined.
+    pub group: Option<IpAddr>,
+}
+
+/// A stream that was opened.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamFacts {
+    /// Number in reports, from 1. Both directions of a shared connection have the same.
+    pub number: u32,
+    /// File descriptor.
+    pub descriptor: Option<u32>,
+    /// Device of the local address.
+    pub device: Option<String>,
+    /// When it was opened, in µs since 1970.
+    pub opened_at_unix_us: Option<u64>,
+    /// Time `connect(2)` took in µs.
+    pub connect_us: Option<u32>,
+    /// Congestion window directly after connecting, in bytes.
+    pub initial_cwnd_bytes: Option<u64>,
+    /// Maximum segment size in bytes.
+    pub mss_bytes: Option<u32>,
+    /// Smoothed round-trip time directly after connecting, in µs.
+    pub initial_rtt_us: Option<u32>,
+    /// Release of the peer.
+    pub peer_version: Option<String>,
+    /// The connection was made by the server.
+    pub is_connected_back: bool,
 }

@@ -1,10 +1,13 @@
 //! The whole test: what each end saw of each stream.
 
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::StreamMetrics;
 use crate::stream::{Flow, StreamId, StreamRole};
 use crate::units::{ns_to_s, rate_bps};
 
 /// Result of a test, or of the part of it that happened.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Per stream, in stream order.
     pub streams: Vec<StreamSummary>,
@@ -24,7 +27,7 @@ pub struct Summary {
 }
 
 /// CPU use in percent of one core over the test.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuUsage {
     /// User and system.
     pub total_percent: f64,
@@ -35,7 +38,7 @@ pub struct CpuUsage {
 }
 
 /// One stream over the whole measured part.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StreamSummary {
     /// The stream.
     pub id: StreamId,
@@ -44,19 +47,23 @@ pub struct StreamSummary {
     /// Its direction.
     pub flow: Flow,
     /// What the sending end counted; `None` when it is the peer and did not report.
-    pub sender: Option<Half>,
+    pub sender: Option<EndpointTotals>,
     /// What the receiving end counted; `None` when it is the peer and did not report.
-    pub receiver: Option<Half>,
+    pub receiver: Option<EndpointTotals>,
     /// TCP facts of the sending end.
     pub tcp: Option<TcpSummary>,
     /// File that was read or written on this end.
     pub file: Option<FileSummary>,
+    /// What else this end measured.
+    pub local_metrics: Option<Box<StreamMetrics>>,
+    /// The same of the peer, as it reported it.
+    pub peer_metrics: Option<Box<StreamMetrics>>,
 }
 
 impl StreamSummary {
     /// The half this end measured itself.
     #[must_use]
-    pub fn local(&self) -> Option<&Half> {
+    pub fn local(&self) -> Option<&EndpointTotals> {
         match self.role {
             StreamRole::Sender => self.sender.as_ref(),
             StreamRole::Receiver => self.receiver.as_ref(),
@@ -65,17 +72,17 @@ impl StreamSummary {
 }
 
 /// One end's view of one stream, or of the sum of several.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Half {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct EndpointTotals {
     /// Payload bytes of the measured part.
     pub bytes: u64,
     /// Length of the measured part in ns.
     pub duration_ns: u64,
     /// UDP counters.
-    pub udp: Option<UdpHalf>,
+    pub udp: Option<UdpTotals>,
 }
 
-impl Half {
+impl EndpointTotals {
     /// Length in seconds.
     #[must_use]
     pub fn seconds(&self) -> f64 {
@@ -90,8 +97,8 @@ impl Half {
 }
 
 /// UDP counters of one end. `packets` and `lost` include the warm-up; the `omitted_*` fields are its share.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct UdpHalf {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct UdpTotals {
     /// Sender: datagrams sent. Receiver: highest sequence number seen.
     pub packets: u64,
     /// Datagrams that are missing below the highest sequence number.
@@ -107,7 +114,7 @@ pub struct UdpHalf {
 }
 
 /// TCP facts of a sending end.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpSummary {
     /// Segments retransmitted in the measured part.
     pub retransmits: Option<u64>,
@@ -126,7 +133,7 @@ pub struct TcpSummary {
 }
 
 /// A file that was sent or received.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSummary {
     /// Its name as given.
     pub name: String,

@@ -99,6 +99,55 @@ pub fn format_amount(bytes: f64, format: UnitFormat) -> String {
     }
 }
 
+/// Durations as whole nanoseconds, for `#[serde(with)]`: the field's name ends in `_ns`. What is longer than 584 years is cut.
+pub mod whole_ns {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes one.
+    ///
+    /// # Errors
+    /// Those of the serialiser.
+    pub fn serialize<S: Serializer>(duration: &Duration, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_u64(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// Those of the deserialiser.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
+        u64::deserialize(from).map(Duration::from_nanos)
+    }
+}
+
+/// The same where there may be none.
+pub mod optional_ns {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes one, or none.
+    ///
+    /// # Errors
+    /// Those of the serialiser.
+    pub fn serialize<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => super::whole_ns::serialize(duration, to),
+            None => to.serialize_none(),
+        }
+    }
+
+    /// Reads one, or none.
+    ///
+    /// # Errors
+    /// Those of the deserialiser.
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(from)?.map(Duration::from_nanos))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

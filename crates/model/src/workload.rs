@@ -5,10 +5,12 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::spec::{Direction, SocketTuning, TestSpec};
 
 /// The part of a test specification that only some dialects can express.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workload {
     /// How the two directions share connections.
     pub pairing: Pairing,
@@ -61,7 +63,8 @@ pub struct Workload {
 }
 
 /// Releases of iperf 2 that differ on the wire.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Release {
     /// 2.1.8.
     #[default]
@@ -71,7 +74,8 @@ pub enum Release {
 }
 
 /// How the two directions of a bidirectional test share connections.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Pairing {
     /// Each direction has connections of its own, all opened by the client.
     #[default]
@@ -85,7 +89,8 @@ pub enum Pairing {
 }
 
 /// When and how much a sender writes.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Shape {
     /// Block after block, as pacing allows.
     #[default]
@@ -97,6 +102,7 @@ pub enum Shape {
         /// Bytes per burst.
         size_bytes: u32,
         /// Time from one start to the next.
+        #[serde(rename = "period_ns", with = "crate::units::whole_ns")]
         period: Duration,
     },
     /// After each write a pause of the round-trip time times this weight.
@@ -114,7 +120,7 @@ pub enum Shape {
 }
 
 /// Frames on a fixed grid.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Isochronous {
     /// Frames per second.
     pub frames_per_s: f64,
@@ -123,11 +129,12 @@ pub struct Isochronous {
     /// Standard deviation of the rate in bit/s.
     pub deviation_bps: f64,
     /// Gap between two datagrams of a frame.
+    #[serde(rename = "gap_ns", with = "crate::units::whole_ns")]
     pub gap: Duration,
 }
 
 /// Requests and replies.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BounceBack {
     /// Bytes of a request.
     pub request_bytes: u32,
@@ -136,8 +143,10 @@ pub struct BounceBack {
     /// Requests at the start of each period.
     pub burst: u32,
     /// Time between bursts, zero for one burst after the other.
+    #[serde(rename = "period_ns", with = "crate::units::whole_ns")]
     pub period: Duration,
     /// Time the server waits before it replies.
+    #[serde(rename = "hold_ns", with = "crate::units::whole_ns")]
     pub hold: Duration,
     /// Both ends acknowledge at once.
     pub quick_ack: bool,
@@ -146,7 +155,7 @@ pub struct BounceBack {
 }
 
 /// Streams that load the path while something else is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WorkingLoad {
     /// Client to server.
     pub up: bool,
@@ -199,7 +208,7 @@ pub fn working_load(test: &TestSpec) -> Option<TestSpec> {
 }
 
 /// A distribution of delays.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct HistogramSpec {
     /// Width of a bin in µs, at least 1.
     pub bin_width_us: u32,
@@ -212,19 +221,22 @@ pub struct HistogramSpec {
 }
 
 /// When the first byte is written.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Start {
     /// At once.
     #[default]
     Now,
     /// This long after the connection stands.
+    #[serde(rename = "after_ns", with = "crate::units::whole_ns")]
     After(Duration),
     /// At this time, counted from 1970.
+    #[serde(rename = "at_ns", with = "crate::units::whole_ns")]
     At(Duration),
 }
 
 /// Which parts of an address count up from stream to stream.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FanOut {
     /// The destination address.
     pub destination_address: bool,

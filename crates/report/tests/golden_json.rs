@@ -10,6 +10,7 @@ use linerate_model::event::{Endpoint, Event, ServerOutput};
 use linerate_report::iperf3::{Options, Style, client_sink};
 use serde_json::{Value, json};
 use support::json_events::events;
+use support::output::stored;
 use support::{assert_same_text, captured_output, names, read};
 
 /// Where we differ on purpose: which files, why, and what iperf3 would have written without the defect.
@@ -98,7 +99,7 @@ fn the_layout_is_that_of_cjson() {
         let (output, normal, _) = captured_output();
         let mut sink = client_sink(options(Endpoint::Client, Style::Text), output);
         let event = Event::PeerOutput(ServerOutput::Json(document.to_string()));
-        sink.event(&event).expect("memory can be written");
+        sink.event(&stored(&event)).expect("memory can be written");
         let written = normal.text();
         let written = written.strip_prefix("\nServer JSON output:\n").expect("a title");
         assert_same_text(written, &text, &name);
@@ -130,7 +131,7 @@ fn raw_lines_stay_out_of_the_json() {
     all.insert(1, Event::Debug("a fact".into()));
     all.insert(1, Event::Warning("a warning".into()));
     for event in all {
-        sink.event(&event).expect("memory can be written");
+        sink.event(&stored(&event)).expect("memory can be written");
     }
     assert_same_document(&normal.text(), &recorded, "with -V and -d");
     assert_eq!(
@@ -195,7 +196,7 @@ fn written(document: &Value, endpoint: Endpoint, style: Style) -> (String, Optio
     let mut sink = client_sink(options(endpoint, style), output);
     let mut server_output = None;
     for event in events(document, endpoint) {
-        sink.event(&event).expect("memory can be written");
+        sink.event(&stored(&event)).expect("memory can be written");
         if matches!(event, Event::Summary(_)) {
             server_output = sink.server_output();
         }

@@ -7,6 +7,7 @@ mod support;
 use linerate_model::event::{Endpoint, Event, ServerOutput};
 use linerate_model::units::UnitFormat;
 use linerate_report::iperf3::{Options, client_sink, report_failure, server_reporter};
+use support::output::stored;
 use support::text_events::{Hints, events, failure};
 use support::{assert_same_text, captured_output, names, read};
 
@@ -71,7 +72,7 @@ fn clients_print_what_iperf3_prints() {
         let (output, normal, errors) = captured_output();
         let mut sink = client_sink(case.options.clone(), output);
         for event in case.events(&case.text) {
-            sink.event(&event).expect("memory can be written");
+            sink.event(&stored(&event)).expect("memory can be written");
         }
         case.compare(name, &normal.text(), &errors.text());
     }
@@ -94,7 +95,7 @@ fn servers_print_what_iperf3_prints() {
             }
             let mut sink = reporter.open_test().expect("memory can be written");
             for event in &events {
-                sink.event(event).expect("memory can be written");
+                sink.event(&stored(event)).expect("memory can be written");
             }
         }
         if let Some(interrupt) = failure(&case.stderr, Endpoint::Server).filter(|_| tests.len() > 1) {
@@ -110,7 +111,7 @@ fn a_client_gets_the_server_report_from_the_accepted_connection_on() {
     let (output, _, _) = captured_output();
     let mut sink = client_sink(case.options.clone(), output);
     for event in case.events(&case.text) {
-        sink.event(&event).expect("memory can be written");
+        sink.event(&stored(&event)).expect("memory can be written");
     }
     let expected = case.text.split_once("(test #1)\n").expect("a banner").1;
     let expected = expected.split_once('\n').expect("the banner's last line").1;

@@ -14,11 +14,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-use linerate_model::details::{Bounces, Details, Distribution, Measured, ReadCounts, StreamFacts, Totals, WriteCounts};
 use linerate_model::event::{Endpoint, Event, TestHeader};
+use linerate_model::metrics::{Distribution, ReadCounts, RoundTrips, StreamMetrics, WriteCounts};
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::stream::EffectiveOptions;
-use linerate_model::summary::{Half, StreamSummary, Summary, UdpHalf};
+use linerate_model::stream::StreamFacts;
+use linerate_model::summary::{EndpointTotals, StreamSummary, Summary, UdpTotals};
 use linerate_model::{Flow, IntervalReport, Stream, StreamId, StreamInterval, StreamRole, TcpInterval, UdpInterval};
 use linerate_report::iperf2::{Layout, Options, Style, client_sink, server_reporter};
 
@@ -163,7 +164,7 @@ impl Row {
         }
     }
 
-    fn measured(&self) -> Measured {
+    fn measured(&self) -> StreamMetrics {
         let series = |names: [&str; 5]| Distribution {
             count: self.get(names[0]) as u64,
             mean: self.get(names[1]) / 1e3,
@@ -176,7 +177,7 @@ impl Row {
             *bin = self.get(&format!("bin{at}")) as u64;
         }
         let has = |name: &str| self.more.contains_key(name);
-        Measured {
+        StreamMetrics {
             writes: Some(WriteCounts {
                 calls: self.get("writecnt") as u64,
                 errors: self.get("writeerr") as u64,
@@ -193,13 +194,13 @@ impl Row {
             datagrams_per_s: has("pps").then(|| self.get("pps")),
             one_way: has("ttavg").then(|| series(["ttcnt", "ttavg", "ttmin", "ttmax", "ttsdev"])),
             burst_mean_bytes: Some(self.get("ttsize") as u64),
-            bounces: has("bbcnt").then(|| Bounces {
+            round_trips: has("bbcnt").then(|| RoundTrips {
                 round_trip: series(["bbcnt", "bbavg", "bbmin", "bbmax", "bbstdev"]),
                 sent_bytes: self.get("txbytes") as u64,
                 received_bytes: self.get("rxbytes") as u64,
-                ..Bounces::default()
+                ..RoundTrips::default()
             }),
-            ..Measured::default()
+            ..StreamMetrics::default()
         }
     }
 }
@@ -220,7 +221,7 @@ fn write(own: &Command, test: &TestSpec, rows: &[Row], endpoint: Endpoint, is_to
     let events = events(own, test, rows, endpoint, is_total);
     events
         .iter()
-        .for_each(|event| sink.event(event).expect("a writable output"));
+        .for_each(|event| sink.event(&output::stored(event)).expect("a writable output"));
     captured.text()
 }
 
@@ -245,6 +246,8 @@ fn events(
         spec: test.clone(),
         interval: own.interval,
         file_name: None,
+        first_socket: None,
+        listener: None,
     };
     let mut events = vec![Event::TestAccepted(Box::new(header))];
     let role = if endpoint == Endpoint::Client {
@@ -257,12 +260,11 @@ fn events(
     for row in &streams {
         if !ids.contains(&row.id) {
             ids.push(row.id);
-            events.extend(opened(row, role));
+            events.push(opened(row, role));
         }
     }
     let is_udp = test.transport == Transport::Udp;
     for row in streams.iter().filter(|row| !is_total(row)) {
-        events.push(Event::Details(Details::Interval(vec![row.measured()])));
         let report = IntervalReport {
             omitted: false,
             last: false,
@@ -275,25 +277,21 @@ fn events(
                 bytes: row.bytes,
                 tcp: (!is_udp).then(|| row.tcp()),
                 udp: is_udp.then(|| row.udp()),
+                metrics: Some(Box::new(row.measured())),
             }],
         };
         events.push(Event::Interval(report));
     }
-    let totals: Vec<&&Row> = streams.iter().filter(|row| is_total(row)).collect();
-    let local = totals.iter().map(|row| Totals {
-        local: row.measured(),
-        peer: Measured::default(),
-    });
-    events.push(Event::Details(Details::Totals(local.collect())));
+    let totals = streams.iter().filter(|row| is_total(row));
     let summary = Summary {
-        streams: totals.iter().map(|row| total(row, role, is_udp)).collect(),
+        streams: totals.map(|row| total(row, role, is_udp)).collect(),
         ..Summary::default()
     };
     events.push(Event::Summary(Box::new(summary)));
     events
 }
 
-fn opened(row: &Row, role: StreamRole) -> [Event; 2] {
+fn opened(row: &Row, role: StreamRole) -> Event {
     let address = |(host, port): &(String, u16)| std::net::SocketAddr::new(host.parse().expect("an address"), *port);
     let (source, destination) = (address(&row.source), address(&row.destination));
     let (local, remote) = if role == StreamRole::Sender {
@@ -305,31 +303,28 @@ fn opened(row: &Row, role: StreamRole) -> [Event; 2] {
         number: row.id as u32,
         ..StreamFacts::default()
     };
-    let stream = Stream {
+    Event::StreamOpened(Stream {
         id: StreamId(row.id as u32),
         role,
         flow: Flow::Forward,
         local,
         remote,
         effective: EffectiveOptions::default(),
-    };
-    [
-        Event::Details(Details::Stream(Box::new(facts))),
-        Event::StreamOpened(stream),
-    ]
+        facts: Some(Box::new(facts)),
+    })
 }
 
 fn total(row: &Row, role: StreamRole, is_udp: bool) -> StreamSummary {
     let udp = row.udp();
-    let half = Some(Half {
+    let half = Some(EndpointTotals {
         bytes: row.bytes,
         duration_ns: (row.seconds() * 1e9).round() as u64,
-        udp: is_udp.then(|| UdpHalf {
+        udp: is_udp.then(|| UdpTotals {
             packets: udp.packets,
             lost: udp.lost as u64,
             out_of_order: udp.out_of_order,
             jitter_s: udp.jitter_s,
-            ..UdpHalf::default()
+            ..UdpTotals::default()
         }),
     });
     StreamSummary {
@@ -340,6 +335,8 @@ fn total(row: &Row, role: StreamRole, is_udp: bool) -> StreamSummary {
         receiver: half.filter(|_| role == StreamRole::Receiver),
         tcp: None,
         file: None,
+        local_metrics: Some(Box::new(row.measured())),
+        peer_metrics: None,
     }
 }
 

@@ -228,11 +228,11 @@ fn write(recorded: &Recorded) -> String {
         script
             .listeners
             .iter()
-            .for_each(|facts| reporter.details(facts).expect("a writable output"));
+            .for_each(|facts| reporter.listener(facts).expect("a writable output"));
         reporter.open_test().expect("a writable output")
     };
     for event in &script.events {
-        sink.event(event).expect("a writable output");
+        sink.event(&output::stored(event)).expect("a writable output");
     }
     captured.text()
 }

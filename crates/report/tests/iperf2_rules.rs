@@ -7,10 +7,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_model::details::{Details, ListenerFacts, SocketFacts};
 use linerate_model::event::{Endpoint, TestHeader};
-use linerate_model::stream::EffectiveOptions;
-use linerate_model::summary::{Half, StreamSummary};
+use linerate_model::stream::{EffectiveOptions, ListenerFacts, SocketFacts};
+use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::{
     Event, EventSink, Failure, Flow, IntervalReport, Stream, StreamId, StreamInterval, StreamRole, Summary, TestSpec,
     Transport,
@@ -38,7 +37,7 @@ fn sums_alone_are_written_as_recorded() {
 
         let (output, text, _) = captured_output();
         let mut server = server_reporter(options(Endpoint::Server), output);
-        server.details(&listener()).expect("a writable output");
+        server.listener(&listener()).expect("a writable output");
         let mut test = server.open_test().expect("a writable output");
         play(&mut *test, &three_streams(Endpoint::Server, send_bytes, server_end_ms));
         let expected = section(release, "=== server stdout+stderr (ended with SIGINT) ===\n");
@@ -165,7 +164,6 @@ fn three_streams(endpoint: Endpoint, send_buffer_bytes: u32, end_ms: f64) -> Vec
     events
 }
 
-/// What a client says of its socket precedes its test.
 fn accepted(endpoint: Endpoint, streams: u32, send_buffer_bytes: u32) -> Vec<Event> {
     let spec = TestSpec {
         transport: Transport::Tcp,
@@ -182,9 +180,10 @@ fn accepted(endpoint: Endpoint, streams: u32, send_buffer_bytes: u32) -> Vec<Eve
         spec,
         interval: Some(Duration::from_secs(1)),
         file_name: None,
+        first_socket: Some(socket(send_buffer_bytes, 131_072)),
+        listener: None,
     };
-    let socket = Details::Socket(socket(send_buffer_bytes, 131_072));
-    vec![Event::Details(socket), Event::TestAccepted(Box::new(header))]
+    vec![Event::TestAccepted(Box::new(header))]
 }
 
 fn opened(endpoint: Endpoint, id: u32) -> Event {
@@ -196,6 +195,7 @@ fn opened(endpoint: Endpoint, id: u32) -> Event {
         local: ([10, 77, 0, 1], port).into(),
         remote: ([10, 77, 0, 2], 5001).into(),
         effective: EffectiveOptions::default(),
+        facts: None,
     })
 }
 
@@ -209,6 +209,7 @@ fn interval(endpoint: Endpoint, streams: u32, start_ns: u64, end_ns: u64, bytes:
         bytes,
         tcp: None,
         udp: None,
+        metrics: None,
     };
     Event::Interval(IntervalReport {
         omitted: false,
@@ -218,7 +219,7 @@ fn interval(endpoint: Endpoint, streams: u32, start_ns: u64, end_ns: u64, bytes:
 }
 
 fn summary(endpoint: Endpoint, streams: u32, duration_ns: u64, bytes: u64) -> Event {
-    let half = Half {
+    let half = EndpointTotals {
         bytes,
         duration_ns,
         udp: None,
@@ -231,6 +232,8 @@ fn summary(endpoint: Endpoint, streams: u32, duration_ns: u64, bytes: u64) -> Ev
         receiver: (endpoint == Endpoint::Server).then_some(half),
         tcp: None,
         file: None,
+        local_metrics: None,
+        peer_metrics: None,
     };
     Event::Summary(Box::new(Summary {
         streams: (0..streams).map(of).collect(),
@@ -245,14 +248,14 @@ fn role(endpoint: Endpoint) -> StreamRole {
     }
 }
 
-fn listener() -> Details {
-    Details::Listener(ListenerFacts {
+fn listener() -> ListenerFacts {
+    ListenerFacts {
         port: 5001,
         last_port: None,
         socket: socket(0, 131_072),
         is_v6: false,
         group: None,
-    })
+    }
 }
 
 fn socket(send_bytes: u32, receive_bytes: u32) -> SocketFacts {

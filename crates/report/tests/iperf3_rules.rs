@@ -7,10 +7,10 @@ use std::io::{self, Write};
 use std::time::Duration;
 
 use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
-use linerate_model::summary::{TcpSummary, UdpHalf};
+use linerate_model::summary::{TcpSummary, UdpTotals};
 use linerate_model::{
-    Direction, EndCondition, Failure, FailureKind, Flow, Half, IntervalReport, StreamId, StreamInterval, StreamRole,
-    StreamSummary, Summary, TestSpec, Transport, UdpInterval,
+    Direction, EndCondition, EndpointTotals, Failure, FailureKind, Flow, IntervalReport, StreamId, StreamInterval,
+    StreamRole, StreamSummary, Summary, TestSpec, Transport, UdpInterval,
 };
 use linerate_report::Output;
 use linerate_report::iperf3::{Options, Style, client_sink, report_failure, server_reporter};
@@ -108,7 +108,7 @@ fn losses_are_measured_against_what_the_receiver_saw_in_text_and_what_was_sent_i
 
 #[test]
 fn the_warm_up_is_taken_off_the_losses() {
-    let half = |packets, lost, omitted_packets, omitted_lost| UdpHalf {
+    let half = |packets, lost, omitted_packets, omitted_lost| UdpTotals {
         omitted_packets: Some(omitted_packets),
         omitted_lost: Some(omitted_lost),
         ..udp(packets, lost)
@@ -121,7 +121,7 @@ fn the_warm_up_is_taken_off_the_losses() {
 
 #[test]
 fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
-    let receiver = UdpHalf {
+    let receiver = UdpTotals {
         omitted_packets: None,
         omitted_lost: None,
         ..udp(150, 9)
@@ -138,7 +138,7 @@ fn losses_stay_unknown_when_an_old_peer_does_not_tell_those_of_the_warm_up() {
 
 #[test]
 fn late_datagrams_have_a_line_between_the_two_rows() {
-    let receiver = UdpHalf {
+    let receiver = UdpTotals {
         out_of_order: 7,
         ..udp(100, 0)
     };
@@ -310,6 +310,8 @@ fn a_sum_knows_retransmits_only_if_every_stream_does() {
             ..TcpSummary::default()
         }),
         file: None,
+        local_metrics: None,
+        peer_metrics: None,
     };
     let document = |second| {
         let mut events = accepted(&TestSpec {
@@ -330,7 +332,7 @@ fn a_sum_knows_retransmits_only_if_every_stream_does() {
 
 #[test]
 fn absurd_figures_of_a_peer_are_printed_not_fatal() {
-    let absurd = UdpHalf {
+    let absurd = UdpTotals {
         packets: u64::MAX,
         lost: u64::MAX,
         out_of_order: u64::MAX,
@@ -434,6 +436,8 @@ fn accepted(spec: &TestSpec) -> Vec<Event> {
         spec: spec.clone(),
         interval: Some(Duration::from_secs(1)),
         file_name: None,
+        first_socket: None,
+        listener: None,
     }))]
 }
 
@@ -450,12 +454,13 @@ fn interval(start_ns: u64, end_ns: u64, bytes: u64) -> IntervalReport {
             bytes,
             tcp: None,
             udp: None::<UdpInterval>,
+            metrics: None,
         }],
     }
 }
 
 /// Two seconds of UDP on one stream.
-fn udp_test(omit: Duration, sender: UdpHalf, receiver: UdpHalf) -> Vec<Event> {
+fn udp_test(omit: Duration, sender: UdpTotals, receiver: UdpTotals) -> Vec<Event> {
     let mut events = accepted(&TestSpec {
         transport: Transport::Udp,
         direction: Direction::Forward,
@@ -470,6 +475,8 @@ fn udp_test(omit: Duration, sender: UdpHalf, receiver: UdpHalf) -> Vec<Event> {
         receiver: Some(half(900, Some(receiver))),
         tcp: None,
         file: None,
+        local_metrics: None,
+        peer_metrics: None,
     };
     let summary = Summary {
         streams: vec![stream],
@@ -479,21 +486,21 @@ fn udp_test(omit: Duration, sender: UdpHalf, receiver: UdpHalf) -> Vec<Event> {
     events
 }
 
-fn half(bytes: u64, udp: Option<UdpHalf>) -> Half {
-    Half {
+fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
+    EndpointTotals {
         bytes,
         duration_ns: 2_000_000_000,
         udp,
     }
 }
 
-fn udp(packets: u64, lost: u64) -> UdpHalf {
-    UdpHalf {
+fn udp(packets: u64, lost: u64) -> UdpTotals {
+    UdpTotals {
         packets,
         lost,
         jitter_s: 0.002,
         omitted_packets: Some(0),
         omitted_lost: Some(0),
-        ..UdpHalf::default()
+        ..UdpTotals::default()
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
 use linerate_iperf2::settings::bounce_head;
-use linerate_model::details::HistogramKind;
+use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::BounceBack;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};

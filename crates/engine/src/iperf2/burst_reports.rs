@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_iperf2::statistics::Spread;
-use linerate_model::details::{BurstRow, Details, FrameCounts, Measured, ReadCounts};
+use linerate_model::metrics::{FrameCounts, ReadCounts, StreamMetrics};
 use linerate_model::{Event, StreamInterval, UdpInterval};
 
 use super::connection::Connection;
@@ -40,16 +40,16 @@ pub(super) struct UdpFrame {
 
 impl ReceivedBurst {
     /// What a row shows beyond times and bytes.
-    pub(super) fn measured(&self) -> Measured {
+    pub(super) fn measured(&self) -> StreamMetrics {
         let transfer_s = self.ended_ns.saturating_sub(self.began_ns) as f64 / 1e9;
         let mut transfer = Spread::default();
         transfer.add(transfer_s);
-        let mut measured = Measured {
+        let mut measured = StreamMetrics {
             reads: Some(self.reads),
             burst_mean_bytes: Some(self.bytes),
             burst_transfer: Some(distribution(&transfer)),
             burst_duty_cycle: (self.period_s > 0.0).then(|| transfer_s / self.period_s),
-            ..Measured::default()
+            ..StreamMetrics::default()
         };
         if let Some(frame) = &self.frame {
             frame.complete(&mut measured, transfer_s);
@@ -59,7 +59,7 @@ impl ReceivedBurst {
 }
 
 impl UdpFrame {
-    fn complete(&self, measured: &mut Measured, transfer_s: f64) {
+    fn complete(&self, measured: &mut StreamMetrics, transfer_s: f64) {
         let mut delay = Spread::default();
         delay.add(self.first_delay_s + transfer_s);
         measured.one_way = Some(distribution(&self.delays));
@@ -113,15 +113,15 @@ impl BurstQueue {
 /// Reports the bursts of these connections that have arrived since the last call.
 pub(super) fn report(connections: &[Connection], run: &TestRun, reporter: &mut Reporter<'_>) {
     let Some(start_ns) = run.start_ns() else { return };
-    let mut rows: Vec<BurstRow> = connections
+    let mut rows: Vec<StreamInterval> = connections
         .iter()
         .flat_map(|connection| rows_of(connection, start_ns))
         .collect();
     if rows.is_empty() {
         return;
     }
-    rows.sort_by_key(|row| row.interval.end_ns);
-    reporter.emit(&Event::Details(Details::Bursts(rows)));
+    rows.sort_by_key(|row| row.end_ns);
+    reporter.emit(&Event::Bursts(rows));
 }
 
 /// Reports how many bursts have no row.
@@ -137,14 +137,14 @@ pub(super) fn report_left_out(connections: &[Connection], reporter: &mut Reporte
     }
 }
 
-fn rows_of(connection: &Connection, start_ns: u64) -> Vec<BurstRow> {
+fn rows_of(connection: &Connection, start_ns: u64) -> Vec<StreamInterval> {
     let (Some(direction), Some(queue)) = (&connection.receiver, connection.bursts()) else {
         return Vec::new();
     };
     let row = |burst: &ReceivedBurst| {
         // A sender may write its first burst before the clock runs here.
         let began_ns = burst.began_ns.saturating_sub(start_ns);
-        let interval = StreamInterval {
+        StreamInterval {
             id: direction.stream.id,
             role: direction.stream.role,
             flow: direction.stream.flow,
@@ -153,9 +153,8 @@ fn rows_of(connection: &Connection, start_ns: u64) -> Vec<BurstRow> {
             bytes: burst.bytes,
             tcp: None,
             udp: burst.frame.map(|frame| frame.datagrams),
-        };
-        let measured = burst.measured();
-        BurstRow { interval, measured }
+            metrics: Some(Box::new(burst.measured())),
+        }
     };
     queue.take().iter().map(row).collect()
 }

@@ -8,9 +8,9 @@ use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamC
 use linerate_iperf2::server::{FlowServer, Policy, StreamServer};
 use linerate_iperf2::settings::client_header;
 use linerate_iperf2::{Header, Timestamp, Version};
-use linerate_model::details::{Details, ListenerFacts};
-use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::event::{DelayedStart, Endpoint, TestHeader};
 use linerate_model::spec::ClientSpec;
+use linerate_model::stream::ListenerFacts;
 use linerate_model::workload::{Pairing, Shape, Start, working_load};
 use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
@@ -64,20 +64,22 @@ impl Client<'_> {
         let origin = self.origin();
         pumps::check(&origin).map_err(failure)?;
         let server = connect::resolve(self.spec)?;
-        let listener = self.listen(server, reporter)?;
+        let (listener, listener_facts) = self.listen(server, reporter)?.unzip();
         let mut retries = ConnectRetries::new(self.spec.local.end.connect_retry);
         let unconnected = (0..self.streams())
             .map(|index| connect::open(self.spec, server, index))
             .collect::<Result<Vec<_>, _>>()?;
-        if let Some(first) = unconnected.first() {
-            let facts = sockets::facts(first.fd.as_fd(), self.spec.test.transport);
-            reporter.emit(&Event::Details(Details::Socket(facts)));
-        }
+        let first_socket = unconnected.first();
+        let first_socket = first_socket.map(|first| sockets::facts(first.fd.as_fd(), self.spec.test.transport));
         let refused: Vec<String> = unconnected.first().map(|o| o.refused.clone()).unwrap_or_default();
         refused
             .into_iter()
             .for_each(|text| reporter.emit(&Event::Warning(text)));
-        reporter.emit(&Event::TestAccepted(Box::new(self.header())));
+        reporter.emit(&Event::TestAccepted(Box::new(TestHeader {
+            first_socket,
+            listener: listener_facts,
+            ..self.header()
+        })));
         if let Shape::ConnectOnly { count } = self.spec.test.workload.shape {
             return connect_only::run(self.spec, server, count, reporter, self.interrupts).map(Ok);
         }
@@ -143,11 +145,17 @@ impl Client<'_> {
             spec: self.spec.test.clone(),
             interval: self.spec.local.interval,
             file_name: self.spec.local.file.as_ref().map(|p| p.display().to_string()),
+            first_socket: None,
+            listener: None,
         }
     }
 
     /// What a server that is to connect back will find open before it is asked.
-    fn listen(&self, server: SocketAddr, reporter: &mut Reporter<'_>) -> Result<Option<OwnedFd>, Failure> {
+    fn listen(
+        &self,
+        server: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Option<(OwnedFd, ListenerFacts)>, Failure> {
         let (test, end) = (&self.spec.test, &self.spec.local);
         if !matches!(
             test.workload.pairing,
@@ -168,14 +176,14 @@ impl Client<'_> {
         if test.transport != Transport::Udp {
             socket::listen(fd.as_fd(), i32::MAX).map_err(|e| fail(&e))?;
         }
-        reporter.emit(&Event::Details(Details::Listener(ListenerFacts {
+        let facts = ListenerFacts {
             port,
             last_port: None,
             socket: sockets::facts(fd.as_fd(), test.transport),
             is_v6: address.is_ipv6(),
             group: None,
-        })));
-        Ok(Some(fd))
+        };
+        Ok(Some((fd, facts)))
     }
 
     fn open_session(
@@ -274,7 +282,7 @@ impl Client<'_> {
         if let Start::At(time) = self.spec.test.workload.start {
             let now_unix_us = clock::unix_ns() / 1000;
             let at_unix_us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-            reporter.emit(&Event::Details(Details::StartsLater {
+            reporter.emit(&Event::DelayedStart(DelayedStart {
                 number,
                 in_s: at_unix_us.saturating_sub(now_unix_us) / 1_000_000,
                 at_unix_us,

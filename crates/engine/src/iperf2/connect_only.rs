@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use linerate_iperf2::statistics::Spread;
-use linerate_model::details::{ConnectTimes, Details};
+use linerate_model::metrics::ConnectTimes;
 use linerate_model::spec::ClientSpec;
 use linerate_model::{Event, Failure, Flow, Stream, StreamId, StreamRole};
 use linerate_sys::{interfaces, socket};
@@ -52,10 +52,10 @@ pub(super) fn run(
             break;
         }
     }
-    reporter.emit(&Event::Details(Details::Connects(ConnectTimes {
+    reporter.emit(&Event::ConnectTimes(ConnectTimes {
         times: distribution(&times),
         errors,
-    })));
+    }));
     if times.count > 0 { Ok(()) } else { last }
 }
 
@@ -74,7 +74,6 @@ fn announce(
     let mut facts = sockets::stream_facts(fd, 1, spec.test.transport);
     facts.device = devices.device_of(local.ip());
     facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
-    reporter.emit(&Event::Details(Details::Stream(Box::new(facts))));
     reporter.emit(&Event::StreamOpened(Stream {
         id,
         role: StreamRole::Sender,
@@ -82,6 +81,7 @@ fn announce(
         local: socket::unmap(local),
         remote: socket::unmap(remote),
         effective: sockets::effective(fd, spec.test.transport),
+        facts: Some(Box::new(facts)),
     }));
 }
 

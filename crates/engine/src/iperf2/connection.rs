@@ -8,7 +8,7 @@ use std::sync::Arc;
 use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::server::AcceptedTest;
 use linerate_iperf2::{DatagramHead, FinalReport, Header, Version};
-use linerate_model::details::HistogramKind;
+use linerate_model::metrics::HistogramKind;
 use linerate_model::workload::{HistogramSpec, Pairing, Release, Shape};
 use linerate_model::{Direction, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::error::io_text;
@@ -190,6 +190,7 @@ impl Connection {
                 local: self.local,
                 remote: self.remote,
                 effective: sockets::effective(self.fd.as_fd(), transport),
+                facts: None,
             },
             stats: Arc::new(StreamStats::with_histograms(
                 self.histogram_kinds(role),

@@ -6,7 +6,7 @@ use linerate_iperf2::datagram::NumberWidth;
 use linerate_iperf2::frame::FrameWords;
 use linerate_iperf2::statistics::Spread;
 use linerate_iperf2::{DatagramHead, SequenceTracker, Timestamp, Version};
-use linerate_model::details::{FrameCounts, HistogramKind};
+use linerate_model::metrics::{FrameCounts, HistogramKind};
 use linerate_sys::clock::{self, RealtimeOffset};
 
 use super::burst_reports::BurstQueue;

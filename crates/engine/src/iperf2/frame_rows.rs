@@ -5,7 +5,7 @@ use std::sync::Arc;
 use linerate_iperf2::SequenceTracker;
 use linerate_iperf2::statistics::Spread;
 use linerate_model::UdpInterval;
-use linerate_model::details::ReadCounts;
+use linerate_model::metrics::ReadCounts;
 
 use super::burst_reports::{BurstQueue, ReceivedBurst, UdpFrame};
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use linerate_iperf2::frame::FrameWords;
 use linerate_iperf2::{Timestamp, Version};
 use linerate_model::StreamRole;
-use linerate_model::details::FrameCounts;
+use linerate_model::metrics::FrameCounts;
 use linerate_model::workload::Isochronous;
 use linerate_sys::clock::{self, RealtimeOffset};
 use linerate_sys::{OsError, PageBuffer, errno, udp};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use linerate_iperf2::burst::{Burst, BurstReader};
 use linerate_model::TestSpec;
-use linerate_model::details::{HistogramKind, ReadCounts};
+use linerate_model::metrics::{HistogramKind, ReadCounts};
 use linerate_model::workload::Shape;
 use linerate_sys::clock;
 

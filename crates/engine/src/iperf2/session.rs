@@ -10,11 +10,14 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::FinalReport;
 use linerate_iperf2::server::ConnectBack;
-use linerate_model::details::{Details, Measured};
+use linerate_model::event::ClockCheck;
+use linerate_model::metrics::StreamMetrics;
 use linerate_model::spec::LocalOptions;
-use linerate_model::summary::{Half, UdpHalf};
+use linerate_model::summary::{EndpointTotals, UdpTotals};
 use linerate_model::workload::{Shape, Start};
-use linerate_model::{Direction, Event, Failure, FailureKind, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{
+    Direction, Event, Failure, FailureKind, Stream, StreamId, StreamRole, Summary, TestSpec, Transport,
+};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest, Ready};
 use linerate_sys::{OsError, clock, interfaces, socket};
@@ -335,10 +338,10 @@ impl Session {
                         connection.peer_version = Some(ack.version.to_string());
                         announce(connection, &mut self.device, reporter);
                     }
-                    Action::ClockCheck(check) => reporter.emit(&Event::Details(Details::ClockCheck {
+                    Action::ClockCheck(check) => reporter.emit(&Event::ClockCheck(ClockCheck {
                         number: connection.number,
-                        send_ns: check.send_ns,
-                        answer_ns: check.ack_ns,
+                        request_ns: check.send_ns,
+                        response_ns: check.ack_ns,
                     })),
                     Action::Report(report) => connection.report = Some(*report),
                     Action::NoReport => reporter.emit(&Event::Warning(format!(
@@ -449,8 +452,7 @@ impl Session {
             burst_reports::report_left_out(&self.connections, reporter);
             let mut summary = self.run.finish(clock::monotonic_ns(), reporter);
             self.run.quit();
-            let mut totals = self.run.totals();
-            for (at, row) in summary.streams.iter_mut().enumerate() {
+            for row in &mut summary.streams {
                 let connection = self
                     .connections
                     .iter()
@@ -459,17 +461,14 @@ impl Session {
                     continue;
                 };
                 row.receiver = Some(half_of(&report));
-                if let (Some(total), Some(transit)) = (totals.get_mut(at), report.transit_s) {
-                    total.peer = Measured {
+                row.peer_metrics = report.transit_s.map(|transit| {
+                    Box::new(StreamMetrics {
                         one_way: Some(distribution(&transit)),
                         datagrams_per_s: Some(f64::from(report.datagrams_per_s)),
                         datagrams_received: Some(report.datagrams.saturating_sub(report.lost)),
-                        ..Measured::default()
-                    };
-                }
-            }
-            if !totals.is_empty() {
-                reporter.emit(&Event::Details(Details::Totals(totals)));
+                        ..StreamMetrics::default()
+                    })
+                });
             }
             reporter.emit(&Event::Summary(Box::new(summary.clone())));
             self.summary = Some(summary);
@@ -503,8 +502,10 @@ fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<Stri
     };
     facts.device.clone_from(device);
     for direction in connection.directions() {
-        reporter.emit(&Event::Details(Details::Stream(Box::new(facts.clone()))));
-        reporter.emit(&Event::StreamOpened(direction.stream.clone()));
+        reporter.emit(&Event::StreamOpened(Stream {
+            facts: Some(Box::new(facts.clone())),
+            ..direction.stream.clone()
+        }));
     }
 }
 
@@ -531,11 +532,11 @@ fn final_report(connection: &Connection, bytes: u64) -> FinalReport {
     }
 }
 
-fn half_of(report: &FinalReport) -> Half {
-    Half {
+fn half_of(report: &FinalReport) -> EndpointTotals {
+    EndpointTotals {
         bytes: report.bytes,
         duration_ns: u64::try_from(report.duration.as_nanos()).unwrap_or(u64::MAX),
-        udp: Some(UdpHalf {
+        udp: Some(UdpTotals {
             packets: report.datagrams,
             lost: report.lost,
             out_of_order: report.out_of_order,

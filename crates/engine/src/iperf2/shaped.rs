@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_iperf2::Timestamp;
 use linerate_iperf2::burst::{BURST_HEAD_LEN, BurstHead};
-use linerate_model::details::{FrameCounts, HistogramKind, WriteCounts};
+use linerate_model::metrics::{FrameCounts, HistogramKind, WriteCounts};
 use linerate_model::workload::Shape;
 use linerate_model::{StreamRole, TestSpec};
 use linerate_sys::tcp_info::tcp_info;

@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use linerate_model::details::{SocketFacts, StreamFacts};
-use linerate_model::stream::EffectiveOptions;
+use linerate_model::stream::{EffectiveOptions, SocketFacts, StreamFacts};
 use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::socket::{Family, Protocol};
 use linerate_sys::{OsError, clock, sockopt, tcp_info};

@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_iperf3::ErrorCode;
-use linerate_model::details::{Details, Totals};
 use linerate_model::spec::LocalOptions;
 use linerate_model::summary::{FileSummary, StreamSummary, Summary};
 use linerate_model::{Event, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
@@ -495,19 +494,9 @@ impl TestRun {
     /// Closes the current interval and reports it.
     pub(crate) fn report_interval(&mut self, omitting: bool, last: bool, reporter: &mut Reporter<'_>) {
         let report = self.sampler.close_interval(omitting, last);
-        let measured = self.sampler.take_measured();
-        if report.streams.is_empty() {
-            return;
+        if !report.streams.is_empty() {
+            reporter.emit(&Event::Interval(report));
         }
-        if !measured.is_empty() {
-            reporter.emit(&Event::Details(Details::Interval(measured)));
-        }
-        reporter.emit(&Event::Interval(report));
-    }
-
-    /// What was measured beyond bytes, one for each stream.
-    pub(crate) fn totals(&self) -> Vec<Totals> {
-        self.sampler.totals()
     }
 
     fn end_warm_up(&mut self, now_ns: u64, reporter: &mut Reporter<'_>) {
@@ -632,10 +621,6 @@ impl TestRun {
         let omitting = started.timeline.omitting();
         let cpu = started.cpu.usage(now_ns);
         let report = self.sampler.close_interval(omitting, true);
-        let measured = self.sampler.take_measured();
-        if !measured.is_empty() {
-            reporter.emit(&Event::Details(Details::Interval(measured)));
-        }
         if worth_reporting(&report, self.settings.local.interval) {
             reporter.emit(&Event::Interval(report));
         }
@@ -650,19 +635,21 @@ impl TestRun {
             overflows_local: self.overflows(),
             ..Summary::default()
         };
-        for (stream, half, tcp) in self.sampler.halves() {
+        for (stream, totals, tcp, metrics) in self.sampler.totals() {
             let sends = stream.role == StreamRole::Sender;
             summary.streams.push(StreamSummary {
                 id: stream.id,
                 role: stream.role,
                 flow: stream.flow,
-                sender: sends.then_some(half),
-                receiver: (!sends).then_some(half),
+                sender: sends.then_some(totals),
+                receiver: (!sends).then_some(totals),
                 tcp,
                 file: file_name.map(|path| FileSummary {
                     name: path.display().to_string(),
                     size_bytes: std::fs::metadata(path).map_or(0, |m| m.len()),
                 }),
+                local_metrics: metrics.map(Box::new),
+                peer_metrics: None,
             });
         }
         self.name_congestion(&mut summary);

@@ -393,6 +393,8 @@ impl Session {
             spec: test.spec.clone(),
             interval: context.spec.local.interval,
             file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
+            first_socket: None,
+            listener: None,
         }
     }
 

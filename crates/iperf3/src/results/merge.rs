@@ -1,8 +1,8 @@
 //! From the summary of this end to the wire, and the peer's figures into it.
 
 use linerate_model::event::Endpoint;
-use linerate_model::summary::{StreamSummary, TcpSummary, UdpHalf};
-use linerate_model::{CpuUsage, Direction, Half, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
+use linerate_model::{CpuUsage, Direction, EndpointTotals, StreamRole, Summary, TestSpec, Transport};
 
 use super::{Results, StreamResult, stream_id, wire_id};
 use crate::error_code::ErrorCode;
@@ -109,7 +109,7 @@ fn own_half(stream: &StreamSummary, tcp: bool) -> StreamResult {
 
 fn merge_stream(stream: &mut StreamSummary, spec: &TestSpec, retransmits_known: bool, peer: &StreamResult) {
     let own_duration_ns = stream.local().map_or(0, |half| half.duration_ns);
-    let half = Half {
+    let half = EndpointTotals {
         bytes: peer.bytes,
         duration_ns: duration_ns(peer).unwrap_or(own_duration_ns),
         udp: (spec.transport == Transport::Udp).then(|| peer_udp(stream.role, spec, peer)),
@@ -136,11 +136,11 @@ fn duration_ns(peer: &StreamResult) -> Option<u64> {
 }
 
 /// A sender's jitter and losses are echoes of the receiver's and mean nothing.
-fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpHalf {
+fn peer_udp(own_role: StreamRole, spec: &TestSpec, peer: &StreamResult) -> UdpTotals {
     let peer_receives = own_role == StreamRole::Sender;
     let lost = if peer_receives { peer.errors } else { 0 };
     let no_warm_up = spec.omit.is_zero();
-    UdpHalf {
+    UdpTotals {
         packets: peer.packets,
         lost,
         out_of_order: 0,

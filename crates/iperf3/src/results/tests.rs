@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use linerate_model::event::{Endpoint, ServerOutput};
-use linerate_model::summary::{StreamSummary, TcpSummary, UdpHalf};
-use linerate_model::{Direction, Flow, Half, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
+use linerate_model::{Direction, EndpointTotals, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
 use proptest::prelude::*;
 
 use super::*;
@@ -18,7 +18,7 @@ fn parse(text: &str) -> Result<Results, ErrorCode> {
     Results::parse(text.as_bytes())
 }
 
-fn stream(id: u32, role: StreamRole, half: Half) -> StreamSummary {
+fn stream(id: u32, role: StreamRole, half: EndpointTotals) -> StreamSummary {
     let mut summary = StreamSummary {
         id: StreamId(id),
         role,
@@ -27,6 +27,8 @@ fn stream(id: u32, role: StreamRole, half: Half) -> StreamSummary {
         receiver: None,
         tcp: None,
         file: None,
+        local_metrics: None,
+        peer_metrics: None,
     };
     match role {
         StreamRole::Sender => summary.sender = Some(half),
@@ -35,8 +37,8 @@ fn stream(id: u32, role: StreamRole, half: Half) -> StreamSummary {
     summary
 }
 
-fn half(bytes: u64, udp: Option<UdpHalf>) -> Half {
-    Half {
+fn half(bytes: u64, udp: Option<UdpTotals>) -> EndpointTotals {
+    EndpointTotals {
         bytes,
         duration_ns: 1_000_000_000,
         udp,
@@ -216,10 +218,10 @@ fn the_peer_tells_a_receiver_of_retransmits_if_it_counts_them() {
 fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
     let rows = [(0, 3, Some(0)), (1, 0, Some(0)), (1, 3, None)];
     for (omit_s, errors, expected) in rows {
-        let udp = UdpHalf {
+        let udp = UdpTotals {
             packets: 80,
             omitted_packets: Some(40),
-            ..UdpHalf::default()
+            ..UdpTotals::default()
         };
         let mut summary = Summary {
             streams: vec![stream(0, StreamRole::Sender, half(1, Some(udp)))],
@@ -241,7 +243,7 @@ fn losses_of_the_warm_up_are_unknown_when_an_old_peer_lost_something() {
 #[test]
 fn a_sending_peers_echo_of_our_losses_is_not_its_own() {
     let mut summary = Summary {
-        streams: vec![stream(0, StreamRole::Receiver, half(1, Some(UdpHalf::default())))],
+        streams: vec![stream(0, StreamRole::Receiver, half(1, Some(UdpTotals::default())))],
         ..Summary::default()
     };
     let mut peer = crate::fuzzing::sample_results();

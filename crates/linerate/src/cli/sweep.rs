@@ -23,7 +23,7 @@ pub(crate) struct SweepArgs {
     /// What to look for: most received bits per second, least CPU time per GiB of both ends, or least round-trip time
     #[arg(long, value_name = "WHAT", default_value = "throughput")]
     objective: ObjectiveArg,
-    /// Measured part of each run
+    /// StreamMetrics part of each run
     #[arg(short, long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
     /// Beginning of each run that is not counted
@@ -122,7 +122,7 @@ pub(crate) struct SweepSpec {
     pub(crate) over: Vec<Swept>,
     /// What is looked for.
     pub(crate) objective: Objective,
-    /// Measured part of a run in seconds.
+    /// StreamMetrics part of a run in seconds.
     pub(crate) time_s: u32,
     /// Warm-up of a run in seconds.
     pub(crate) omit_s: u32,

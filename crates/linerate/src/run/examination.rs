@@ -39,7 +39,7 @@ impl<'a> Examination<'a> {
         };
         let diagnosis = diagnose_test(client, self.server.take());
         self.inner.event(&Event::Appendix(Box::new(Appendix {
-            name: NAME,
+            name: NAME.to_owned(),
             text: report::text(&diagnosis, self.verbose).trim_end().to_owned(),
             json: report::json(&diagnosis),
         })))

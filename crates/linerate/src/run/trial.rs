@@ -189,14 +189,14 @@ fn failed(error: &impl std::fmt::Display) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::summary::UdpHalf;
-    use linerate_model::{Flow, Half, StreamId, StreamRole, StreamSummary};
+    use linerate_model::summary::UdpTotals;
+    use linerate_model::{EndpointTotals, Flow, StreamId, StreamRole, StreamSummary};
 
     use super::*;
 
-    fn summary(sent: u64, received: u64, udp: Option<UdpHalf>) -> Summary {
+    fn summary(sent: u64, received: u64, udp: Option<UdpTotals>) -> Summary {
         let half = |bytes, udp| {
-            Some(Half {
+            Some(EndpointTotals {
                 bytes,
                 duration_ns: 1_000_000_000,
                 udp,
@@ -211,6 +211,8 @@ mod tests {
                 receiver: half(received, udp),
                 tcp: None,
                 file: None,
+                local_metrics: None,
+                peer_metrics: None,
             }],
             ..Summary::default()
         }
@@ -231,10 +233,10 @@ mod tests {
 
     #[test]
     fn loss_is_a_share_of_the_datagrams() {
-        let udp = UdpHalf {
+        let udp = UdpTotals {
             packets: 200,
             lost: 50,
-            ..UdpHalf::default()
+            ..UdpTotals::default()
         };
         let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
         assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use linerate_model::details::{ListenerFacts, SocketFacts};
 use linerate_model::spec::{TestSpec, Transport};
+use linerate_model::stream::{ListenerFacts, SocketFacts};
 use linerate_model::workload::{BounceBack, Isochronous, Shape, working_load};
 
 use super::amount::{bits, bytes};

@@ -2,8 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_model::details::StreamFacts;
+use linerate_model::event::DelayedStart;
 use linerate_model::spec::{TestSpec, Transport};
+use linerate_model::stream::StreamFacts;
 use linerate_model::workload::{Pairing, Shape, Start};
 use linerate_model::{Direction, Stream};
 
@@ -38,13 +39,14 @@ pub(super) fn line(options: &Options, test: &TestSpec, stream: &Stream, facts: &
     line
 }
 
-/// When a client begins to send, if that is not at once: the time it was told and now, in µs since 1970.
-pub(super) fn start(
-    options: &Options,
-    number: u32,
-    in_s: u64,
-    (at_unix_us, now_unix_us): (u64, u64),
-) -> Option<String> {
+/// When a client begins to send, if that is not at once.
+pub(super) fn start(options: &Options, start: &DelayedStart) -> Option<String> {
+    let DelayedStart {
+        number,
+        in_s,
+        at_unix_us,
+        now_unix_us,
+    } = *start;
     let zoned = |unix_us| clock::zoned(unix_us, options.utc);
     let (at, now) = (zoned(at_unix_us)?, zoned(now_unix_us)?);
     let (label, zone) = (label(number, false, None), clock::zone(&now));

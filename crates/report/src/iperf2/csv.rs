@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use linerate_model::details::{Details, Distribution, Measured, StreamFacts, Totals};
 use linerate_model::event::TestHeader;
+use linerate_model::metrics::{Distribution, StreamMetrics};
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::{Event, EventSink, IntervalReport, SinkError, Stream, StreamId, StreamRole, Summary, UdpInterval};
 
@@ -25,9 +25,6 @@ pub(super) struct CsvWriter {
     header_shown: Header,
     header: Option<TestHeader>,
     streams: Vec<(Stream, u32)>,
-    stream: Option<StreamFacts>,
-    measured: Vec<Measured>,
-    totals: Vec<Totals>,
     page: String,
 }
 
@@ -39,9 +36,6 @@ impl CsvWriter {
             header_shown,
             header: None,
             streams: Vec::new(),
-            stream: None,
-            measured: Vec::new(),
-            totals: Vec::new(),
             page: String::new(),
         }
     }
@@ -50,15 +44,10 @@ impl CsvWriter {
 impl EventSink for CsvWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         match event {
-            Event::Details(Details::Stream(facts)) => self.stream = Some((**facts).clone()),
-            Event::Details(Details::Interval(measured)) => self.measured.clone_from(measured),
-            Event::Details(Details::Totals(totals)) => self.totals.clone_from(totals),
             Event::TestAccepted(header) => self.header = Some((**header).clone()),
             Event::StreamOpened(stream) => {
-                let number = self
-                    .stream
-                    .take()
-                    .map_or(stream.id.0.saturating_add(1), |facts| facts.number);
+                let facts = stream.facts.as_ref();
+                let number = facts.map_or(stream.id.0.saturating_add(1), |facts| facts.number);
                 self.streams.push((stream.clone(), number));
             }
             Event::Interval(report) => self.interval(report),
@@ -74,38 +63,23 @@ impl EventSink for CsvWriter {
 
 impl CsvWriter {
     fn interval(&mut self, report: &IntervalReport) {
-        let measured = std::mem::take(&mut self.measured);
         let grid = self.header.as_ref().and_then(|header| header.interval);
         if is_leftover(report, grid) {
             return;
         }
-        let nothing = Measured::default();
         let rows: Vec<(StreamId, Row<'_>)> = report
             .streams
             .iter()
-            .enumerate()
-            .map(|(at, interval)| {
-                (
-                    interval.id,
-                    Row::of_interval(interval, measured.get(at).unwrap_or(&nothing)),
-                )
-            })
+            .map(|interval| (interval.id, Row::of_interval(interval)))
             .collect();
         self.rows(&rows);
     }
 
     fn summary(&mut self, summary: &Summary) {
-        let totals = std::mem::take(&mut self.totals);
-        let nothing = Totals::default();
         let rows: Vec<(StreamId, Row<'_>)> = summary
             .streams
             .iter()
-            .enumerate()
-            .filter_map(|(at, stream)| {
-                let half = stream.local()?;
-                let more = &totals.get(at).unwrap_or(&nothing).local;
-                Some((stream.id, super::text::total(stream.role, half, more)))
-            })
+            .filter_map(|stream| Some((stream.id, Row::of_total(stream)?)))
             .collect();
         self.rows(&rows);
     }
@@ -187,7 +161,7 @@ impl CsvWriter {
         let has_delays = test.workload.trip_times && row.role == StreamRole::Receiver;
         let delays = has_delays.then(|| delays(more));
         Some(match (test.transport, row.role) {
-            _ if more.bounces.is_some() => bounces(row),
+            _ if more.round_trips.is_some() => bounces(row),
             (Transport::Udp, StreamRole::Sender) => {
                 let writes = more.writes.unwrap_or_default();
                 let values = format!("{},{},{}", writes.calls, writes.errors, writes.timeouts);
@@ -297,7 +271,7 @@ fn window(row: &Row<'_>) -> Columns {
     )
 }
 
-fn reads(more: &Measured) -> Columns {
+fn reads(more: &StreamMetrics) -> Columns {
     let reads = more.reads.unwrap_or_default();
     let bins = reads
         .bins
@@ -309,7 +283,7 @@ fn reads(more: &Measured) -> Columns {
     )
 }
 
-fn delays(more: &Measured) -> Columns {
+fn delays(more: &StreamMetrics) -> Columns {
     let delay = more.one_way.unwrap_or_default();
     let size = more.burst_mean_bytes.unwrap_or(0);
     (
@@ -319,7 +293,7 @@ fn delays(more: &Measured) -> Columns {
 }
 
 fn bounces(row: &Row<'_>) -> Columns {
-    let bounces = row.more.bounces.unwrap_or_default();
+    let bounces = row.more.round_trips.unwrap_or_default();
     let trips = bounces.round_trip;
     let rate = if trips.mean > 0.0 { 1.0 / trips.mean } else { 0.0 };
     let (window_names, window) = window(row);

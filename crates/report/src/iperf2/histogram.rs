@@ -1,6 +1,6 @@
 //! Distributions, one line each.
 
-use linerate_model::details::{Histogram, HistogramKind};
+use linerate_model::metrics::{Histogram, HistogramKind};
 
 use super::options::Options;
 use super::row::{Row, times};

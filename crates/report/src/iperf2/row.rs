@@ -1,11 +1,15 @@
 //! One line of numbers about one stream, whatever it is of: an interval, the whole test, or what the peer says.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use linerate_model::details::Measured;
+use linerate_model::metrics::StreamMetrics;
 use linerate_model::spec::TestSpec;
 use linerate_model::workload::Pairing;
-use linerate_model::{Direction, Flow, IntervalReport, StreamInterval, StreamRole, TcpInterval, UdpInterval};
+use linerate_model::{
+    Direction, EndpointTotals, Flow, IntervalReport, StreamInterval, StreamRole, StreamSummary, TcpInterval,
+    UdpInterval,
+};
 
 use super::options::Options;
 
@@ -25,13 +29,16 @@ pub(super) struct Row<'a> {
     /// UDP facts.
     pub(super) udp: Option<UdpInterval>,
     /// Everything else.
-    pub(super) more: &'a Measured,
+    pub(super) more: &'a StreamMetrics,
     /// The whole test.
     pub(super) is_total: bool,
 }
 
+/// Metrics of a stream that has none.
+static NONE: LazyLock<StreamMetrics> = LazyLock::new(StreamMetrics::default);
+
 impl<'a> Row<'a> {
-    pub(super) fn of_interval(interval: &StreamInterval, more: &'a Measured) -> Self {
+    pub(super) fn of_interval(interval: &'a StreamInterval) -> Self {
         Self {
             role: interval.role,
             start_s: linerate_model::units::ns_to_s(interval.start_ns),
@@ -39,8 +46,34 @@ impl<'a> Row<'a> {
             bytes: interval.bytes,
             tcp: interval.tcp,
             udp: interval.udp,
-            more,
+            more: interval.metrics.as_deref().unwrap_or(&NONE),
             is_total: false,
+        }
+    }
+
+    /// The whole test as this end measured it; `None` where it measured nothing.
+    pub(super) fn of_total(stream: &'a StreamSummary) -> Option<Self> {
+        let metrics = stream.local_metrics.as_deref();
+        Some(Self::of_totals(stream.role, stream.local()?, metrics))
+    }
+
+    /// The whole test as one end measured it.
+    pub(super) fn of_totals(role: StreamRole, totals: &EndpointTotals, metrics: Option<&'a StreamMetrics>) -> Self {
+        let more = metrics.unwrap_or(&NONE);
+        Self {
+            role,
+            start_s: 0.0,
+            end_s: totals.seconds(),
+            bytes: totals.bytes,
+            tcp: more.tcp,
+            udp: totals.udp.map(|udp| UdpInterval {
+                packets: udp.packets,
+                lost: i64::try_from(udp.lost).unwrap_or(i64::MAX),
+                out_of_order: udp.out_of_order,
+                jitter_s: udp.jitter_s,
+            }),
+            more,
+            is_total: true,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use linerate_model::details::Details;
+use linerate_model::stream::ListenerFacts;
 use linerate_model::{EventSink, ServerReporter, SinkError};
 
 use super::options::{Options, Style};
@@ -46,11 +46,8 @@ impl ServerReporter for Reporter {
         self.output.error(&format!("{text}\n"));
     }
 
-    fn details(&mut self, details: &Details) -> Result<(), SinkError> {
-        let is_shown = self.options.style == Style::Text && !self.options.excluded.settings;
-        if let Details::Listener(facts) = details
-            && is_shown
-        {
+    fn listener(&mut self, facts: &ListenerFacts) -> Result<(), SinkError> {
+        if self.options.style == Style::Text && !self.options.excluded.settings {
             let test = self
                 .options
                 .serving

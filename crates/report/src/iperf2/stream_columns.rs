@@ -1,6 +1,6 @@
 //! The columns of a stream: which there are, and how they look.
 
-use linerate_model::details::{Distribution, ReadCounts};
+use linerate_model::metrics::{Distribution, ReadCounts};
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::workload::Shape;
 use linerate_model::{StreamRole, TcpInterval, UdpInterval};
@@ -44,7 +44,7 @@ pub(super) enum Family {
     /// The same of frames.
     ArrivalFrames,
     /// Requests and replies.
-    Bounces,
+    RoundTrips,
 }
 
 impl Family {
@@ -55,7 +55,7 @@ impl Family {
         let more = options.enhanced || implies_more(test) && row.role == StreamRole::Receiver;
         let is_new = options.is_new();
         match (test.transport, row.role) {
-            (_, StreamRole::Sender) if row.more.bounces.is_some() && options.enhanced => Self::Bounces,
+            (_, StreamRole::Sender) if row.more.round_trips.is_some() && options.enhanced => Self::RoundTrips,
             (Transport::Udp, StreamRole::Sender) if options.enhanced && is_isochronous => Self::DatagramFrames,
             (Transport::Udp, StreamRole::Sender) if options.enhanced => Self::Datagrams,
             (Transport::Udp, StreamRole::Receiver) if more && is_isochronous && test.workload.trip_times => {
@@ -141,10 +141,10 @@ impl Family {
                     "{wider}        Jitter   Lost/Total Latency avg/min/max/stdev  PPS  Frame:rx/lost  {delay}  NetPwr"
                 )
             }
-            Self::Bounces if is_new => format!(
+            Self::RoundTrips if is_new => format!(
                 "{wide}         BB cnt=avg/min/max/stdev         Rtry  Cwnd(pkts)/RTT(var)   Tx/Rx bytes  RPS(avg)"
             ),
-            Self::Bounces => format!("{wide}         BB cnt=avg/min/max/stdev         Rtry  Cwnd/RTT    RPS"),
+            Self::RoundTrips => format!("{wide}         BB cnt=avg/min/max/stdev         Rtry  Cwnd/RTT    RPS"),
         }
     }
 
@@ -165,7 +165,7 @@ impl Family {
             Self::Datagrams | Self::DatagramFrames => format!("{opening}  {}", datagrams(self, options, row)),
             Self::Arrivals | Self::ArrivalDelays => format!("{opening}  {}", arrivals(self, options, row)),
             Self::ArrivalFrames => format!("{opening}  {}", arrival_frames(options, row)),
-            Self::Bounces => format!("{opening}  {}", bounces(options, row)),
+            Self::RoundTrips => format!("{opening}  {}", bounces(options, row)),
         }
     }
 }
@@ -183,7 +183,7 @@ pub(super) fn out_of_order(options: &Options, start_s: f64, end_s: f64, datagram
 
 /// One-way delays of a bounce-back test.
 pub(super) fn one_way(options: &Options, row: &Row<'_>) -> Option<String> {
-    let bounces = row.more.bounces?;
+    let bounces = row.more.round_trips?;
     let (out, back, asymmetry) = (bounces.out?, bounces.back?, bounces.asymmetry?);
     let times = times(row.start_s, row.end_s, options);
     let (out, back, asymmetry) = (ms(&out), ms(&back), ms(&asymmetry));
@@ -404,7 +404,7 @@ fn arrival_frames(options: &Options, row: &Row<'_>) -> String {
 }
 
 fn bounces(options: &Options, row: &Row<'_>) -> String {
-    let bounces = row.more.bounces.unwrap_or_default();
+    let bounces = row.more.round_trips.unwrap_or_default();
     let (trips, tcp) = (bounces.round_trip, tcp(row));
     let rate = replies_per_s(&trips);
     let trips = format!("{:4}={} ms", trips.count, ms(&trips));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::details::{Distribution, ReadCounts, WriteCounts};
+use linerate_model::metrics::{Distribution, ReadCounts, WriteCounts};
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::{StreamRole, units};
 

@@ -1,16 +1,16 @@
 //! Text for people, and for the scripts that read it anyway.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use linerate_model::details::{
-    BurstRow, ConnectTimes, Details, HistogramKind, ListenerFacts, Measured, SocketFacts, StreamFacts, Totals,
-};
-use linerate_model::event::TestHeader;
+use linerate_model::event::{ClockCheck, TestHeader};
+use linerate_model::metrics::{ConnectTimes, HistogramKind};
 use linerate_model::spec::{TestSpec, Transport};
-use linerate_model::summary::{Half, StreamSummary};
+use linerate_model::stream::{SocketFacts, StreamFacts};
+use linerate_model::summary::StreamSummary;
 use linerate_model::workload::{Pairing, Shape, working_load};
 use linerate_model::{
-    Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamRole, Summary, UdpInterval,
+    Event, EventSink, Flow, IntervalReport, SinkError, Stream, StreamId, StreamInterval, StreamRole, Summary,
 };
 
 use super::options::Options;
@@ -73,12 +73,6 @@ pub(super) struct TextWriter {
     header: Option<TestHeader>,
     /// What is known of each stream.
     streams: Vec<Known>,
-    /// Facts that wait for their event.
-    socket: SocketFacts,
-    listener: Option<ListenerFacts>,
-    stream: Option<StreamFacts>,
-    measured: Vec<Measured>,
-    totals: Vec<Totals>,
 }
 
 impl TextWriter {
@@ -91,11 +85,6 @@ impl TextWriter {
             page: String::new(),
             header: None,
             streams: Vec::new(),
-            socket: SocketFacts::default(),
-            listener: None,
-            stream: None,
-            measured: Vec::new(),
-            totals: Vec::new(),
         }
     }
 }
@@ -109,10 +98,17 @@ impl Drop for TextWriter {
 impl EventSink for TextWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         match event {
-            Event::Details(details) => self.details(details),
             Event::TestAccepted(header) => self.test_accepted(header),
             Event::StreamOpened(stream) => self.stream_opened(stream),
             Event::Interval(report) => self.interval(report),
+            Event::Bursts(rows) => self.bursts(rows),
+            Event::ConnectingBack { remote, socket } => self.connecting_back(*remote, socket),
+            Event::ClockCheck(check) => self.clock_check(*check),
+            Event::DelayedStart(start) => {
+                let line = connection::start(&self.options, start);
+                line.into_iter().for_each(|line| self.line(&line));
+            }
+            Event::ConnectTimes(times) => self.connects(times),
             Event::Summary(summary) => self.summary(summary),
             Event::Warning(text) | Event::Notice(text) => self.output.error(&format!("{text}\n")),
             // What was said before must not appear behind the error.
@@ -169,55 +165,30 @@ impl TextWriter {
         working_load(&test).filter(|_| is_load).unwrap_or(test)
     }
 
-    fn details(&mut self, details: &Details) {
-        match details {
-            Details::Socket(facts) => self.socket = facts.clone(),
-            Details::Stream(facts) => self.stream = Some((**facts).clone()),
-            Details::Interval(measured) => self.measured.clone_from(measured),
-            Details::Bursts(rows) => self.bursts(rows),
-            Details::Totals(totals) => self.totals.clone_from(totals),
-            // What it is for is told by the test.
-            Details::Listener(facts) => self.listener = Some(facts.clone()),
-            Details::ConnectingBack { remote, socket } if !self.options.excluded.settings => {
-                let host = remote.ip().to_string();
-                let banner = banner::client(&self.options, &host, remote.port(), &self.test(), socket);
-                self.page.push_str(&banner);
-            }
-            Details::ConnectingBack { .. } => {}
-            Details::ClockCheck {
-                number,
-                send_ns,
-                answer_ns,
-            } => self.clock_check(*number, *send_ns, *answer_ns),
-            Details::StartsLater {
-                number,
-                in_s,
-                at_unix_us,
-                now_unix_us,
-            } => {
-                let times = (*at_unix_us, *now_unix_us);
-                let line = connection::start(&self.options, *number, *in_s, times);
-                line.into_iter().for_each(|line| self.line(&line));
-            }
-            Details::Connects(times) => self.connects(times),
+    fn connecting_back(&mut self, remote: SocketAddr, socket: &SocketFacts) {
+        if !self.options.excluded.settings {
+            let host = remote.ip().to_string();
+            let banner = banner::client(&self.options, &host, remote.port(), &self.test(), socket);
+            self.page.push_str(&banner);
         }
     }
 
     fn test_accepted(&mut self, header: &TestHeader) {
         self.header = Some(header.clone());
         if self.options.is_client() && !self.options.excluded.settings {
-            if let Some(facts) = self.listener.take() {
-                let banner = banner::listener(&self.options, &facts, &header.spec);
+            if let Some(facts) = &header.listener {
+                let banner = banner::listener(&self.options, facts, &header.spec);
                 self.page.push_str(&banner);
             }
             let (host, port) = (&header.peer_host, header.peer_port);
-            let banner = banner::client(&self.options, host, port, &header.spec, &self.socket);
+            let socket = header.first_socket.clone().unwrap_or_default();
+            let banner = banner::client(&self.options, host, port, &header.spec, &socket);
             self.page.push_str(&banner);
         }
     }
 
     fn stream_opened(&mut self, stream: &Stream) {
-        let facts = self.stream.take().unwrap_or_else(|| StreamFacts {
+        let facts = stream.facts.as_deref().cloned().unwrap_or_else(|| StreamFacts {
             number: stream.id.0.saturating_add(1),
             ..StreamFacts::default()
         });
@@ -243,18 +214,18 @@ impl TextWriter {
         }
     }
 
-    /// In ms, of the question, the answer and their difference.
-    fn clock_check(&self, number: u32, send_ns: i64, answer_ns: i64) {
+    /// In ms, of the request, the response and their difference.
+    fn clock_check(&self, check: ClockCheck) {
         let ms = |ns: i64| ns as f64 / 1e6;
-        let round_trip = send_ns.saturating_add(answer_ns);
+        let round_trip = check.request_ns.saturating_add(check.response_ns);
         let text = format!(
             "{}Clock sync check (ms): RTT/Half=({:.3}/{:.3}) OWD-send/ack/asym=({:.3}/{:.3}/{:.3})\n",
-            label(number, false, None),
+            label(check.number, false, None),
             ms(round_trip),
             ms(round_trip) / 2.0,
-            ms(send_ns),
-            ms(answer_ns),
-            ms(send_ns.saturating_sub(answer_ns))
+            ms(check.request_ns),
+            ms(check.response_ns),
+            ms(check.request_ns.saturating_sub(check.response_ns))
         );
         self.output.error(&text);
     }
@@ -289,55 +260,43 @@ impl TextWriter {
         self.line(&line);
     }
 
-    fn bursts(&mut self, rows: &[BurstRow]) {
+    fn bursts(&mut self, rows: &[StreamInterval]) {
         if self.options.excluded.data || self.options.sum_only {
             return;
         }
-        for BurstRow { interval, measured } in rows {
+        for interval in rows {
             let test = self.test_of(self.number(interval.id));
-            self.row(&test, interval.id, &Row::of_interval(interval, measured));
+            self.row(&test, interval.id, &Row::of_interval(interval));
         }
     }
 
     fn interval(&mut self, report: &IntervalReport) {
-        let measured = std::mem::take(&mut self.measured);
         let grid = self.header.as_ref().and_then(|header| header.interval);
         if self.options.excluded.data || is_leftover(report, grid) {
             return;
         }
-        let nothing = Measured::default();
         let has_burst_rows = self.test().reports_bursts();
         let rows: Vec<(StreamId, Row<'_>)> = report
             .streams
             .iter()
-            .enumerate()
-            .filter(|(_, interval)| !has_burst_rows || interval.role == StreamRole::Sender)
-            .map(|(at, interval)| {
-                (
-                    interval.id,
-                    Row::of_interval(interval, measured.get(at).unwrap_or(&nothing)),
-                )
-            })
+            .filter(|interval| !has_burst_rows || interval.role == StreamRole::Sender)
+            .map(|interval| (interval.id, Row::of_interval(interval)))
             .collect();
         self.rows(&rows);
     }
 
     fn summary(&mut self, summary: &Summary) {
-        let totals = std::mem::take(&mut self.totals);
         if self.options.excluded.data {
             return;
         }
-        let nothing = Totals::default();
-        let of = |at: usize| totals.get(at).unwrap_or(&nothing);
-        let local = summary.streams.iter().enumerate();
-        let rows: Vec<(StreamId, Row<'_>)> = local
-            .filter_map(|(at, stream)| Some((stream.id, total(stream.role, stream.local()?, &of(at).local))))
+        let rows: Vec<(StreamId, Row<'_>)> = summary
+            .streams
+            .iter()
+            .filter_map(|stream| Some((stream.id, Row::of_total(stream)?)))
             .collect();
         self.rows(&rows);
         if !self.options.excluded.server && !self.options.sum_only {
-            for (at, stream) in summary.streams.iter().enumerate() {
-                self.server_report(stream, &of(at).peer);
-            }
+            summary.streams.iter().for_each(|stream| self.server_report(stream));
         }
     }
 
@@ -444,7 +403,7 @@ impl TextWriter {
     }
 
     /// What the server says it received.
-    fn server_report(&mut self, stream: &StreamSummary, measured: &Measured) {
+    fn server_report(&mut self, stream: &StreamSummary) {
         let test = self.test();
         let told = stream.receiver.filter(|_| stream.role == StreamRole::Sender);
         let Some(half) = told.filter(|_| test.transport == Transport::Udp) else {
@@ -454,8 +413,8 @@ impl TextWriter {
         let label = self.label(&test, stream.id);
         let number = self.number(stream.id);
         self.line(&format!("[{number:3}] Server Report:"));
-        let row = total(StreamRole::Receiver, &half, measured);
-        if measured.one_way.is_some() {
+        let row = Row::of_totals(StreamRole::Receiver, &half, stream.peer_metrics.as_deref());
+        if row.more.one_way.is_some() {
             let family = Family::ArrivalDelays;
             let line = format!("{label}{}", family.line(&options, &test, &row));
             self.line_under(&family.header(&options), &line);
@@ -488,24 +447,6 @@ impl TextWriter {
 impl Known {
     fn is_same_connection(&self, other: &Stream, number: u32) -> bool {
         self.number == number && (self.stream.local, self.stream.remote) == (other.local, other.remote)
-    }
-}
-
-pub(super) fn total<'a>(role: StreamRole, half: &Half, more: &'a Measured) -> Row<'a> {
-    Row {
-        role,
-        start_s: 0.0,
-        end_s: half.seconds(),
-        bytes: half.bytes,
-        tcp: more.tcp,
-        udp: half.udp.map(|udp| UdpInterval {
-            packets: udp.packets,
-            lost: i64::try_from(udp.lost).unwrap_or(i64::MAX),
-            out_of_order: udp.out_of_order,
-            jitter_s: udp.jitter_s,
-        }),
-        more,
-        is_total: true,
     }
 }
 

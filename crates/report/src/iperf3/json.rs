@@ -118,7 +118,7 @@ impl EventSink for JsonStreamWriter {
         match event {
             Event::TestStarted => self.send("start", &self.document.start()),
             Event::Interval(report) => self.interval(report),
-            Event::Appendix(appendix) => self.send(appendix.name, &appendix_value(appendix)),
+            Event::Appendix(appendix) => self.send(&appendix.name, &appendix_value(appendix)),
             Event::Finished => self.close(None),
             Event::Failed(failure) => self.close(Some(failure)),
             _ => Ok(()),
@@ -140,7 +140,7 @@ fn collect(document: &mut Document, event: &Event) {
         Event::TestStarted => document.start_test(),
         Event::Summary(summary) => document.summarise(summary),
         Event::PeerOutput(output) => document.take_server_output(output),
-        Event::Appendix(appendix) => document.append(appendix.name, appendix_value(appendix)),
+        Event::Appendix(appendix) => document.append(&appendix.name, appendix_value(appendix)),
         _ => {}
     }
 }

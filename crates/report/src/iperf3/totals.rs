@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use linerate_model::interval::UdpInterval;
-use linerate_model::summary::UdpHalf;
+use linerate_model::summary::UdpTotals;
 use linerate_model::units::{ns_to_s, rate_bps};
-use linerate_model::{Flow, Half, StreamRole, StreamSummary, Summary, TestSpec};
+use linerate_model::{EndpointTotals, Flow, StreamRole, StreamSummary, Summary, TestSpec};
 
 /// Sender's and receiver's view of one stream, or of all streams of one direction.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,7 @@ impl Totals {
 }
 
 impl View {
-    fn of_half(half: Option<&Half>, local_ns: u64, omit: Duration) -> Self {
+    fn of_half(half: Option<&EndpointTotals>, local_ns: u64, omit: Duration) -> Self {
         match half {
             Some(half) => Self {
                 bytes: half.bytes,
@@ -123,7 +123,7 @@ impl View {
 impl UdpView {
     /// Takes the warm-up off. A peer that does not report the warm-up's share of the losses leaves them unknown, and
     /// its total as it is.
-    fn measured(half: &UdpHalf, omit: Duration) -> Self {
+    fn measured(half: &UdpTotals, omit: Duration) -> Self {
         let omitted_lost = half.omitted_lost.or(omit.is_zero().then_some(0));
         Self {
             packets: signed(half.packets) - signed(half.omitted_packets.unwrap_or(0)),

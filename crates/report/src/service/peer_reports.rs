@@ -2,8 +2,8 @@
 
 use std::io;
 
-use linerate_model::details::Details;
 use linerate_model::event::ServerOutput;
+use linerate_model::stream::ListenerFacts;
 use linerate_model::{Event, EventSink, ServerEvent, ServerReporter, SinkError};
 
 use crate::Output;
@@ -43,8 +43,8 @@ impl ServerReporter for PeerReports {
         self.inner.warning(text);
     }
 
-    fn details(&mut self, details: &Details) -> Result<(), SinkError> {
-        self.inner.details(details)
+    fn listener(&mut self, listener: &ListenerFacts) -> Result<(), SinkError> {
+        self.inner.listener(listener)
     }
 
     fn server_event(&mut self, event: &ServerEvent) {

@@ -72,7 +72,7 @@ pub struct Method {
     pub seed: u64,
     /// Runs per setting.
     pub repetitions: u32,
-    /// Measured part of a run in seconds.
+    /// StreamMetrics part of a run in seconds.
     pub time_s: u32,
     /// Warm-up of a run in seconds.
     pub omit_s: u32,

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use linerate_model::details::{
-    Bounces, ConnectTimes, Details, Distribution, FrameCounts, Histogram, HistogramKind, ListenerFacts, Measured,
-    ReadCounts, SocketFacts, StreamFacts, Totals, WriteCounts,
+use linerate_model::event::{DelayedStart, Endpoint, Event, TestHeader};
+use linerate_model::metrics::{
+    ConnectTimes, Distribution, FrameCounts, Histogram, HistogramKind, ReadCounts, RoundTrips, StreamMetrics,
+    WriteCounts,
 };
-use linerate_model::event::{Endpoint, Event, TestHeader};
 use linerate_model::spec::{TestSpec, Transport};
-use linerate_model::stream::EffectiveOptions;
-use linerate_model::summary::{Half, StreamSummary, Summary, UdpHalf};
+use linerate_model::stream::{EffectiveOptions, ListenerFacts, SocketFacts, StreamFacts};
+use linerate_model::summary::{EndpointTotals, StreamSummary, Summary, UdpTotals};
 use linerate_model::workload::{Pairing, Serving};
 use linerate_model::{
     Direction, Flow, IntervalReport, Stream, StreamId, StreamInterval, StreamRole, TcpInterval, UdpInterval,
@@ -23,7 +23,7 @@ use crate::solver::{Range, Shown, solve};
 /// Everything a writer is fed with.
 pub(crate) struct Script {
     pub(crate) options: Options,
-    pub(crate) listeners: Vec<Details>,
+    pub(crate) listeners: Vec<ListenerFacts>,
     pub(crate) events: Vec<Event>,
 }
 
@@ -35,7 +35,7 @@ struct Numbers {
     shown: Shown,
     tcp: Option<TcpInterval>,
     udp: Option<UdpInterval>,
-    measured: Measured,
+    measured: StreamMetrics,
     is_report: bool,
 }
 
@@ -116,7 +116,7 @@ impl Builder<'_> {
     }
 
     /// What listens: a server, or a client with `-d` or `-r`.
-    fn listeners(&self, banners: &[Vec<&str>], server: &Command) -> Vec<Details> {
+    fn listeners(&self, banners: &[Vec<&str>], server: &Command) -> Vec<ListenerFacts> {
         let listening = banners.iter().filter(|lines| lines[0].starts_with("Server listening"));
         let facts = listening.map(|lines| {
             let own = if self.endpoint == Endpoint::Server {
@@ -124,18 +124,20 @@ impl Builder<'_> {
             } else {
                 self.own
             };
-            Details::Listener(ListenerFacts {
+            ListenerFacts {
                 port: own.port,
                 last_port: own.last_port,
                 socket: socket(lines, true),
                 is_v6: lines[0].contains("(v6)"),
                 group: None,
-            })
+            }
         });
         facts.collect()
     }
 
-    fn accepted(&mut self, banners: &[Vec<&str>], client: &Command, listeners: &[Details]) {
+    fn accepted(&mut self, banners: &[Vec<&str>], client: &Command, listeners: &[ListenerFacts]) {
+        let is_client = self.endpoint == Endpoint::Client;
+        let connecting = banners.iter().find(|lines| lines[0].starts_with("Client connecting"));
         let header = TestHeader {
             endpoint: self.endpoint,
             peer_host: client.host.clone(),
@@ -146,13 +148,9 @@ impl Builder<'_> {
             spec: self.test.clone(),
             interval: self.own.interval,
             file_name: None,
+            first_socket: connecting.filter(|_| is_client).map(|lines| socket(lines, false)),
+            listener: listeners.first().filter(|_| is_client).cloned(),
         };
-        if self.endpoint == Endpoint::Client {
-            self.events.extend(listeners.iter().cloned().map(Event::Details));
-            let connecting = banners.iter().find(|lines| lines[0].starts_with("Client connecting"));
-            let socket = connecting.map(|lines| socket(lines, false)).unwrap_or_default();
-            self.events.push(Event::Details(Details::Socket(socket)));
-        }
         self.events.push(Event::TestAccepted(Box::new(header)));
     }
 
@@ -215,7 +213,7 @@ impl Builder<'_> {
                     udp.get_or_insert_default().packets = datagrams;
                 }
                 Line::ServerReport => is_report = true,
-                Line::StartsLater => self.events.push(Event::Details(Details::StartsLater {
+                Line::StartsLater => self.events.push(Event::DelayedStart(DelayedStart {
                     number: 1,
                     in_s: 1,
                     at_unix_us: 0,
@@ -223,7 +221,7 @@ impl Builder<'_> {
                 })),
                 Line::Connects(rest) => {
                     self.flush(&mut group, &mut sum, true);
-                    self.events.push(Event::Details(Details::Connects(connects(rest))));
+                    self.events.push(Event::ConnectTimes(connects(rest)));
                 }
                 Line::Sent { .. } => {}
                 Line::Other(line) => {
@@ -248,10 +246,10 @@ impl Builder<'_> {
     fn connect_back(&mut self, line: &str, banner: &[&str]) {
         let (_, remote) = addresses(line);
         self.flush(&mut Vec::new(), &mut None, false);
-        self.events.push(Event::Details(Details::ConnectingBack {
+        self.events.push(Event::ConnectingBack {
             remote,
             socket: socket(banner, false),
-        }));
+        });
     }
 
     fn connection(&mut self, line: &str) {
@@ -305,9 +303,8 @@ impl Builder<'_> {
                 local,
                 remote,
                 effective: EffectiveOptions::default(),
+                facts: Some(Box::new(facts.clone())),
             };
-            self.events
-                .push(Event::Details(Details::Stream(Box::new(facts.clone()))));
             self.events.push(Event::StreamOpened(stream.clone()));
             self.streams.push((number, flow == Flow::Reverse, stream));
         }
@@ -323,7 +320,7 @@ impl Builder<'_> {
             shown,
             tcp: None,
             udp: None,
-            measured: Measured::default(),
+            measured: StreamMetrics::default(),
             is_report,
         };
         read_tail(&mut row, tail.trim_start(), &self.test);
@@ -392,6 +389,7 @@ impl Builder<'_> {
                 bytes: *bytes,
                 tcp: row.tcp,
                 udp,
+                metrics: Some(Box::new(row.measured.clone())),
             }
         });
         let report = IntervalReport {
@@ -399,14 +397,11 @@ impl Builder<'_> {
             last: false,
             streams: streams.collect(),
         };
-        let measured = rows.iter().map(|row| row.measured.clone()).collect();
-        self.events.push(Event::Details(Details::Interval(measured)));
         self.events.push(Event::Interval(report));
     }
 
     fn summary(&mut self, rows: &[Numbers]) {
         let mut summary = Summary::default();
-        let mut totals: Vec<Totals> = Vec::new();
         for row in rows.iter().filter(|row| !row.is_report) {
             let stream = self.stream_of(row);
             let half = Some(half(row));
@@ -419,12 +414,11 @@ impl Builder<'_> {
                 receiver: half.filter(|_| !is_sender),
                 tcp: None,
                 file: None,
-            });
-            let mut local = row.measured.clone();
-            local.tcp = row.tcp;
-            totals.push(Totals {
-                local,
-                peer: Measured::default(),
+                local_metrics: Some(Box::new(StreamMetrics {
+                    tcp: row.tcp,
+                    ..row.measured.clone()
+                })),
+                peer_metrics: None,
             });
         }
         for row in rows.iter().filter(|row| row.is_report) {
@@ -435,35 +429,27 @@ impl Builder<'_> {
                 .position(|stream| stream.id == id)
                 .expect("a stream that was reported");
             summary.streams[at].receiver = Some(half(row));
-            totals[at].peer = row.measured.clone();
+            summary.streams[at].peer_metrics = Some(Box::new(row.measured.clone()));
         }
-        // Reports come in the order of their arrival.
-        let order = |id: StreamId| {
-            rows.iter()
-                .filter(|row| row.is_report)
-                .position(|row| self.stream_of(row).id == id)
-        };
-        let _ = order;
-        self.events.push(Event::Details(Details::Totals(totals)));
         self.events.push(Event::Summary(Box::new(summary)));
     }
 }
 
-fn half(row: &Numbers) -> Half {
+fn half(row: &Numbers) -> EndpointTotals {
     let (seconds, bytes) = if row.shown.is_nothing() {
         (row.shown.end_s, 0)
     } else {
         solve(std::slice::from_ref(&row.shown), None)[0]
     };
-    Half {
+    EndpointTotals {
         bytes,
         duration_ns: (seconds * 1e9).round() as u64,
-        udp: row.udp.map(|udp| UdpHalf {
+        udp: row.udp.map(|udp| UdpTotals {
             packets: udp.packets,
             lost: udp.lost as u64,
             out_of_order: udp.out_of_order,
             jitter_s: udp.jitter_s,
-            ..UdpHalf::default()
+            ..UdpTotals::default()
         }),
     }
 }
@@ -516,7 +502,7 @@ fn is_sender(row: &Numbers) -> bool {
     !row.is_report && row.measured.reads.is_none()
 }
 
-fn attach(group: &mut [Numbers], label: &str, act: impl FnOnce(&mut Measured)) {
+fn attach(group: &mut [Numbers], label: &str, act: impl FnOnce(&mut StreamMetrics)) {
     let (number, is_reversed) = read_label(label);
     let row = group
         .iter_mut()
@@ -537,10 +523,10 @@ fn attach_late(group: &mut [Numbers], label: &str, datagrams: u64) {
     row.expect("a row before").udp.get_or_insert_default().out_of_order = datagrams;
 }
 
-fn attach_one_way(measured: &mut Measured, rest: &str) {
+fn attach_one_way(measured: &mut StreamMetrics, rest: &str) {
     let n = numbers(rest);
     let count = n[0] as u64;
-    let bounces = measured.bounces.as_mut().expect("a row before");
+    let bounces = measured.round_trips.as_mut().expect("a row before");
     let mut parts = n[1..].chunks(4).map(|four| distribution(count, four));
     (bounces.out, bounces.back, bounces.asymmetry) = (parts.next(), parts.next(), parts.next());
 }
@@ -595,11 +581,11 @@ fn read_bounces(row: &mut Numbers, tail: &str, n: &[f64]) {
         .nth(1)
         .map(|rest| rest.split("Rx=").map(amount).collect())
         .unwrap_or_default();
-    row.measured.bounces = Some(Bounces {
+    row.measured.round_trips = Some(RoundTrips {
         round_trip: trips,
         sent_bytes: amounts.first().map_or(0, |bytes| *bytes as u64),
         received_bytes: amounts.get(1).map_or(0, |bytes| *bytes as u64),
-        ..Bounces::default()
+        ..RoundTrips::default()
     });
     let has_window = !tail.contains("-(-)");
     row.tcp = Some(TcpInterval {

@@ -5,9 +5,9 @@ use std::time::Duration;
 use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
 use linerate_model::spec::Segmentation;
 use linerate_model::stream::EffectiveOptions;
-use linerate_model::summary::{FileSummary, TcpSummary, UdpHalf};
+use linerate_model::summary::{FileSummary, TcpSummary, UdpTotals};
 use linerate_model::{
-    CpuUsage, Direction, EndCondition, Failure, FailureKind, Flow, Half, IntervalReport, Stream, StreamId,
+    CpuUsage, Direction, EndCondition, EndpointTotals, Failure, FailureKind, Flow, IntervalReport, Stream, StreamId,
     StreamInterval, StreamRole, StreamSummary, Summary, TcpInterval, TestSpec, Transport, UdpInterval,
 };
 use serde_json::Value;
@@ -70,6 +70,8 @@ impl Reader<'_> {
                 .filter(|s| *s > 0.0)
                 .map(Duration::from_secs_f64),
             file_name: None,
+            first_socket: None,
+            listener: None,
         })));
         events.extend(self.streams().into_iter().map(Event::StreamOpened));
         if !test.is_null() {
@@ -172,6 +174,7 @@ impl Reader<'_> {
                     receive_buffer_bytes: optional_int(&start["rcvbuf_actual"]),
                     congestion: None,
                 },
+                facts: None,
             }
         };
         items(&start["connected"]).iter().map(stream).collect()
@@ -216,6 +219,7 @@ impl Reader<'_> {
                 out_of_order: 0,
                 jitter_s: row["jitter_ms"].as_f64().unwrap_or(0.0) / 1000.0,
             }),
+            metrics: None,
         }
     }
 
@@ -256,13 +260,13 @@ impl Reader<'_> {
     fn tcp_stream(&self, stream: &Value) -> StreamSummary {
         let (sender, receiver) = (&stream["sender"], &stream["receiver"]);
         let id = self.id(&sender["socket"]);
-        let half = |half: &Value| Half {
+        let half = |half: &Value| EndpointTotals {
             bytes: int(&half["bytes"]),
             duration_ns: ns(&half["end"]),
             udp: None,
         };
         // Zero stands for a peer that said nothing.
-        let said = |half: Half| Some(half).filter(|h| h.bytes > 0);
+        let said = |half: EndpointTotals| Some(half).filter(|h| h.bytes > 0);
         StreamSummary {
             id,
             role: self.role(id),
@@ -282,6 +286,8 @@ impl Reader<'_> {
                 name: text(&file["filename"]),
                 size_bytes: int(&file["size"]),
             }),
+            local_metrics: None,
+            peer_metrics: None,
         }
     }
 
@@ -292,7 +298,7 @@ impl Reader<'_> {
         let suffix = if is_second { "_bidir_reverse" } else { "" };
         let received = &self.document["end"][format!("sum_received{suffix}")];
         let count = int(&self.start()["test_start"]["num_streams"]);
-        let udp = |packets: u64| UdpHalf {
+        let udp = |packets: u64| UdpTotals {
             packets,
             lost: int(&stream["lost_packets"]),
             out_of_order: int(&stream["out_of_order"]),
@@ -300,12 +306,12 @@ impl Reader<'_> {
             omitted_packets: Some(0),
             omitted_lost: Some(0),
         };
-        let sender = Half {
+        let sender = EndpointTotals {
             bytes: int(&stream["bytes"]),
             duration_ns: ns(&stream["end"]),
             udp: Some(udp(int(&stream["packets"]))),
         };
-        let receiver = Half {
+        let receiver = EndpointTotals {
             bytes: int(&received["bytes"]) / count,
             duration_ns: ns(&received["end"]),
             udp: Some(udp(int(&received["packets"]) / count)),
@@ -318,6 +324,8 @@ impl Reader<'_> {
             receiver: Some(receiver).filter(|h| h.bytes > 0),
             tcp: None,
             file: None,
+            local_metrics: None,
+            peer_metrics: None,
         }
     }
 

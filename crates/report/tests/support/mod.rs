@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each test binary uses its part")]
 
 pub(crate) mod json_events;
-mod output;
+pub(crate) mod output;
 pub(crate) mod solver;
 pub(crate) mod text_events;
 

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex};
 
+use linerate_model::Event;
 use linerate_report::Output;
 
 /// Bytes that somebody wrote.
@@ -31,4 +32,11 @@ pub(crate) fn captured_output() -> (Output, Captured, Captured) {
     let (normal, errors) = (Captured::default(), Captured::default());
     let output = Output::new(Box::new(normal.clone()), Box::new(errors.clone()));
     (output, normal, errors)
+}
+
+/// An event that was written to a record and read again. Reports of stored tests are those of live ones.
+#[allow(dead_code, reason = "each test binary uses its part")]
+pub(crate) fn stored(event: &Event) -> Event {
+    let text = serde_json::to_string(event).expect("events can be stored");
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_model::event::{ControlConnected, Endpoint, Event, ServerOutput, TestHeader};
-use linerate_model::summary::{FileSummary, TcpSummary, UdpHalf};
+use linerate_model::summary::{FileSummary, TcpSummary, UdpTotals};
 use linerate_model::{
-    CpuUsage, Direction, EndCondition, Failure, FailureKind, Flow, Half, IntervalReport, Stream, StreamId,
+    CpuUsage, Direction, EndCondition, EndpointTotals, Failure, FailureKind, Flow, IntervalReport, Stream, StreamId,
     StreamInterval, StreamRole, StreamSummary, Summary, TcpInterval, TestSpec, Transport, UdpInterval,
 };
 
@@ -156,6 +156,8 @@ impl<'a> Reader<'a> {
             spec: self.spec(),
             interval: (!self.hints.no_intervals).then_some(Duration::from_secs(1)),
             file_name: None,
+            first_socket: None,
+            listener: None,
         })));
         events
     }
@@ -235,6 +237,7 @@ impl<'a> Reader<'a> {
                     local: address(1, 3),
                     remote: address(6, 8),
                     effective: linerate_model::stream::EffectiveOptions::default(),
+                    facts: None,
                 }
             })
             .collect()
@@ -357,6 +360,7 @@ impl<'a> Reader<'a> {
                     bytes,
                     tcp: self.tcp_interval(row, id),
                     udp: self.is_udp().then(|| self.udp_interval(row, id)),
+                    metrics: None,
                 });
             }
         }
@@ -395,7 +399,7 @@ impl<'a> Reader<'a> {
 
     fn summary(&self) -> Summary {
         let rows = self.rows(self.parts().1);
-        let halves = |note: &str| -> Vec<(StreamId, Half, Row)> {
+        let halves = |note: &str| -> Vec<(StreamId, EndpointTotals, Row)> {
             let rows: Vec<Row> = rows
                 .iter()
                 .filter(|r| r.rest.last().is_some_and(|w| w == note))
@@ -407,7 +411,7 @@ impl<'a> Reader<'a> {
                 .collect()
         };
         let (senders, receivers) = (halves("sender"), halves("receiver"));
-        let find = |halves: &[(StreamId, Half, Row)], id| {
+        let find = |halves: &[(StreamId, EndpointTotals, Row)], id| {
             let found = halves.iter().find(|(i, ..)| *i == id);
             // A row of zeros stands for a peer that said nothing.
             found.filter(|(_, half, _)| half.bytes > 0).map(|(_, half, _)| *half)
@@ -439,6 +443,8 @@ impl<'a> Reader<'a> {
                 )
                 .map_or(0, |half| half.bytes),
             }),
+            local_metrics: None,
+            peer_metrics: None,
         });
         let (cpu_local, cpu_remote) = self.cpu();
         let (sender_congestion, receiver_congestion) = self.congestion();
@@ -453,7 +459,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn halves(&self, rows: &[Row], sum: Option<&Row>) -> Vec<(StreamId, Half, Row)> {
+    fn halves(&self, rows: &[Row], sum: Option<&Row>) -> Vec<(StreamId, EndpointTotals, Row)> {
         let shown: Vec<Shown> = rows.iter().map(|r| r.shown.clone()).collect();
         let solved = if shown.iter().all(Shown::is_nothing) {
             vec![(shown[0].end_s, 0); shown.len()]
@@ -463,16 +469,16 @@ impl<'a> Reader<'a> {
         let half = |(row, (seconds, bytes)): (&Row, (f64, u64))| {
             let udp = self.is_udp().then(|| {
                 let (lost, packets) = row.rest[2].split_once('/').expect("lost and total");
-                UdpHalf {
+                UdpTotals {
                     packets: number(packets),
                     lost: number(lost),
                     jitter_s: number::<f64>(&row.rest[0]) / 1000.0,
                     omitted_packets: Some(0),
                     omitted_lost: Some(0),
-                    ..UdpHalf::default()
+                    ..UdpTotals::default()
                 }
             });
-            let half = Half {
+            let half = EndpointTotals {
                 bytes,
                 duration_ns: to_ns(seconds),
                 udp,

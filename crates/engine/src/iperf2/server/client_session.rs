@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::Header;
 use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
-use linerate_model::details::Details;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Pairing, Shape, Start, Workload};
 use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport};
@@ -223,10 +222,10 @@ impl ClientSession {
                     .emit(&Event::Warning(format!("tcp connect failed: {text}"))),
                 Progress::Connected(fd) => {
                     let socket = sockets::facts(std::os::fd::AsFd::as_fd(&fd), dial.spec.transport);
-                    self.reporter.emit(&Event::Details(Details::ConnectingBack {
+                    self.reporter.emit(&Event::ConnectingBack {
                         remote: dial.remote,
                         socket,
-                    }));
+                    });
                     match self.connected_back(fd, dial) {
                         Ok(added) => is_new_session |= added,
                         Err(error) => self.reporter.emit(&Event::Warning(error.text())),

@@ -374,6 +374,8 @@ impl Iperf2Server {
             spec: spec.clone(),
             interval: self.spec.local.interval,
             file_name: None,
+            first_socket: None,
+            listener: None,
         })));
         let liveness = self.spec.sharing.liveness;
         let mut session =

@@ -29,7 +29,7 @@ pub(crate) struct LoadArgs {
     /// Connections
     #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
-    /// Measured time
+    /// StreamMetrics time
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
     duration: Duration,
     /// Load before it that is not counted

@@ -66,7 +66,11 @@ impl EventSink for TextWriter {
             Event::Addition(text) => self.addition(text),
             Event::Debug(text) => self.debug(text),
             // iperf3 shows none of these.
-            Event::Details(_) => {}
+            Event::Bursts(_)
+            | Event::ConnectingBack { .. }
+            | Event::ClockCheck(_)
+            | Event::DelayedStart(_)
+            | Event::ConnectTimes(_) => {}
             Event::Finished => self.finished(),
             // What was said before must not appear behind the error.
             Event::Failed(failure) => {

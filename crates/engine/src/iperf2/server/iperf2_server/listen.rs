@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::Version;
 use linerate_iperf2::server::{Policy, UdpReverse};
-use linerate_model::details::{Details, ListenerFacts};
 use linerate_model::spec::{AddressFamily, ServerSpec};
+use linerate_model::stream::ListenerFacts;
 use linerate_model::workload::Serving;
 use linerate_model::{Failure, ServerEvent, ServerReporter, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
@@ -107,15 +107,15 @@ impl Iperf2Server {
         };
         let is_first = self.spec.local.port == port;
         let group = Some(address.ip()).filter(IpAddr::is_multicast);
-        let details = Details::Listener(ListenerFacts {
+        let listener = ListenerFacts {
             port,
             last_port: self.spec.local.end.last_port,
             socket: facts.unwrap_or_default(),
             is_v6: address.is_ipv6(),
             group,
-        });
+        };
         if is_first {
-            out.details(&details).map_err(|e| failure(e.to_string()))?;
+            out.listener(&listener).map_err(|e| failure(e.to_string()))?;
             out.server_event(&ServerEvent::Listening { address });
         }
         Ok(())
