@@ -1,4 +1,4 @@
-//! Tables and accounts that strangers fill: whatever they send, the bounds hold.
+//! Tables that remote peers fill: the bounds hold for any input.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;

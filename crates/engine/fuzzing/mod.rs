@@ -55,9 +55,9 @@ const CLIENTS: u8 = 6;
 /// One event of a script.
 #[derive(Debug, Clone, Copy)]
 enum Event<'a> {
-    /// This client does what an honest client would do next; the number chooses its parameters.
+    /// This client takes its regular next step; the number chooses its parameters.
     Next(u8, u8),
-    /// A connection says the cookie of this client: the client itself, or one of its streams.
+    /// A connection sends the cookie of this client: the client itself, or one of its streams.
     Connect(u8),
     Bytes(u8, &'a [u8]),
     State(u8, State),
@@ -128,7 +128,7 @@ struct Iperf2Server {
     ids: BTreeMap<u8, u64>,
     /// Sessions whose test data flows.
     running: BTreeSet<u64>,
-    /// What running clients have said, as a number of steps.
+    /// Steps of running clients.
     inputs: BTreeMap<u64, u32>,
     /// What was done for each client, in order.
     log: BTreeMap<u8, Vec<String>>,
@@ -279,7 +279,7 @@ impl Iperf2Server {
             ServerAction::Accepted(_) => Some(ServerInput::Prepared),
             ServerAction::StopData => {
                 let results = Results {
-                    // How many ran beside a test is the one thing about others that it is told, on purpose.
+                    // The number of concurrent tests is reported to a client on purpose.
                     linerate: !self.apart,
                     ..results()
                 };
@@ -319,7 +319,7 @@ impl Iperf2Server {
         assert!(self.ids.values().all(|id| self.registry.stage(*id).is_some()));
     }
 
-    /// Everybody leaves; nobody is forgotten.
+    /// All clients leave; no state is left.
     fn empty(&mut self) {
         for client in 0..CLIENTS {
             self.with(client, |registry, now, id| registry.handle_control_eof(now, id));

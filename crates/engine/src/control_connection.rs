@@ -45,7 +45,7 @@ impl ControlConnection {
         self.flush()
     }
 
-    /// Sends what the socket takes; [`ControlConnection::has_unsent`] tells whether something is left.
+    /// Sends what the socket takes; [`ControlConnection::has_unsent`] is true when bytes are left.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         while self.position < self.unsent.len() {
             match stream_io::send(self.fd.as_fd(), &self.unsent[self.position..]) {

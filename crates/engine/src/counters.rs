@@ -1,4 +1,4 @@
-//! What a worker tells the rest of the process about a stream.
+//! Counters of a stream, published by its worker.
 //!
 //! One cache line pair per stream, written by its worker alone (plain load and store, no locked instruction) and read
 //! by the sampler. Relaxed ordering is enough: every figure stands for itself, and the final reading happens after
@@ -71,7 +71,7 @@ impl StreamCounters {
         self.packets.store(packets, Relaxed);
     }
 
-    /// Worker only: publishes what the sequence numbers say.
+    /// Worker only: publishes the state of the sequence numbers.
     pub(crate) fn set_sequence(&self, highest: u64, lost: u64, out_of_order: u64, jitter_s: f64) {
         self.packets.store(highest, Relaxed);
         self.lost.store(lost, Relaxed);
@@ -79,12 +79,12 @@ impl StreamCounters {
         self.jitter_bits.store(jitter_s.to_bits(), Relaxed);
     }
 
-    /// Sampler: asks the worker to start jitter afresh, at the end of the warm-up.
+    /// Sampler: requests a jitter reset at the end of the warm-up.
     pub(crate) fn request_jitter_reset(&self) {
         self.jitter_resets.fetch_add(1, Relaxed);
     }
 
-    /// Worker: how many resets were asked for so far.
+    /// Worker: resets requested so far.
     pub(crate) fn jitter_resets(&self) -> u64 {
         self.jitter_resets.load(Relaxed)
     }

@@ -20,7 +20,7 @@ pub(crate) struct SetupError {
 }
 
 impl SetupError {
-    /// The operating system's error number, 0 when it was not asked.
+    /// The operating system's error number, 0 without one.
     pub(crate) fn errno(&self) -> i32 {
         self.cause.as_ref().and_then(OsError::errno).unwrap_or(0)
     }
@@ -55,12 +55,12 @@ pub(crate) fn protocol(spec: &TestSpec) -> Protocol {
     }
 }
 
-/// Receive buffer asked for when the user named none: a burst of coalesced buffers must fit until the reader is
+/// Default receive buffer: a burst of coalesced buffers must fit until the reader is
 /// scheduled. The kernel caps it at `net.core.rmem_max` for ordinary users.
 const UDP_RECEIVE_BUFFER_BYTES: u32 = 64 * 1024 * 1024;
 
 /// Options that work before and after the connection is made. Both ends set them: a server's accepted sockets do not
-/// inherit what the client asked for.
+/// inherit the client's options.
 pub(crate) fn tune(
     fd: BorrowedFd<'_>,
     spec: &TestSpec,
@@ -122,7 +122,7 @@ fn tune_stream(fd: BorrowedFd<'_>, spec: &TestSpec, snd_timeout: Option<Duration
     Ok(())
 }
 
-/// A window the kernel would silently shrink is an error: the user would measure something else than was asked for.
+/// A window the kernel would silently shrink is an error: the test would measure something else than requested.
 fn set_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<(), SetupError> {
     sockopt::set_send_buffer(fd, bytes).map_err(setup(ErrorCode::SetBuf))?;
     sockopt::set_receive_buffer(fd, bytes).map_err(setup(ErrorCode::SetBuf))?;

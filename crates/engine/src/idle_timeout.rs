@@ -1,4 +1,4 @@
-//! Notices that nothing arrives any more.
+//! Detects that nothing arrives any more.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ pub(crate) struct IdleTimeout {
 }
 
 impl IdleTimeout {
-    /// `patience` is `None` on an end that receives nothing.
+    /// `timeout` is `None` on an end that receives nothing.
     pub(crate) fn new(timeout: Option<Duration>, now_ns: u64) -> Self {
         let timeout_ns = timeout.map(|p| u64::try_from(p.as_nanos()).unwrap_or(u64::MAX));
         Self {
@@ -21,12 +21,12 @@ impl IdleTimeout {
         }
     }
 
-    /// When to look next.
+    /// When it expires.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         self.timeout_ns.map(|p| self.changed_ns.saturating_add(p))
     }
 
-    /// Nothing came for the whole patience.
+    /// Nothing arrived for the whole timeout.
     pub(crate) fn is_expired(&mut self, now_ns: u64, received_bytes: u64) -> bool {
         if received_bytes != self.seen_bytes {
             self.seen_bytes = received_bytes;
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_is_measured_from_the_last_byte() {
+    fn idle_time_is_measured_from_the_last_byte() {
         let mut guard = IdleTimeout::new(Some(Duration::from_nanos(100)), 0);
         assert!(!guard.is_expired(90, 1));
         assert!(!guard.is_expired(180, 1));
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pure_sender_is_never_silent() {
+    fn sender_never_times_out() {
         assert!(!IdleTimeout::new(None, 0).is_expired(u64::MAX, 0));
     }
 }

@@ -34,7 +34,7 @@ pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), SetupE
     Ok(())
 }
 
-/// Tells verbose reports what holds, the kernel's defaults included. What the kernel does not tell is not reported.
+/// Reports the values in force to verbose reports, the kernel's defaults included; unknown values are omitted.
 pub(crate) fn report(fd: BorrowedFd<'_>, reporter: &mut Reporter<'_>) {
     let idle = sockopt::get_keep_idle(fd);
     let (Ok(idle_s), Ok(interval_s), Ok(count)) = (idle, sockopt::get_keep_interval(fd), sockopt::get_keep_count(fd))

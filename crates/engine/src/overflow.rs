@@ -1,10 +1,10 @@
-//! UDP datagrams that reached a host and were lost in it, because nobody took them out of the receive buffer in time.
+//! UDP datagrams that reached a host and were dropped because the receive buffer was full.
 
 use std::os::fd::BorrowedFd;
 
 use linerate_sys::sockopt;
 
-/// Times the receive buffers of these sockets overflowed; `None` when the kernel does not tell, or there are none.
+/// Times the receive buffers of these sockets overflowed; `None` when the kernel does not report it, or there are none.
 pub(crate) fn count<'a>(sockets: impl Iterator<Item = BorrowedFd<'a>>) -> Option<u64> {
     sockets
         .map(|fd| sockopt::dropped_messages(fd).ok().map(u64::from))

@@ -76,7 +76,7 @@ impl Quota {
         }
     }
 
-    /// Bytes that were moved. Streams that asked at the same time may have moved more than was left; what exceeds a rate
+    /// Bytes that were moved. Streams granted at the same time may have moved more than was left; what exceeds a rate
     /// is waited for later.
     pub(crate) fn charge(&self, now_ns: u64, bytes: u64) {
         for rate in &self.rates {

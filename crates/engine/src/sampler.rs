@@ -42,7 +42,7 @@ struct Track {
     max_wnd_bytes: Option<u64>,
 }
 
-/// How far a stream has come.
+/// State of a stream.
 #[derive(Debug, Clone, Copy)]
 enum Life {
     Running,
@@ -152,7 +152,7 @@ impl Sampler {
         std::mem::take(&mut self.measured)
     }
 
-    /// What was measured beyond bytes, one for each stream; nothing if no stream has a gauge.
+    /// What was measured beyond bytes, one for each stream; empty if no stream has statistics.
     pub(crate) fn totals(&self) -> Vec<Totals> {
         let measured = self.tracks.iter().filter_map(|t| {
             let mut local = t.stats.as_ref()?.total();
@@ -165,7 +165,7 @@ impl Sampler {
         measured.collect()
     }
 
-    /// A stream is through while others go on: its totals stay as they are now, and the interval that is open is the last
+    /// A stream ends while others continue: its totals stay as they are now, and the open interval is the last
     /// one that shows it.
     pub(crate) fn end_stream(&mut self, id: StreamId) {
         let transport = self.transport;
@@ -200,7 +200,7 @@ impl Track {
         self.sample(transport, at_ns, counts)
     }
 
-    /// Completes counts of this moment by what the kernel says.
+    /// Completes counts of this moment with `TCP_INFO`.
     fn sample(&mut self, transport: Transport, at_ns: u64, counts: Counts) -> Sample {
         if transport == Transport::Tcp && self.stream.role == StreamRole::Sender {
             // Absent on a socket the peer has reset: then the last reading stands.
@@ -249,7 +249,7 @@ impl Track {
         }
     }
 
-    /// Adds what the kernel says and what the counters say to what the worker measured.
+    /// Adds `TCP_INFO` and the counters to what the worker measured.
     fn complete(&self, measured: &mut Measured, blocks: u64) {
         if self.stream.role == StreamRole::Sender {
             measured.writes.get_or_insert(WriteCounts {

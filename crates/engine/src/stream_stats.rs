@@ -1,6 +1,6 @@
 //! What workers measure of a stream beyond bytes: sizes of reads, delays, frames, round trips.
 //!
-//! One gauge per stream, written by its worker once per call or batch and read by the sampler. Both hold the lock for a
+//! One instance per stream, written by its worker once per call or batch and read by the sampler. Both hold the lock for a
 //! few additions, so that it is practically never contended.
 
 use std::collections::BTreeMap;
@@ -79,7 +79,7 @@ pub(crate) struct Bins {
 }
 
 impl StreamStats {
-    /// A gauge that also keeps distributions, reported in this order.
+    /// With distributions, reported in this order.
     pub(crate) fn with_histograms(kinds: &[HistogramKind], spec: Option<HistogramSpec>) -> Self {
         let stats = Self::default();
         let bins = |spec| kinds.iter().map(|kind| Bins::new(*kind, spec)).collect();
@@ -162,7 +162,7 @@ impl Samples {
         }
     }
 
-    /// Notes one value of a distribution, in s, seen at `unix_s`.
+    /// Adds one value to a distribution, in s, seen at `unix_s`.
     pub(crate) fn add_to_histogram(&mut self, kind: HistogramKind, value_s: f64, unix_s: f64) {
         if let Some(bins) = self.bins.iter_mut().find(|bins| bins.kind == kind) {
             bins.add(value_s, unix_s);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::worker::{Notice, RunControl};
 
-/// Counts what all receivers of a test got and tells the control thread once when the amount is there.
+/// Counts what all receivers of a test got and notifies the control thread once when the amount is reached.
 #[derive(Debug)]
 pub(crate) struct Target {
     control: Arc<RunControl>,

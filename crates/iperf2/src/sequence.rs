@@ -4,10 +4,10 @@
 
 use crate::statistics::Spread;
 
-/// What the numbers and times of the datagrams say so far.
+/// Statistics of the numbers and times of the datagrams.
 ///
 /// A late datagram is one that was counted lost before; a second copy of one that arrived is a duplicate and changes
-/// nothing else. Only copies that come more than [`WINDOW`] numbers late cannot be told from late ones.
+/// nothing else. Only copies that come more than [`WINDOW`] numbers late cannot be distinguished from late ones.
 #[derive(Debug, Clone)]
 pub struct SequenceTracker {
     highest: i64,

@@ -97,7 +97,7 @@ fn a_refused_connection_names_operation_address_and_reason() {
 fn a_pending_error_is_taken_once() {
     let (fd, server) = listener(V4);
     drop(fd);
-    // A datagram to a port where nobody listens is answered by ICMP, which the socket keeps as pending error.
+    // A datagram to a closed port is answered by ICMP, which the socket keeps as pending error.
     let client = open(V4, Protocol::Udp);
     assert_eq!(socket::connect(&client, &server).expect("connect"), Connect::Done);
     linerate_sys::udp::send(&client, b"x").expect("send");

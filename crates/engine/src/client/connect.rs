@@ -58,7 +58,7 @@ fn connect_one(spec: &ClientSpec, remote: SocketAddr, interrupts: &dyn Interrupt
     })
 }
 
-/// Binds a client socket to what the user asked for; `port` is that of a data stream.
+/// Binds a client socket as the options request; `port` is that of a data stream.
 pub(super) fn bind(
     fd: BorrowedFd<'_>,
     wanted: &BindSpec,
@@ -106,7 +106,7 @@ impl WaitError {
         }
     }
 
-    /// Nobody listens on the other side.
+    /// The peer's port is closed.
     pub(super) fn is_refused(&self) -> bool {
         matches!(self, Self::Os(e) if e.errno() == Some(errno::ECONNREFUSED))
     }

@@ -4,15 +4,15 @@ use linerate_sys::clock;
 
 use crate::run::{ReceiverDrain, SenderDrain, TestRun};
 
-/// How far the end has come.
+/// State of the end.
 pub(super) enum Ending {
     /// The senders have stopped; the server has not acknowledged all they wrote.
     Senders(SenderDrain),
     /// The server has stopped; its streams are read to their end.
     Receivers {
         drain: ReceiverDrain,
-        /// The last look found nothing left. The worker may have taken the last bytes a moment before and not counted them yet,
-        /// so a second look confirms it.
+        /// The last poll found nothing left. The worker may have taken the last bytes a moment before and not counted them yet,
+        /// so a second poll confirms it.
         was_read: bool,
     },
 }
@@ -38,7 +38,7 @@ impl Ending {
         }
     }
 
-    /// When to look again, monotonic ns.
+    /// When to poll again, monotonic ns.
     pub(super) fn poll_ns(&self) -> u64 {
         match self {
             Self::Senders(drain) => drain.poll_ns(),

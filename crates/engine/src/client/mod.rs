@@ -150,7 +150,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// The loop: act on what the machine wants, wait, feed it what happened.
+    /// The loop: execute the machine's actions, wait, feed it the events.
     fn event_loop(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         let mut events = Vec::new();
         loop {
@@ -329,7 +329,7 @@ impl<'a> Client<'a> {
         }
     }
 
-    /// Stops the senders and takes the totals, once. Receivers go on reading so that a server that is still sending
+    /// Stops the senders and takes the totals, once. Receivers continue to read so that a server that is still sending
     /// does not get stuck.
     fn stop_data(&mut self, reporter: &mut Reporter<'_>) -> &Summary {
         if self.summary.is_none() {
@@ -414,7 +414,7 @@ fn concurrent_tests_notice(tests: u32) -> Option<String> {
     Some(format!("{text}; this result is not that of the path alone"))
 }
 
-/// What the server will be told.
+/// The parameters for the server.
 fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetup {
     ClientSetup {
         cookie,

@@ -164,7 +164,7 @@ impl Context<'_, '_> {
         Ok(connect::connect(fd.as_fd(), &labelled, Some(CONNECT_TIMEOUT), self.interrupts).map(|()| fd))
     }
 
-    /// The cookie tells the server whose stream this is. It fits the empty send buffer of a new connection.
+    /// The cookie identifies the client of this stream. It fits the empty send buffer of a new connection.
     fn introduce(&self, fd: OwnedFd) -> Result<OwnedFd, Failure> {
         let cookie = self.cookie.wire();
         match stream_io::send(fd.as_fd(), &cookie) {
@@ -182,7 +182,7 @@ impl Context<'_, '_> {
         socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
         let deadline = Instant::now() + REOPEN_PATIENCE;
         let peer_coalesces = loop {
-            match self.send_cookie(fd.as_fd()) {
+            match self.send_hello(fd.as_fd()) {
                 // A hello that was refused has reached no server, so it may be repeated.
                 Err(HelloError::Refused(_)) if Instant::now() < deadline => self.pause(REFUSED_PAUSE)?,
                 Err(HelloError::Refused(failure) | HelloError::Failed(failure)) => return Err(failure),
@@ -193,12 +193,12 @@ impl Context<'_, '_> {
     }
 
     /// Sends the hello and waits for its answer.
-    fn send_cookie(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
+    fn send_hello(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         udp::send(fd, &udp_header::HELLO).map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
         self.await_reply(fd)
     }
 
-    /// Waits for the server's answer and tells whether the server coalesces. In reverse tests the first data may overtake
+    /// Waits for the server's answer; true when the server coalesces. In reverse tests the first data may overtake
     /// the answer.
     fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
         const OVERTAKING_MAX: u32 = 64;

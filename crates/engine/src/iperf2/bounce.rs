@@ -70,7 +70,7 @@ impl Line {
     fn read<'b>(&mut self, wanted: usize, scratch: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
         let len = wanted.min(scratch.len());
         if self.quick_ack {
-            // The kernel falls back by itself, so it is asked each time; without it the test is slower, no more.
+            // The kernel resets the option, so it is set for each read; without it the test is only slower.
             let _ = sockopt::set_quick_ack(self.fd.as_fd(), true);
         }
         loop {

@@ -45,7 +45,7 @@ pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interru
     }
 }
 
-/// How a test went. What went wrong was told when it happened.
+/// Outcome of a test. Failures were reported when they happened.
 type Told = Result<(), Failure>;
 
 struct Client<'a> {
@@ -56,7 +56,7 @@ struct Client<'a> {
 const SESSION: u64 = 0;
 const INTERRUPT: u64 = 1;
 const LISTENER: u64 = 2;
-/// Longest wait for a server that was asked to connect back.
+/// Longest wait for a server to connect back.
 const BACK_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Client<'_> {
@@ -146,7 +146,7 @@ impl Client<'_> {
         }
     }
 
-    /// What a server that is to connect back will find open before it is asked.
+    /// Opens the listener for a server that connects back, before the request is sent.
     fn listen(&self, server: SocketAddr, reporter: &mut Reporter<'_>) -> Result<Option<OwnedFd>, Failure> {
         let (test, end) = (&self.spec.test, &self.spec.local);
         if !matches!(
@@ -320,7 +320,7 @@ struct TestLoop<'a> {
 
 impl TestLoop<'_> {
     fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
-        // Rows end when this thread reads the counters; without the favour that is later than planned.
+        // Intervals end when this thread reads the counters; without a short scheduling slice that is late.
         let _ = scheduling::wake_soon();
         let epoll = Epoll::new().map_err(|e| os("test", &e))?;
         let add =
@@ -410,7 +410,7 @@ impl TestLoop<'_> {
         Ok(())
     }
 
-    /// Takes what the server opened; nobody else may.
+    /// Accepts connections from the server's address only.
     fn accept_back(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
         if self.client.spec.test.transport == Transport::Udp {
             return self.accept_flow(reporter);
@@ -473,7 +473,7 @@ impl TestLoop<'_> {
     }
 }
 
-/// A flow or connection back was asked for, so that it needs to prove nothing.
+/// A flow or connection back was requested, so that its address needs no proof.
 fn back_policy() -> Policy {
     Policy {
         may_connect_back: false,

@@ -28,7 +28,7 @@ pub(super) struct Connected {
     pub(super) took: Duration,
 }
 
-/// Longest wait for a connection unless the user says something else.
+/// Default connect timeout.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Where the server is.
@@ -42,7 +42,7 @@ pub(super) fn resolve(spec: &ClientSpec) -> Result<SocketAddr, Failure> {
     first.ok_or_else(|| Failure::error(UNKNOWN_HOST, format!("{}: Host name lookup failure", spec.host)))
 }
 
-/// The one failure of a client that the original tells by its exit code.
+/// The one failure of a client with an exit code of its own in the original.
 const UNKNOWN_HOST: i32 = 1;
 
 /// The socket of one stream, bound and prepared.
@@ -209,7 +209,7 @@ fn name(transport: Transport) -> &'static str {
     if transport == Transport::Udp { "udp" } else { "tcp" }
 }
 
-/// A failure in the words of the dialect.
+/// A failure with the dialect's text.
 pub(super) fn failure(message: String) -> Failure {
     Failure {
         kind: FailureKind::Error,

@@ -1,4 +1,4 @@
-//! One TCP connection or UDP flow: its socket, its protocol machine, and what it wants from the workers.
+//! One TCP connection or UDP flow: its socket, its protocol machine, and the pumps it needs.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -31,10 +31,10 @@ pub(super) struct Connection {
     pub(super) number: u32,
     /// The server opened it.
     pub(super) is_back: bool,
-    /// Most bytes of one read: what this end was told, whatever the client writes.
+    /// Most bytes of one read: the block length of this end, whatever the client writes.
     read_len_bytes: u32,
     pub(super) spec: TestSpec,
-    /// What the client told; its datagrams carry it.
+    /// The client's header; its datagrams carry it.
     pub(super) header: Option<Header>,
     pub(super) origin: Origin,
     pub(super) local: SocketAddr,
@@ -82,14 +82,14 @@ pub(super) struct DirectionState {
 const READ_BYTES: usize = 16 * 1024;
 /// ReadMode in a row, so that one peer leaves the others their turn.
 const READS_PER_TURN: u32 = 16;
-/// The distribution of round trips that nobody specified.
+/// Default distribution of round trips.
 const ROUND_TRIPS: HistogramSpec = HistogramSpec {
     bin_width_us: 100,
     bins: 10_000,
     lower_percent: 5.0,
     upper_percent: 95.0,
 };
-/// Copies of the last datagram of a server, which nobody confirms.
+/// Copies of the last datagram of a server, which is not acknowledged.
 const LAST_COPIES: u64 = 3;
 
 impl Connection {
@@ -134,7 +134,7 @@ impl Connection {
         })
     }
 
-    /// What the client asked for becomes what this connection does.
+    /// Applies the client's test to this connection.
     pub(super) fn accept(&mut self, test: AcceptedTest) {
         self.received_bytes = test.payload_bytes as u64;
         self.width = if test.spec.udp.counters_64bit {
@@ -220,7 +220,7 @@ impl Connection {
         }
     }
 
-    /// A client of requests and replies keeps a distribution even if nobody asked for one.
+    /// A bounce-back client always keeps a distribution.
     fn distribution(&self, role: StreamRole) -> Option<HistogramSpec> {
         let workload = &self.spec.workload;
         let is_requester = matches!(workload.shape, Shape::BounceBack(_)) && role == StreamRole::Sender;
@@ -228,7 +228,7 @@ impl Connection {
         wanted.or(is_requester.then_some(ROUND_TRIPS))
     }
 
-    /// Takes what the machine said about the data.
+    /// The machine starts the data.
     pub(super) fn want_sending(&mut self) {
         if let Some(direction) = &mut self.sender {
             direction.is_wanted = true;
@@ -260,7 +260,7 @@ impl Connection {
                 .any(|direction| direction.is_wanted && direction.started_ns.is_none())
     }
 
-    /// The directions whose data are to flow now: the stream, its gauge, who moves it, and what has moved already.
+    /// The directions whose data start now: the stream, its statistics, its pump, and the bytes moved already.
     pub(super) fn start(&mut self, now_ns: u64) -> Vec<(Stream, Arc<StreamStats>, PumpBuilder, u64)> {
         let mut started = Vec::new();
         // A flow began with its first datagram.
@@ -383,7 +383,7 @@ impl Connection {
         true
     }
 
-    /// A server has sent `datagrams` and says that it was all.
+    /// A server has sent `datagrams`; sends the last one.
     pub(super) fn send_last(&self, datagrams: u64) {
         let mut last = self.template.clone();
         for copy in 1..=LAST_COPIES {
@@ -393,7 +393,7 @@ impl Connection {
                 sent: wall(),
             }
             .write(&mut last);
-            // Nobody confirms it; a client that does not get it has a limit of its own.
+            // It is not acknowledged; a client that misses it has a timeout.
             let _ = udp::send(self.fd.as_fd(), &last);
         }
     }
@@ -452,7 +452,7 @@ impl Connection {
                 Err(e) if e.kind() == ErrorKind::ConnectionRefused && self.sends_unasked() => {
                     return self.machine.failed("the client's port is unreachable");
                 }
-                // Nobody listens at the other end of a flow; its machine has a limit on that.
+                // The peer's port is closed; the machine has a timeout for that.
                 Err(_) if self.spec.transport == Transport::Udp => return,
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
                 Err(e) => return self.machine.failed(&format!("recv failed: {}", io_text(&e))),
@@ -490,7 +490,7 @@ impl Connection {
 
     pub(super) fn close(&mut self, outcome: Result<(), Failure>) {
         if self.spec.transport != Transport::Udp {
-            // Others may hold the descriptor; the peer is told at once.
+            // Others may hold the descriptor; shutdown reaches the peer at once.
             let _ = socket::shutdown_both(self.fd.as_fd());
         }
         self.closed = Some(outcome);
@@ -501,7 +501,7 @@ impl Connection {
     }
 }
 
-/// What a client asked for, with what this end applies to every test.
+/// The client's test with the options this end applies to every test.
 pub(super) fn with_own(mut asked: TestSpec, own: &TestSpec) -> TestSpec {
     asked.socket.window_bytes = own.socket.window_bytes;
     asked.socket.mss_bytes = own.socket.mss_bytes;

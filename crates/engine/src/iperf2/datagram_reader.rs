@@ -39,7 +39,7 @@ impl DatagramReader {
     pub(super) fn drain(&mut self, fd: impl AsFd, into: &mut impl Extend<ReceivedDatagram>) {
         let offset = RealtimeOffset::read();
         let mut taken = 0;
-        // An error of an earlier answer says nothing about what else has arrived; the next turn looks again.
+        // An error of an earlier send is unrelated to what has arrived; the next turn reads again.
         while taken < DATAGRAMS_PER_TURN
             && let Ok(messages) = self.batch.recv(fd.as_fd())
         {

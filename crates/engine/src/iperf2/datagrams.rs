@@ -254,7 +254,7 @@ impl Frames {
     }
 }
 
-/// The delays of a flow as its final report tells them.
+/// The delays of a flow for its final report.
 pub(super) fn transit_of(stats: &StreamStats) -> Option<Spread> {
     Some(stats.one_way()).filter(|spread| spread.count > 0)
 }

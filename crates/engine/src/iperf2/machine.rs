@@ -21,7 +21,7 @@ pub(super) enum Machine {
 
 /// What is to be done.
 pub(super) enum Action {
-    /// The client said what it wants.
+    /// The client's test is known.
     Accepted(Box<AcceptedTest>),
     /// Send these bytes or this datagram.
     Send(Vec<u8>),
@@ -41,7 +41,7 @@ pub(super) enum Action {
     ClockCheck(ClockCheck),
     /// What the server counted.
     Report(Box<FinalReport>),
-    /// The server was asked and did not tell.
+    /// The server sent no report.
     NoReport,
     /// The report may not have arrived.
     Unconfirmed,
@@ -51,7 +51,7 @@ pub(super) enum Action {
 /// Who reads what arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReadMode {
-    /// A worker, or nobody.
+    /// A worker, or none.
     None,
     /// The control thread, at most so many bytes.
     Bytes(usize),
@@ -128,7 +128,7 @@ impl Machine {
                 machine.handle_bytes(wall(), bytes);
             }
             Self::FlowClient(machine) => machine.handle_datagram(Instant::now(), bytes),
-            // Whatever a client says while nothing is received from it shows that it is there.
+            // Any datagram of a client that only receives proves that it is reachable.
             Self::FlowServer(machine) => {
                 machine.handle_local(Instant::now(), FlowServerInput::DatagramArrived(bytes.len()));
             }
@@ -194,7 +194,7 @@ impl Machine {
         }
     }
 
-    /// Somebody wants this to end.
+    /// The user or the server ends the test.
     pub(super) fn interrupted(&mut self) {
         let now = Instant::now();
         match self {

@@ -82,7 +82,7 @@ pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, stats: &Arc<StreamS
     })
 }
 
-/// A receiver on a byte stream; `block_len` is that of this end, `is_framed` tells that bursts have heads.
+/// A receiver on a byte stream; `block_len` is that of this end; with `is_framed` bursts have headers.
 pub(super) fn stream_receiver(
     spec: &TestSpec,
     block_len: u32,
@@ -121,7 +121,7 @@ pub(super) fn bounce_server(stats: &Arc<StreamStats>, quick_ack: bool, received:
     })
 }
 
-/// A sender of datagrams like `template`, `sent` of which have left already; `ignores_unreachable` tells that an unreachable port
+/// A sender of datagrams like `template`, `sent` of which have left already; with `ignores_unreachable` an unreachable port
 /// does not end it.
 pub(super) fn datagram_sender(
     spec: &TestSpec,

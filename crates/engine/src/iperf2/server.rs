@@ -1,7 +1,7 @@
-//! A server: any number of clients, each connection and flow told apart by where it comes from.
+//! A server: any number of clients, each connection and flow identified by its source address.
 //!
-//! A connection that has not said what it wants is in the hall; it blocks nobody. Then it joins a session: what one
-//! client address asked for at the same time, reported together.
+//! A connection without a complete header is pending and blocks no other. Then it joins a session: the connections of one
+//! client address at one time, reported together.
 
 mod client_session;
 mod dial;
@@ -30,7 +30,7 @@ const INTERRUPT: u64 = 1;
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted.
 pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
-    // Clients wait for answers of this thread while others move data; without the favour they wait longer.
+    // Clients wait for answers of this thread while others move data; a short scheduling slice reduces that wait.
     let _ = scheduling::wake_soon();
     let mut rulebook = SharedServerState::new(spec)?;
     let mut server = Iperf2Server::open(spec, reporter)?;

@@ -37,7 +37,7 @@ pub(super) struct Session {
     connections: Vec<Connection>,
     epoll: Epoll,
     next_id: u32,
-    /// The device of the local address that was asked about last: a session with hundreds of streams has one address.
+    /// The device of the last local address: a session with hundreds of streams has one address.
     device: Option<(IpAddr, Option<String>)>,
     /// Nothing starts before this.
     not_before: Option<Instant>,
@@ -48,22 +48,22 @@ pub(super) struct Session {
     failure: Option<Failure>,
 }
 
-/// What only the owner of a session can do.
+/// A request to the owner of a session.
 pub(super) enum Request {
     /// Open a connection or flow to this port of the client.
     ConnectBack { port: u16, back: Option<Box<ConnectBack>> },
 }
 
 const NOTICE: u64 = u64::MAX;
-/// Time between two looks whether the first datagrams have come.
+/// Poll period for the first datagrams.
 const POLL: Duration = Duration::from_millis(2);
-/// Time between two looks for bursts that have arrived.
+/// Poll period for bursts that have arrived.
 const BURST_POLL: Duration = Duration::from_millis(20);
 /// Turns in a row, so that a busy session leaves others their turn.
 const TURNS_MAX: u32 = 64;
 
 impl Session {
-    /// `decides_end` tells that the time of the test is kept here.
+    /// With `decides_end` this end keeps the time of the test.
     pub(super) fn new(
         is_client: bool,
         spec: TestSpec,
@@ -137,7 +137,7 @@ impl Session {
         self.clock_start_ns = Some(start_ns);
     }
 
-    /// Takes a connection in and announces its streams, unless the peer has to say first who it is.
+    /// Adds a connection and announces its streams, unless the peer has to identify itself first.
     pub(super) fn add(&mut self, mut connection: Connection, reporter: &mut Reporter<'_>) {
         connection.create_directions(self.is_client, self.next_id);
         self.next_id += connection.directions().count() as u32;
@@ -276,7 +276,7 @@ impl Session {
         direction.is_over = true;
         let (role, is_udp) = (direction.stream.role, connection.spec.transport == Transport::Udp);
         match (role, error) {
-            // Nobody listens there; the end of the flow shows it.
+            // The peer's port is closed; the end of the flow reports it.
             (StreamRole::Sender, Some(error)) if !is_udp => {
                 connection.machine.failed(&format!("write failed: {}", io_text(error)));
             }
@@ -309,7 +309,7 @@ impl Session {
         }
     }
 
-    /// Carries out what the machines want; true if they wanted anything.
+    /// Executes the actions of the machines; true if there were any.
     fn carry_out(&mut self, reporter: &mut Reporter<'_>, requests: &mut Vec<Request>) -> bool {
         let mut any = false;
         for connection in &mut self.connections {
@@ -420,7 +420,7 @@ impl Session {
         true
     }
 
-    /// Somebody wants this to end: senders finish as if their time were over.
+    /// Ends the test: senders finish as if their time were over.
     pub(super) fn interrupt(&mut self, reporter: &mut Reporter<'_>) {
         if self.run.has_started() {
             self.run.report_interval(false, false, reporter);
@@ -486,7 +486,7 @@ impl Session {
     }
 }
 
-/// Announces the streams of a connection, once; `known` is the device that was asked about last.
+/// Announces the streams of a connection, once; `known` is the device that was looked up last.
 fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<String>)>, reporter: &mut Reporter<'_>) {
     if connection.is_open {
         return;

@@ -52,7 +52,7 @@ struct Burst {
 
 /// When bursts are due and how long they are.
 enum BurstTiming {
-    /// As the schedule of bytes says.
+    /// By the schedule of bytes.
     Steady { size: usize, schedule: Option<Schedule> },
     /// Every so often.
     Grid {

@@ -25,7 +25,7 @@ pub(super) fn family_of(address: &SocketAddr) -> Family {
 const UDP_RECEIVE_BUFFER_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Options that are set before the connection stands. A sender's window is its send buffer, a receiver's its receive
-/// buffer. What the system refuses is told in words, and the test goes on without it.
+/// buffer. Options the system refuses are returned as text, and the test continues without them.
 pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &TestSpec, sends: bool, receives: bool) -> Vec<String> {
     let mut refused = Vec::new();
     let mut note = |outcome: Result<(), OsError>, what: &str| {

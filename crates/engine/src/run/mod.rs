@@ -1,8 +1,8 @@
 //! The measuring part of a test, the same for a client and for each session of a server.
 //!
 //! A [`TestRun`] owns the data streams, the workers that move their bytes, the sampler and the timeline. Its owner, the
-//! control thread, calls [`TestRun::poll`] when a deadline passed or a worker had something to say, and gets back what
-//! it has to tell the peer.
+//! control thread, calls [`TestRun::poll`] when a deadline passed or a worker sent a notice, and gets back the
+//! events it has to handle.
 
 mod amount;
 mod data_path;
@@ -49,13 +49,13 @@ use strategy_trials::{Adjustable, LoadSample, StrategyTrials};
 pub(crate) enum RunEvent {
     /// The end condition is met; only the end that decides sees this.
     EndReached,
-    /// The stop that was asked for is complete; totals are final.
+    /// The requested stop is complete; totals are final.
     Stopped,
     /// Nothing was received for too long.
     IdleTimeout,
-    /// A stream failed; the test cannot go on.
+    /// A stream failed; the test cannot continue.
     StreamFailed { role: StreamRole, error: io::Error },
-    /// Of streams that end one by one: this one is through, or failed.
+    /// Of independent streams: this one has ended, or failed.
     StreamEnded { id: StreamId, error: Option<io::Error> },
 }
 
@@ -93,11 +93,11 @@ pub(crate) struct TestRun {
     quota: Quota,
     started: Option<Started>,
     stop: Stop,
-    /// Workers whose senders have not stopped yet, once they were asked to.
+    /// Workers whose senders have not stopped yet, after a request.
     senders_stopping: Option<usize>,
     /// Absent while there is nothing to choose.
     trials: Option<StrategyTrials>,
-    /// After `pool` is dropped nobody touches the sockets any more.
+    /// After `pool` is dropped no thread uses the sockets any more.
     pool: Option<WorkerPool>,
 }
 
@@ -121,7 +121,7 @@ struct Started {
     end: End,
 }
 
-/// How far the end of the test has come.
+/// State of the end of the test.
 enum End {
     NotReached,
     /// Everything is handed to the kernel; the peer has not acknowledged all of it.
@@ -129,7 +129,7 @@ enum End {
     Reached,
 }
 
-/// How far a stop has come.
+/// State of a stop.
 enum Stop {
     NotAsked,
     /// Waits for bytes that the peer has sent and that have not arrived.
@@ -182,7 +182,7 @@ impl TestRun {
     }
 
     /// Adds a connected stream; its data starts with [`TestRun::start_data`].
-    /// `peer_coalesces` tells that the other end takes large bursts of datagrams.
+    /// With `peer_coalesces` the other end takes large bursts of datagrams.
     pub(crate) fn add(&mut self, stream: Stream, fd: OwnedFd, peer_coalesces: bool) {
         self.pace(&stream, fd.as_fd());
         let paced = self.settings.spec.pacing.rate_bps.is_some() && stream.role == StreamRole::Sender;
@@ -203,7 +203,7 @@ impl TestRun {
         });
     }
 
-    /// Adds a stream with a pump and a gauge of its own. A stream may join a test that runs; its data starts with
+    /// Adds a stream with a pump and statistics of its own. A stream may join a test that runs; its data starts with
     /// [`TestRun::start_data`] or [`TestRun::start_stream`]. `moved` bytes of it have been moved already.
     pub(crate) fn join(
         &mut self,
@@ -256,12 +256,12 @@ impl TestRun {
         open.map_or_else(Counts::default, |s| s.counters.read())
     }
 
-    /// A stream is through while others go on.
+    /// A stream ends while others continue.
     pub(crate) fn end_stream(&mut self, id: StreamId) {
         self.sampler.end_stream(id);
     }
 
-    /// Ends the senders and leaves the receivers alone. [`RunEvent::Stopped`] follows, and the test goes on.
+    /// Ends the senders only. [`RunEvent::Stopped`] follows, and the test continues.
     pub(crate) fn stop_senders(&mut self) {
         if let Some(pool) = &self.pool {
             pool.request_stop(false);
@@ -425,7 +425,7 @@ impl TestRun {
                 events.push(RunEvent::StreamEnded { id, error });
             }
             Notice::Ended(id, Ended::AmountReached) => self.on_sender_end(id, now_ns),
-            // The control connection tells why; a stream alone says nothing.
+            // The control connection carries the reason.
             Notice::Ended(id, Ended::Eof) => self.mark_ended(id),
             Notice::Ended(id, Ended::Failed(error)) => {
                 self.mark_ended(id);
@@ -573,7 +573,7 @@ impl TestRun {
         if let Some(pool) = &self.pool {
             pool.request_stop(drain);
         }
-        // Without workers nobody will send the notice that makes the owner look.
+        // Without workers no notice wakes the owner.
         let timeout_ns = if missing == 0 { 0 } else { STOP_TIMEOUT_NS };
         self.stop = Stop::Waiting {
             missing,
@@ -594,7 +594,7 @@ impl TestRun {
         }
     }
 
-    /// The time of the test is up: stops the senders and takes their totals. Receivers go on.
+    /// The time of the test is up: stops the senders and takes their totals. Receivers continue.
     pub(crate) fn end_senders(&mut self, reporter: &mut Reporter<'_>) {
         self.stop_now(reporter);
         for stream in self.streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
@@ -614,12 +614,12 @@ impl TestRun {
         self.settings.spec.transport != Transport::Udp && self.streams.iter().any(receives)
     }
 
-    /// Ends the workers; nobody reads the streams any more.
+    /// Ends the workers.
     pub(crate) fn quit(&mut self) {
         self.pool = None;
     }
 
-    /// Forgets what the workers said after the totals were taken.
+    /// Discards notices that arrived after the totals were taken.
     pub(crate) fn discard_notices(&mut self) {
         self.control.take_notices();
     }
@@ -729,7 +729,7 @@ impl TestRun {
         Some(received_bytes + sent_bytes.saturating_sub(self.outstanding_bytes()))
     }
 
-    /// Gives the sockets of the streams away; nobody here reads or writes them any more.
+    /// Ends the workers and returns the sockets of the streams.
     pub(crate) fn into_sockets(mut self) -> Vec<Arc<OwnedFd>> {
         self.pool = None;
         self.streams.into_iter().map(|s| s.fd).collect()

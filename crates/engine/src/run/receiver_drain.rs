@@ -6,10 +6,10 @@
 
 use linerate_model::{EndCondition, TestSpec, Transport};
 
-/// Waits until the amount is there, nothing comes any more, or the patience ends.
+/// Waits until the amount is there, the stream is idle, or the timeout ends.
 #[derive(Debug)]
 pub(crate) struct ReceiverDrain {
-    /// Bytes the peer announced; `None` when only silence tells the end.
+    /// Bytes the peer announced; `None` when only an idle stream marks the end.
     expected_bytes: Option<u64>,
     seen_bytes: u64,
     changed_ns: u64,
@@ -19,9 +19,9 @@ pub(crate) struct ReceiverDrain {
 
 /// Longest wait after the end of the test.
 const TIMEOUT_NS: u64 = 2_000_000_000;
-/// Silence that means that nothing more comes.
+/// Idle time that ends the wait.
 const IDLE_NS: u64 = 300_000_000;
-/// Time between two looks.
+/// Poll period.
 const POLL_NS: u64 = 500_000;
 
 impl ReceiverDrain {
@@ -42,7 +42,7 @@ impl ReceiverDrain {
         })
     }
 
-    /// Only the end of the streams, silence and patience end this wait.
+    /// Only the end of the streams, an idle stream and the timeout end this wait.
     pub(crate) fn of_closed_streams(now_ns: u64) -> Self {
         Self {
             expected_bytes: None,
@@ -58,7 +58,7 @@ impl ReceiverDrain {
         self.poll_ns
     }
 
-    /// Nothing more is to be waited for.
+    /// The wait is over.
     pub(crate) fn is_over(&mut self, now_ns: u64, received_bytes: u64) -> bool {
         if received_bytes != self.seen_bytes {
             self.seen_bytes = received_bytes;
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_and_patience_end_the_wait_for_a_peer_that_sent_less() {
+    fn idle_stream_or_timeout_ends_the_wait() {
         let mut drain = ReceiverDrain::of(&spec(EndCondition::Bytes(100)), 0).expect("a limited test");
         assert!(!drain.is_over(IDLE_NS - 1, 1));
         assert!(!drain.is_over(IDLE_NS + 1, 1));

@@ -9,12 +9,12 @@ pub(crate) struct SenderDrain {
     deadline_ns: u64,
 }
 
-/// Pause between two looks at the send queues.
+/// Poll period of the send queues.
 const POLL_NS: u64 = 200_000;
-/// A peer that acknowledges nothing for this long does not hold the end up any longer.
+/// Longest time without an acknowledgement.
 const TIMEOUT_NS: u64 = 2_000_000_000;
 
-/// What a slow path holds after the time of a timed test does not hold the end up any longer than this.
+/// Longest wait after the time of a timed test.
 const TIMED_TIMEOUT_NS: u64 = 2_000_000_000;
 
 impl SenderDrain {

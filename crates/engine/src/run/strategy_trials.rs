@@ -115,7 +115,7 @@ const SLOT_MIN_NS: u64 = 10_000_000;
 /// (up to 10 MB each by default, 2 ms at 40 Gbit/s) and is read first.
 const SLOT_PER_STREAM_NS: u64 = 5_000_000;
 const SLOT_MAX_NS: u64 = 500_000_000;
-/// Time between two looks at whether a trial is due.
+/// Period of checks whether a trial is due.
 const HOLD_NS: u64 = 100_000_000;
 const BACKOFF_MIN_NS: u64 = 1_000_000_000;
 const BACKOFF_MAX_NS: u64 = 32_000_000_000;
@@ -362,7 +362,7 @@ impl Pair {
     }
 }
 
-/// Whether the challenger is better; `None` while the pairs do not tell.
+/// Whether the challenger is better; `None` while undecided.
 fn flow_totals(pairs: &[Pair]) -> Option<bool> {
     if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
         return Some(false);

@@ -75,7 +75,7 @@ fn is_exhausted(error: &io::Error) -> bool {
 
 impl Acceptor {
     pub(super) fn new(first_id: u64, is_shared: bool) -> Self {
-        // The limit can be raised no further than it already is; asking again tells it.
+        // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
         Self {
             pending: BTreeMap::new(),

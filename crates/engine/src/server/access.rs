@@ -1,4 +1,4 @@
-//! Which addresses may come.
+//! Access by client address.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -9,7 +9,7 @@ use linerate_model::sharing::{AccessRules, AccessSource};
 /// The rules with their files read.
 #[derive(Debug, Default)]
 pub(crate) struct AccessList {
-    /// `None` when there is no such list; an empty one admits nobody.
+    /// `None` when there is no such list; an empty one admits no address.
     allow: Option<Vec<Network>>,
     deny: Vec<Network>,
 }
@@ -21,7 +21,7 @@ impl AccessList {
     /// Reads the rules; `read` returns the text of a file.
     ///
     /// # Errors
-    /// The first file that cannot be read or line that names no range, in words.
+    /// The first file that cannot be read or line that names no range, as text.
     pub(crate) fn load(
         rules: &AccessRules,
         read: impl Fn(&Path) -> std::io::Result<String> + Copy,

@@ -1,4 +1,4 @@
-//! What all sessions of a server share.
+//! Settings all sessions of a server share.
 
 use std::path::Path;
 use std::time::Duration;

@@ -15,8 +15,8 @@ const PROBES: u32 = 3;
 /// Longest idle time before a probe: what the shortest-lived address translators on the way remember.
 const IDLE_MAX_S: u64 = 15;
 
-/// Small messages leave at once, and a client that is gone without a word is noticed: by what it does not acknowledge,
-/// and by probes while nothing is said. What the user named must be possible; what he did not is tried.
+/// Disables Nagle's algorithm and detects a client that vanished: by unacknowledged data,
+/// and by keepalive probes on an idle connection. Explicit options must succeed; defaults are best effort.
 pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), SetupError> {
     sockopt::set_no_delay(fd, true).map_err(setup(ErrorCode::SetNoDelay))?;
     let liveness = spec.sharing.liveness;
@@ -44,7 +44,7 @@ pub(super) fn limit_idle_time(fd: BorrowedFd<'_>, timeout: Duration) {
     let _ = sockopt::set_user_timeout(fd, patience_ms);
 }
 
-/// The first probe leaves after half of the patience, so that the last one is unanswered when it ends.
+/// The first probe leaves after half of the timeout, so that the last one is unanswered when it ends.
 fn probe(fd: BorrowedFd<'_>, liveness: Duration) -> linerate_sys::Result<()> {
     let seconds = |s: u64, max: u64| u32::try_from(s.clamp(1, max)).unwrap_or(1);
     sockopt::set_keepalive(fd, true)?;

@@ -76,7 +76,7 @@ impl Flows {
         self.repeat_at
     }
 
-    /// A hello that had reached the door before its stream was connected; true when it is one of these streams.
+    /// A hello that reached the listener before its stream was connected; true when it belongs to one of these streams.
     pub(super) fn repeat_reply(&mut self, from: SocketAddr) -> bool {
         let flow = self.flows.iter_mut().find(|f| f.remote == from);
         flow.map(Flow::answer).is_some()
@@ -106,7 +106,7 @@ impl Flows {
     }
 
     /// Repeats the answers that may be lost. While streams are missing only the last answer can be, because the client
-    /// opens one after the other; later it can be that of any stream on which `silent` says that nothing came.
+    /// opens one after the other; later it can be that of any stream in `silent`, which received nothing.
     pub(super) fn repeat(&mut self, now: Instant, silent: Option<&[StreamId]>) {
         if self.repeat_at.is_none_or(|t| now < t) {
             return;

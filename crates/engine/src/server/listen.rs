@@ -25,7 +25,7 @@ pub(super) struct Listeners {
 const BACKLOG: i32 = i32::MAX;
 
 impl Listeners {
-    /// Opens the TCP listener; the warning tells when IPv6 is missing.
+    /// Opens the TCP listener; the warning is set when IPv6 is missing.
     pub(super) fn open(local: &LocalOptions) -> Result<(Self, Option<String>), Failure> {
         let mut address = wanted_address(local)?;
         let (tcp, warning) = match listener(local, address) {

@@ -668,7 +668,7 @@ impl<'a> Server<'a> {
             .chain(self.iperf2.iter_mut().flat_map(Iperf2Server::moved))
             .map(|(id, m)| (id, m.received_bytes.saturating_add(m.sent_bytes)))
             .collect();
-        for (id, reason) in self.registry.quotas().look(clock::monotonic_ns(), totals.into_iter()) {
+        for (id, reason) in self.registry.quotas().check(clock::monotonic_ns(), totals.into_iter()) {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.exceed(reason);
             } else if let Some(iperf2) = &mut self.iperf2 {

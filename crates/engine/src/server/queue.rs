@@ -1,4 +1,4 @@
-//! The order of those who wait for their turn, and how long it will take.
+//! The queue of clients that wait for admission, and their expected wait.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,21 +11,21 @@ pub(super) struct AdmissionQueue {
     waiting: VecDeque<(u64, Network)>,
 }
 
-/// Clients that may wait; more would wait longer than any of them has patience.
+/// Most clients in the queue; more would exceed any reasonable timeout.
 const WAITING_MAX: usize = 128;
 /// Clients of one address that may wait, so that none fills the queue alone.
 const WAITING_PER_ADDRESS_MAX: usize = WAITING_MAX / 8;
 
 impl AdmissionQueue {
-    /// What a client that has not said how long its test takes is counted with: iperf3's default.
+    /// Assumed duration of a test whose parameters are not known: iperf3's default.
     pub(super) const DEFAULT_TEST_TIME: Duration = Duration::from_secs(10);
 
     pub(super) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Takes a client in, unless its wait would exceed `patience`. `remaining` is what the running tests still need,
-    /// `None` where nobody knows.
+    /// Queues a client, unless its wait would exceed `patience`. `remaining` is the time left of the running tests,
+    /// `None` where it is unknown.
     pub(super) fn enter(
         &mut self,
         id: u64,
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn who_would_wait_too_long_is_not_taken_in() {
+    fn client_with_too_long_a_wait_is_not_queued() {
         let mut queue = AdmissionQueue::default();
         let patience = Duration::from_secs(25);
         let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, patience);

@@ -39,7 +39,7 @@ impl RateGuard {
         self.next_ns
     }
 
-    /// Looks at a step boundary; the average in bit/s when it is above the limit.
+    /// Evaluates a step boundary; the average in bit/s when it is above the limit.
     pub(super) fn exceeded_bps(&mut self, now_ns: u64, total_bytes: u64) -> Option<u64> {
         if now_ns < self.next_ns {
             return None;

@@ -1,4 +1,4 @@
-//! What the server tells its log of its sessions.
+//! Records of sessions for the log.
 
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -90,7 +90,7 @@ impl Server<'_> {
         });
     }
 
-    /// A connection that never said who it is counts as a failed test, as in the original.
+    /// A connection without a complete header counts as a failed test, as in the original.
     pub(super) fn report_header_timeout(&mut self) -> Result<(), Failure> {
         let mut sink = self.out.open_test().map_err(|e| sink_failure(&e))?;
         sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None)))
@@ -108,7 +108,7 @@ impl Server<'_> {
         match self.next_progress {
             Some(due) if now >= due => {
                 self.report_progress();
-                // A missed look is not repeated.
+                // A missed poll is not repeated.
                 self.next_progress = Some((due + interval).max(now));
             }
             Some(_) => {}

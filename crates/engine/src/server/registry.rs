@@ -1,6 +1,6 @@
-//! Decides who may do what, for all sessions of a server together. Performs no I/O and reads no clock.
+//! Admission and protocol state of all clients of a server. Performs no I/O and reads no clock.
 //!
-//! A client is a client that said who it is. The registry holds the protocol machine of each client, feeds it, and hands out
+//! A client has sent its cookie. The registry holds the protocol machine of each client, feeds it, and hands out
 //! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
 //! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
 
@@ -40,7 +40,7 @@ pub(crate) struct SessionRegistry {
     work: WorkQueue,
 }
 
-/// What becomes of a connection that said its cookie.
+/// What becomes of a connection whose cookie is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AdmissionDecision {
     /// It is a data stream of this client.
@@ -53,12 +53,12 @@ pub(crate) enum AdmissionDecision {
     Refused(RefusalReason),
 }
 
-/// How far a client has come.
+/// State of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// It waits for its turn.
     Queued,
-    /// It is asked for its parameters.
+    /// The server requested its parameters.
     Negotiating,
     /// Its test is accepted.
     Accepted,
@@ -107,7 +107,7 @@ struct Terms {
 /// Longest wait for the next UDP stream of a test while others of the same address wait for their turn; with split
 /// addresses for all streams of a test while any other waits.
 const UDP_TURN: Duration = Duration::from_secs(2);
-/// Time from the parameters to the answer when a login fails, whatever the reason: it must not tell how far the check
+/// Time from the parameters to the answer when a login fails, whatever the reason: it must not reveal how far the check
 /// came. Checks take a few milliseconds; behind many others the answer comes after a multiple of this time.
 const LOGIN_REFUSAL_DELAY: Duration = Duration::from_millis(250);
 
@@ -140,13 +140,13 @@ impl SessionRegistry {
         self
     }
 
-    /// True when a new connection can be neither a new client nor a stream of one, so that nothing it could say matters.
+    /// True when a new connection can be neither a new client nor a stream of one, so that it is refused unread.
     pub(crate) fn is_busy(&self) -> bool {
         let expects = |g: &Client| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
         self.admission == Admission::Exclusive && !self.clients.is_empty() && !self.clients.values().any(expects)
     }
 
-    /// A connection said its cookie.
+    /// The cookie of a connection is complete.
     pub(crate) fn admit_connection(
         &mut self,
         now: Instant,
@@ -247,7 +247,7 @@ impl SessionRegistry {
         };
         match &mut client.machine {
             Some(machine) => machine.handle_control(now, bytes),
-            // A client waits silently until it is asked.
+            // A queued client sends nothing before the server requests its parameters.
             None => client.reject(State::AccessDenied, ErrorCode::Message.failure(None)),
         }
         self.note_refused_login(now, id, now);
@@ -368,7 +368,7 @@ impl SessionRegistry {
         self.end_long_udp_turns(now);
     }
 
-    /// When [`SessionRegistry::handle_timeout`] wants to be called.
+    /// When [`SessionRegistry::handle_timeout`] is due.
     pub(crate) fn next_timeout(&self) -> Option<Instant> {
         let clients = self.clients.values().filter_map(Client::next_timeout);
         clients.chain(self.udp_turns().map(|(_, end)| end)).min()
@@ -416,7 +416,7 @@ impl SessionRegistry {
         self.take_actions(now, id);
     }
 
-    /// Tells every client that the server ends.
+    /// Notifies every client that the server ends.
     pub(crate) fn terminate(&mut self, now: Instant, signal_text: &str) {
         let ids: Vec<u64> = self.clients.keys().copied().collect();
         for id in ids {
@@ -488,7 +488,7 @@ impl SessionRegistry {
         self.clients.values().filter(|g| g.stage != Stage::Queued).count()
     }
 
-    /// Takes over what the machine of a client wants, and what follows from it for others.
+    /// Takes the actions of a client's machine, and applies their effect on others.
     fn take_actions(&mut self, now: Instant, id: u64) {
         let mut streams_are_open = false;
         let Some(client) = self.clients.get_mut(&id) else {
@@ -536,7 +536,7 @@ impl SessionRegistry {
         }
     }
 
-    /// UDP streams carry no name. They can be told apart only by the address they come from, so that of the sessions
+    /// UDP streams carry no name. Only their source address identifies them, so that of the sessions
     /// with one address only one at a time may open its streams.
     fn advance_udp_queue(&mut self, now: Instant) {
         let mut blocked: BTreeSet<Option<IpAddr>> = self
@@ -640,7 +640,7 @@ impl Client {
         Err(work)
     }
 
-    /// Ends a client that never had a session, with one last word.
+    /// Ends a client that never had a session, with a last state byte.
     fn reject(&mut self, word: State, failure: Failure) {
         if !self.over {
             self.actions.push_back(ServerAction::Send(vec![word.byte()]));
@@ -661,7 +661,7 @@ impl Client {
         [machine, wait, self.held_until].into_iter().flatten().min()
     }
 
-    /// What is left of the test; `None` when nobody knows.
+    /// Time left of the test; `None` when it is unknown.
     fn remaining(&self, now: Instant) -> Option<Duration> {
         match self.stage {
             Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
@@ -723,7 +723,7 @@ fn planned(params: &Params) -> Option<Duration> {
     (params.time_s > 0).then(|| Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s)))
 }
 
-/// A refusal in the words of iperf3 that come nearest.
+/// The input that makes the machine refuse with the nearest error of iperf3.
 pub(super) fn refusal_input(reason: RefusalReason) -> ServerInput {
     let code = match reason {
         RefusalReason::Streams => ErrorCode::NumStreams,

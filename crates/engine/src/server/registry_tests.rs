@@ -131,7 +131,7 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
 }
 
 #[test]
-fn who_never_opens_its_streams_does_not_hold_up_others_for_ever() {
+fn client_without_streams_loses_its_udp_turn() {
     let mut harness = Harness::new(&Sharing::default());
     for n in [1, 2] {
         harness.admit_connection(n, 1);
@@ -161,7 +161,7 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
     assert_eq!(harness.registry.udp_stream_owner(peer(200).ip()), Some(1));
 }
 
-/// Of all clients, so that one that opens a stream now and then would keep everybody else waiting.
+/// Of all clients, so that one that opens a stream now and then would block all others.
 #[test]
 fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
     let mut harness = Harness::new(&Sharing {
@@ -292,7 +292,7 @@ fn waiting_clients_are_asked_in_their_order() {
 }
 
 #[test]
-fn the_patience_of_a_waiting_client_ends_in_a_clear_answer() {
+fn queued_client_is_refused_after_the_timeout() {
     let queue = Admission::Queue {
         tests_max: 1,
         patience: Duration::from_secs(25),
@@ -315,7 +315,7 @@ fn the_patience_of_a_waiting_client_ends_in_a_clear_answer() {
 }
 
 #[test]
-fn limits_answer_with_words_a_stock_client_knows() {
+fn limits_refuse_with_errors_of_stock_servers() {
     let limits = Limits {
         streams: Some(2),
         duration: Some(Duration::from_secs(20)),
@@ -341,7 +341,7 @@ fn limits_answer_with_words_a_stock_client_knows() {
 }
 
 #[test]
-fn a_stop_reaches_everybody_also_those_who_wait() {
+fn termination_reaches_running_and_queued_clients() {
     let queue = Admission::Queue {
         tests_max: 1,
         patience: Duration::from_secs(25),
@@ -420,7 +420,7 @@ fn others_are_served_while_logins_are_checked() {
 }
 
 #[test]
-fn many_logins_at_once_are_no_more_guesses_than_in_succession() {
+fn concurrent_logins_count_like_successive_ones() {
     let mut harness = Harness::new(&Sharing::default());
     for n in 1..=30 {
         log_in(&mut harness, n, 1);
@@ -453,7 +453,7 @@ fn a_refused_login_is_answered_after_a_multiple_of_a_fixed_time() {
 }
 
 #[test]
-fn work_of_a_guest_that_left_is_not_done() {
+fn work_of_a_removed_client_is_not_done() {
     let mut harness = Harness::new(&Sharing::default());
     log_in(&mut harness, 1, 1);
     harness.registry.evict(harness.now, 1, RefusalReason::Crowded);
@@ -481,7 +481,7 @@ proptest! {
 
     /// No order of events on one session changes another.
     #[test]
-    fn sessions_do_not_know_of_each_other(script in proptest::collection::vec(any::<u8>(), 0..400)) {
+    fn sessions_are_independent(script in proptest::collection::vec(any::<u8>(), 0..400)) {
         crate::fuzzing::independence(&script);
     }
 

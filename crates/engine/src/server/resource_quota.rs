@@ -35,7 +35,7 @@ pub(crate) struct Capacity {
     pub(crate) unproven_tests: u64,
 }
 
-/// Who has taken what.
+/// Resources in use.
 #[derive(Debug)]
 pub(crate) struct ResourceQuota {
     capacity: Capacity,
@@ -98,7 +98,7 @@ impl Capacity {
     /// address and a quarter for flows; a quarter of the memory, and a quarter of that for one address; a quarter of the
     /// places for flows.
     pub(crate) fn of_host(tests_max: u32) -> Self {
-        // The limit can be raised no further than it already is; asking again tells it.
+        // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
         let memory_bytes = memory::limit_bytes().map_or(u64::MAX, |bytes| bytes / 4);
         let descriptors = (descriptors / 4)

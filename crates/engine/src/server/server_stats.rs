@@ -56,7 +56,7 @@ impl ServerStats {
         }
     }
 
-    /// A test begins; gives it its number, and says how many run beside it.
+    /// Registers a started test; sets its number and the number of concurrent tests.
     pub(crate) fn start(&mut self, id: u64, now: Instant, mut facts: TestFacts) -> TestFacts {
         if self.running.is_empty() {
             self.since = now;
@@ -77,7 +77,7 @@ impl ServerStats {
         facts
     }
 
-    /// Notes what a test has moved in total.
+    /// Records the bytes a test has moved in total.
     pub(crate) fn update(&mut self, id: u64, moved: ByteTotals) {
         let Some(entry) = self.running.get_mut(&id) else { return };
         let received_bytes = moved.received_bytes.saturating_sub(entry.counted.received_bytes);
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_neighbours_are_remembered_by_all() {
+    fn every_test_keeps_its_maximum_of_concurrent_tests() {
         let now = Instant::now();
         let mut stats = ServerStats::new(now);
         let beside = |stats: &mut ServerStats, id| stats.start(id, now, facts(1, Transport::Tcp)).running_beside;

@@ -61,7 +61,7 @@ pub(super) struct Session {
     peer: SocketAddr,
     cookie: Cookie,
     reporter: Reporter<'static>,
-    /// What the registry has to be told.
+    /// Inputs for the registry.
     inputs: Vec<ServerInput>,
     test: Option<AcceptedTest>,
     run: Option<TestRun>,
@@ -90,7 +90,7 @@ pub(super) enum ControlInput<'b> {
 
 /// Room for one read of the control connection.
 pub(super) const CONTROL_READ_BYTES: usize = 16 * 1024;
-/// Time between two looks for signs of life.
+/// Period of liveness checks.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(250);
 
 impl Session {
@@ -161,12 +161,12 @@ impl Session {
         self.moved
     }
 
-    /// When [`Session::on_time`] wants to be called.
+    /// When [`Session::on_time`] is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
     }
 
-    /// What the registry has to be told.
+    /// Inputs for the registry.
     pub(super) fn take_inputs(&mut self) -> Vec<ServerInput> {
         std::mem::take(&mut self.inputs)
     }
@@ -333,7 +333,7 @@ impl Session {
         self.due = self.next_deadline();
     }
 
-    /// Opens what the test needs before the client is told to connect.
+    /// Opens what the test needs before the client connects its streams.
     fn prepare(
         &mut self,
         mut test: AcceptedTest,
@@ -434,7 +434,7 @@ impl Session {
     }
 
     fn send_results(&mut self) {
-        // The streams are closed before the client is asked for its results. A stock client that is still reading a
+        // The streams are closed before the server requests the results. A stock client that is still reading a
         // block blocks until then.
         drop(self.stop_and_summarise());
         let (Some(test), Some(summary)) = (&self.test, &self.summary) else {
@@ -564,7 +564,7 @@ impl Session {
         }
     }
 
-    /// Asks for writability only while something is unsent.
+    /// Waits for writability only while bytes are unsent.
     pub(super) fn follow_unsent(&mut self, sockets: &ServerSockets<'_>) {
         if self.is_paused {
             return;

@@ -1,4 +1,4 @@
-//! What all tests of a server share, whatever their dialect: who may come, what they may use, and who is told.
+//! What all dialects of a server share: access list, quotas, statistics, log.
 
 use linerate_model::sharing::{Admission, Sharing};
 use linerate_model::spec::ServerSpec;
@@ -12,7 +12,7 @@ use super::resource_quota::Capacity;
 use super::server_stats::ServerStats;
 use std::time::Instant;
 
-/// On loan to whoever admits and ends tests.
+/// Borrowed by a dialect while it admits and ends tests.
 pub(crate) struct ServerContext<'a> {
     pub(crate) access: &'a AccessList,
     pub(crate) quotas: &'a mut Quotas,

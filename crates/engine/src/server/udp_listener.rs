@@ -1,9 +1,9 @@
-//! Where UDP streams come in.
+//! Accepts UDP streams.
 //!
-//! UDP has no accept: the first datagram of a flow arrives at the server's port like any other. The door is the one
-//! unconnected socket on that port. When a hello is let in, a new door takes its place and the old one is connected to
+//! UDP has no accept: the first datagram of a flow arrives at the server's port like any other. The listener is the
+//! unconnected socket on that port. When a hello is accepted, a new listener takes its place and the old one is connected to
 //! the sender, so that from then on the kernel itself keeps the flows apart. Datagrams of others that had arrived in
-//! the old socket before are handed to the new door.
+//! the old socket before are handed to the new listener.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ pub(super) struct UdpListener {
     waiting: VecDeque<Hello>,
 }
 
-/// A datagram from somebody who is no stream yet.
+/// A datagram from an address without a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hello {
     pub(super) from: SocketAddr,
@@ -39,7 +39,7 @@ pub(super) struct Hello {
 const HELLOS_PER_TURN: usize = 256;
 
 impl UdpListener {
-    /// Opens the door on the address of the TCP listener.
+    /// Binds to the address of the TCP listener.
     pub(super) fn open(
         local: &LocalOptions,
         address: SocketAddr,
@@ -56,12 +56,12 @@ impl UdpListener {
         })
     }
 
-    /// Somebody knocked at a door that has become a stream since.
+    /// Hellos arrived at a socket that has become a stream since.
     pub(super) fn has_pending(&self) -> bool {
         !self.waiting.is_empty()
     }
 
-    /// Who knocked since the last call.
+    /// Hellos received since the last call.
     pub(super) fn hellos(&mut self) -> Vec<Hello> {
         let mut hellos: Vec<Hello> = self.waiting.drain(..).collect();
         hellos.extend(read_hellos(&self.fd));
@@ -103,7 +103,7 @@ impl UdpListener {
     }
 }
 
-/// Takes the datagrams that wait in a socket. A hello is told by its length alone, its content depends on the age and
+/// Reads the datagrams queued in a socket. A hello is recognised by its length alone, its content depends on the age and
 /// byte order of the client; anything longer is late data of an earlier test.
 fn read_hellos(fd: &OwnedFd) -> Vec<Hello> {
     let mut buffer = [0; 64];

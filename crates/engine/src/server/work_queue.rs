@@ -1,11 +1,11 @@
-//! Work of clients that waits for a worker thread, in turns of their addresses.
+//! Work of clients that waits for a thread, round robin over their addresses.
 
 use std::collections::{HashMap, VecDeque};
 
 use linerate_iperf3::server::LoginAttempt;
 use linerate_model::network::Network;
 
-/// What takes long enough to hold up others.
+/// Work that would block the control thread.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Work {
     /// A login to be checked.
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn who_leaves_has_no_turn() {
+    fn removed_client_gets_no_turn() {
         let mut left = queue(&[(1, 1), (2, 1), (3, 2)]);
         left.leave(3, address(2));
         left.leave(1, address(1));

@@ -1,4 +1,4 @@
-//! What the control thread and the workers of a test tell each other.
+//! Signals between the control thread and the workers of a test.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -10,10 +10,10 @@ use linerate_sys::poll::EventFd;
 
 use super::Ended;
 
-/// What a worker tells the control thread.
+/// Notice of a worker to the control thread.
 #[derive(Debug)]
 pub(crate) enum Notice {
-    /// A stream is through.
+    /// A stream has ended.
     Ended(StreamId, Ended),
     /// The receivers together reached the amount of the test.
     TargetReached,
@@ -21,12 +21,12 @@ pub(crate) enum Notice {
     Stopped,
 }
 
-/// How far the data plane of one test may go; only ever grows.
+/// Phase of the data plane of one test; only ever grows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 #[repr(u8)]
 pub(super) enum Phase {
     Run,
-    /// Senders stop; receivers go on.
+    /// Senders stop; receivers continue.
     StopSending,
     /// The same, but receivers first read what has arrived, then acknowledge.
     StopAndDrain,
@@ -82,13 +82,13 @@ impl RunControl {
         self.phase.fetch_max(phase as u8, Ordering::AcqRel);
     }
 
-    /// Leaves a word for the control thread.
+    /// Queues a notice for the control thread.
     pub(crate) fn notify(&self, notice: Notice) {
         self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(notice);
         self.wake.signal();
     }
 
-    /// What the workers said since the last call.
+    /// Notices since the last call.
     pub(crate) fn take_notices(&self) -> Vec<Notice> {
         self.wake.drain();
         std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))

@@ -14,14 +14,14 @@ use super::{DatagramKind, Ended, Pump, Pumped, Scratch, SequenceReader};
 use crate::counters::StreamCounters;
 use crate::target::Target;
 
-/// Receives until told otherwise and checks the number of every datagram.
+/// Receives until stopped and checks the number of every datagram.
 pub(crate) struct DatagramReceiver {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
     sequence: Box<dyn SequenceReader>,
     /// Between the clock of the kernel's receive stamps and ours.
     offset: RealtimeOffset,
-    /// The sender said that it has finished.
+    /// The sender's last datagram has arrived.
     is_over: bool,
     jitter_resets_seen: u64,
     target: Option<Arc<Target>>,

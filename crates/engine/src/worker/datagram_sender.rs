@@ -34,7 +34,7 @@ pub(crate) struct Datagrams<'a> {
     pub(crate) sequence: Box<dyn SequenceWriter>,
 }
 
-/// Sends numbered datagrams until told otherwise.
+/// Sends numbered datagrams until stopped.
 pub(crate) struct DatagramSender {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
@@ -51,7 +51,7 @@ pub(crate) struct DatagramSender {
     budget: Option<Arc<Budget>>,
     granted: u64,
     sent: u64,
-    /// Goes on while nobody listens at the other end.
+    /// Continues while the peer's port is closed.
     ignores_unreachable: bool,
 }
 
@@ -109,7 +109,7 @@ impl DatagramSender {
         })
     }
 
-    /// Goes on when the other end says that nobody listens there.
+    /// Continues after ICMP port unreachable.
     pub(crate) fn ignoring_unreachable(mut self) -> Self {
         self.ignores_unreachable = true;
         self
@@ -198,7 +198,7 @@ impl DatagramSender {
     }
 }
 
-/// How many datagrams one call hands over at most. What the user asked for counts; otherwise it depends on what the
+/// Most datagrams per call. An explicit option decides; otherwise it depends on what the
 /// receiver can take.
 pub(crate) fn datagrams_per_call(spec: &TestSpec, datagram_len: usize, peer_coalesces: bool) -> usize {
     let len = u32::try_from(datagram_len).unwrap_or(u32::MAX);

@@ -48,14 +48,14 @@ pub(crate) enum Pumped {
     Until(u64),
     /// Nothing before this time, and then at once: the last stretch is spent spinning.
     Precisely(u64),
-    /// As blocked, after data was read: the worker may let the receive queue fill before it looks again, because being
+    /// As blocked, after data was read: the worker may let the receive queue fill before it reads again, because being
     /// woken for each segment costs more than it brings.
     Drained,
-    /// The stream is through.
+    /// The stream has ended.
     Ended(Ended),
 }
 
-/// Why a stream is through.
+/// Why a stream has ended.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// The amount of the test, or the file, is used up.
@@ -82,7 +82,7 @@ pub(crate) trait Pump: Send {
     fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped;
 }
 
-/// Looks at what a receiver reads, piece by piece.
+/// Observes what a receiver reads.
 pub(crate) trait ReadObserver: Send {
     /// The next bytes of the stream; one call per read.
     fn observe(&mut self, bytes: &[u8]);

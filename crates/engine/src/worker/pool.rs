@@ -147,7 +147,7 @@ impl WorkerPool {
         self.workers.len()
     }
 
-    /// Asks the senders to stop; with `drain` the receivers read what has arrived before they acknowledge.
+    /// Stops the senders; with `drain` the receivers read what has arrived before they acknowledge.
     pub(crate) fn request_stop(&self, drain: bool) {
         self.set_phase(if drain { Phase::StopAndDrain } else { Phase::StopSending });
     }
@@ -165,7 +165,7 @@ impl Drop for WorkerPool {
         self.set_phase(Phase::Quit);
         for worker in &mut self.workers {
             if let Some(thread) = worker.thread.take() {
-                // A worker that panicked has nothing left to tell.
+                // A worker that panicked left no result.
                 let _ = thread.join();
             }
         }

@@ -22,7 +22,7 @@ pub(crate) trait SequenceReader: Send {
     fn take_burst(&mut self, first: &[u8], _datagrams: u64, arrival_ns: u64) -> DatagramKind {
         self.take(first, arrival_ns)
     }
-    /// Tells what the numbers say so far.
+    /// Publishes the state of the sequence.
     fn publish(&mut self, counters: &StreamCounters);
     /// Starts jitter afresh.
     fn reset_jitter(&mut self);

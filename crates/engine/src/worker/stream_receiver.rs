@@ -24,7 +24,7 @@ pub(crate) enum Sink {
     File(File),
 }
 
-/// Receives until told otherwise.
+/// Receives until stopped.
 pub(crate) struct StreamReceiver {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
@@ -156,7 +156,7 @@ impl Pump for StreamReceiver {
                         observer.observe(&bytes[..n.min(RECEIVE_BYTES)]);
                     }
                     taken += n;
-                    // A short read says that the queue is empty (epoll(7), "Questions and answers"), but not whether the
+                    // A short read means that the queue is empty (epoll(7), "Questions and answers"), but not whether the
                     // peer has closed behind it.
                     if n < len && !self.awaits_end {
                         return self.emptied(taken);

@@ -35,7 +35,7 @@ pub(crate) enum Source {
     },
 }
 
-/// Sends blocks until told otherwise.
+/// Sends blocks until stopped.
 pub(crate) struct StreamSender {
     fd: Arc<OwnedFd>,
     counters: Arc<StreamCounters>,
@@ -60,7 +60,7 @@ pub(crate) struct StreamSender {
     is_whole: bool,
 }
 
-/// Bytes per call when nobody fixed the block length: the fewest calls at the best cache use, see ARCHITECTURE.md.
+/// Bytes per call when no option fixes the block length: the fewest calls at the best cache use, see ARCHITECTURE.md.
 pub(crate) const SUBMISSION_BYTES: usize = 1024 * 1024;
 /// Memory of gathered small blocks: as long as a block by default.
 const MEMORY_BYTES: usize = 128 * 1024;
@@ -80,7 +80,7 @@ impl StreamSender {
     ) -> Self {
         let block_len = (spec.block_len_bytes as usize).max(1);
         let submission = submission_bytes(spec);
-        // The handshake has measured it; SCTP does not tell.
+        // The handshake has measured it; SCTP does not report it.
         let round_trip = tcp_info::tcp_info(fd.as_fd()).map_or(0, |info| u64::from(info.rtt_us));
         Self {
             fd,
@@ -285,7 +285,7 @@ fn lend(fd: BorrowedFd<'_>, portion: &[u8], copies: usize, observations: &Observ
     }
 }
 
-/// The number of blocks per call is left open: nothing that the user asked for depends on it.
+/// The number of blocks per call may vary: no explicit option depends on it.
 pub(crate) fn is_adjustable(spec: &TestSpec) -> bool {
     spec.transport == Transport::Tcp
         && spec.send_path == SendPath::Auto

@@ -38,7 +38,7 @@ enum SlotState {
     Done,
 }
 
-/// What one worker has cost so far, for everybody to read.
+/// CPU time and waits of one worker so far.
 #[derive(Debug, Default)]
 pub(super) struct WorkerLoad {
     cpu: OnceLock<ThreadCpuClock>,
@@ -78,7 +78,7 @@ const WAKE_TOKEN: u64 = u64::MAX;
 const SPIN_SHARE: u64 = 8;
 /// At least and at most so much of it.
 const SPIN_NS: RangeInclusive<u64> = 40_000..=500_000;
-/// PendingBounds of the last reading before a stop is acknowledged: a peer that goes on sending must not hold the test up.
+/// Bounds of the last reads before a stop is acknowledged: a peer that continues to send must not delay the end.
 const DRAIN_TIME_NS: u64 = 100_000_000;
 const DRAIN_CALLS: u32 = 1024;
 
@@ -195,11 +195,11 @@ impl Worker {
         }
     }
 
-    /// Sleeps until there is something to do: a socket, a schedule, or a word from the control thread.
+    /// Sleeps until a socket is ready, a deadline is due, or the control thread signals.
     fn wait(&mut self, events: &mut Vec<Ready>) -> io::Result<()> {
         let pause_ns = u64::from(self.strategy.receive_pause_us) * 1000;
         let timeout = match Wait::of(&self.slots, pause_ns > 0) {
-            // Every stream can go on: asking for readiness would only cost a call.
+            // Every stream is ready: polling would only cost a call.
             Wait::AllReady => return Ok(()),
             Wait::SomeReady => Some(Duration::ZERO),
             Wait::Pause => {

@@ -1,4 +1,4 @@
-//! What both sides say when something goes wrong.
+//! Messages of both ends after a failure.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,5 @@
 //! Recorded dialogues of real programs: our client answers the recorded server, our server the recorded client, and
-//! what ours say must be what theirs said, but for what is listed here.
+//! our bytes must equal theirs, except as listed here.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -181,7 +181,7 @@ fn answer_client(
     }
 }
 
-/// The result in one word and the error number.
+/// The result and the error number.
 fn outcome_of_client(outcome: &Result<(), Failure>) -> (&'static str, Option<i32>) {
     match outcome {
         Ok(()) => ("done", None),
@@ -364,7 +364,7 @@ fn compare_server(capture: &Capture, said: &[u8]) {
         assert_eq!(theirs.pop(), Some(Item::State(10)));
         theirs.extend(failed);
     } else if name.contains("bitrate-limit-exceeded") {
-        // 3.12 says nothing, 3.21 everything twice.
+        // 3.12 prints nothing, 3.21 everything twice.
         theirs.truncate(4);
         theirs.extend(failed);
     } else if name.contains("bad-congestion") {

@@ -26,7 +26,7 @@ pub(super) struct ClientSession {
     pub(super) reporter: Reporter<'static>,
     header: Option<Header>,
     accepted: Instant,
-    /// No honest test of this kind takes longer.
+    /// Longest time of a regular test of this kind.
     until: Option<Instant>,
     local: LocalOptions,
     quota: Quota,
@@ -41,7 +41,7 @@ pub(super) struct ClientSession {
 
 /// Time in which the connections of one client's test arrive.
 const JOIN_PERIOD: Duration = Duration::from_secs(5);
-/// Time between two looks for signs of life.
+/// Period of liveness checks.
 const POLL: Duration = Duration::from_millis(250);
 /// Time a test may take beyond twice what was announced: it may run one way and then the other.
 const OVERTIME: Duration = Duration::from_secs(30);
@@ -59,7 +59,7 @@ impl ClientSession {
         local: &LocalOptions,
         liveness: Duration,
     ) -> Result<Self, OsError> {
-        // A test in which only the client sends ends when the client says so.
+        // A test in which only the client sends is ended by the client.
         let decides_end = spec.direction != Direction::Forward && !is_afterwards(spec);
         let timeout = match spec.workload.shape {
             Shape::BounceBack(_) => liveness.max(BOUNCE_TIMEOUT),
@@ -188,7 +188,7 @@ impl ClientSession {
         let connections = self.connection_count();
         let has_new_session = self.advance_dials();
         if self.connection_count() > connections {
-            // What was added has something to do, and nothing else would say so.
+            // New connections have actions, and no event announces them.
             self.main.advance(&mut self.reporter);
             self.back
                 .iter_mut()
@@ -328,7 +328,7 @@ impl ClientSession {
     }
 }
 
-/// How long a client that named a time will say nothing. The first datagram of a flow comes at that time.
+/// Time until the announced start of a test. The first datagram of a flow arrives at that time.
 fn wait_for_start(spec: &TestSpec) -> Duration {
     match spec.workload.start {
         Start::At(time) if spec.transport != Transport::Udp => {

@@ -1,4 +1,4 @@
-//! Connecting back to a client that asked for it: only to its own address, and not for long.
+//! Connects back to a client on its request: only to its own address, with a short timeout.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +24,7 @@ pub(super) struct Dial {
 pub(super) enum Progress {
     PendingConnection,
     Connected(OwnedFd),
-    /// In the system's words.
+    /// The operating system's text.
     Failed(String),
 }
 
@@ -32,7 +32,7 @@ pub(super) enum Progress {
 const TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time between two looks at an attempt.
+/// Poll period of an attempt.
 const POLL: Duration = Duration::from_millis(5);
 
 impl Dial {

@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_bounded_and_the_oldest_of_the_greediest_leaves() {
+    fn entries_are_bounded_and_the_largest_source_loses_its_oldest() {
         let mut table = table();
         table.take(0, peer(1, 1), &datagram(1));
         for port in 1..=3 {

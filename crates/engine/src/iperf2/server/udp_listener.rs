@@ -1,7 +1,7 @@
-//! Where flows begin: a socket that gets the first datagrams of everybody.
+//! Accepts UDP flows: a socket that receives the first datagrams of all clients.
 //!
 //! A flow gets a socket of its own, connected to its client, so that the kernel keeps flows apart from then on. Between
-//! the moments in which that socket is bound and connected it may catch datagrams of others, and the door may have
+//! bind and connect that socket may receive datagrams of others, and the listener may have
 //! caught some of this flow: all of them are read here and given to whom they belong, in the order of their arrival.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -66,7 +66,7 @@ impl UdpListener {
         self.fd.as_fd()
     }
 
-    /// Opens the flows whose second datagram has arrived. `is_known` tells addresses that have one; `admits` those that
+    /// Opens the flows whose second datagram has arrived. `is_known` is true for addresses that have one; `admits` for those that
     /// may have one.
     pub(super) fn new_flows(
         &mut self,
