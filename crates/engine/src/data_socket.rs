@@ -3,47 +3,14 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use linerate_iperf3::ErrorCode;
 use linerate_model::stream::EffectiveOptions;
-use linerate_model::{Event, Failure, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
+use linerate_model::{Event, Flow, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::socket::{self, Protocol};
-use linerate_sys::{OsError, Result as OsResult, sockopt};
+use linerate_sys::{Result as OsResult, sockopt};
 
+use crate::error::{EngineError, Operation};
 use crate::reporter::Reporter;
 use crate::worker::{kernel_pacing_bytes_per_s, paces_below_block};
-
-/// A socket could not be set up: the dialect's code and what the operating system said.
-#[derive(Debug)]
-pub(crate) struct SetupError {
-    pub(crate) code: ErrorCode,
-    pub(crate) cause: Option<OsError>,
-}
-
-impl SetupError {
-    /// The operating system's error number, 0 without one.
-    pub(crate) fn errno(&self) -> i32 {
-        self.cause.as_ref().and_then(OsError::errno).unwrap_or(0)
-    }
-}
-
-impl From<SetupError> for Failure {
-    fn from(error: SetupError) -> Self {
-        error.code.failure(error.cause.as_ref().map(OsError::text).as_deref())
-    }
-}
-
-/// Names what an operating system error means for the test.
-pub(crate) fn setup(code: ErrorCode) -> impl Fn(OsError) -> SetupError {
-    move |error| SetupError {
-        code,
-        cause: Some(error),
-    }
-}
-
-/// Turns an operating system error into a failure of the dialect.
-pub(crate) fn failed(code: ErrorCode) -> impl Fn(OsError) -> Failure {
-    move |error| setup(code)(error).into()
-}
 
 /// The kernel's protocol of a test's data sockets.
 pub(crate) fn protocol(spec: &TestSpec) -> Protocol {
@@ -66,7 +33,7 @@ pub(crate) fn tune(
     spec: &TestSpec,
     snd_timeout: Option<Duration>,
     reporter: &mut Reporter<'_>,
-) -> Result<(), SetupError> {
+) -> Result<(), EngineError> {
     let tuning = &spec.socket;
     if spec.transport != Transport::Udp {
         tune_stream(fd, spec, snd_timeout)?;
@@ -78,12 +45,12 @@ pub(crate) fn tune(
         tune_datagram(fd, spec, reporter)?;
     }
     if tuning.tos != 0 {
-        let code = if socket::is_ipv4_socket(fd) {
-            ErrorCode::SetTos
+        let operation = if socket::is_ipv4_socket(fd) {
+            Operation::Tos
         } else {
-            ErrorCode::SetCos
+            Operation::TrafficClass
         };
-        sockopt::set_tos(fd, tuning.tos).map_err(setup(code))?;
+        sockopt::set_tos(fd, tuning.tos).map_err(operation.failed())?;
     }
     smooth_writes(fd, spec);
     if let Some(rate_bps) = spec.pacing.fq_rate_bps
@@ -102,42 +69,39 @@ fn smooth_writes(fd: BorrowedFd<'_>, spec: &TestSpec) {
     }
 }
 
-fn tune_stream(fd: BorrowedFd<'_>, spec: &TestSpec, snd_timeout: Option<Duration>) -> Result<(), SetupError> {
+fn tune_stream(fd: BorrowedFd<'_>, spec: &TestSpec, snd_timeout: Option<Duration>) -> Result<(), EngineError> {
     let tuning = &spec.socket;
     if spec.transport == Transport::Sctp {
-        sockopt::set_sctp_no_delay(fd, tuning.no_delay).map_err(setup(ErrorCode::SetNoDelay))?;
+        sockopt::set_sctp_no_delay(fd, tuning.no_delay).map_err(Operation::NoDelay.failed())?;
         return Ok(());
     }
     // Small paced writes would wait for acknowledgements of earlier ones and leave in bursts.
     if tuning.no_delay || paces_below_block(spec) {
-        sockopt::set_no_delay(fd, true).map_err(setup(ErrorCode::SetNoDelay))?;
+        sockopt::set_no_delay(fd, true).map_err(Operation::NoDelay.failed())?;
     }
     if let Some(mss_bytes) = tuning.mss_bytes {
-        sockopt::set_mss(fd, mss_bytes).map_err(setup(ErrorCode::SetMss))?;
+        sockopt::set_mss(fd, mss_bytes).map_err(Operation::Mss.failed())?;
     }
     if let Some(timeout) = snd_timeout {
         let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-        sockopt::set_user_timeout(fd, timeout_ms).map_err(setup(ErrorCode::SetUserTimeout))?;
+        sockopt::set_user_timeout(fd, timeout_ms).map_err(Operation::UserTimeout.failed())?;
     }
     Ok(())
 }
 
 /// A window the kernel would silently shrink is an error: the test would measure something else than requested.
-fn set_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<(), SetupError> {
-    sockopt::set_send_buffer(fd, bytes).map_err(setup(ErrorCode::SetBuf))?;
-    sockopt::set_receive_buffer(fd, bytes).map_err(setup(ErrorCode::SetBuf))?;
-    let granted_send = sockopt::get_send_buffer(fd).map_err(setup(ErrorCode::SetBuf))?;
-    let granted_receive = sockopt::get_receive_buffer(fd).map_err(setup(ErrorCode::SetBuf))?;
+fn set_window(fd: BorrowedFd<'_>, bytes: u32) -> Result<(), EngineError> {
+    sockopt::set_send_buffer(fd, bytes).map_err(Operation::Buffer.failed())?;
+    sockopt::set_receive_buffer(fd, bytes).map_err(Operation::Buffer.failed())?;
+    let granted_send = sockopt::get_send_buffer(fd).map_err(Operation::Buffer.failed())?;
+    let granted_receive = sockopt::get_receive_buffer(fd).map_err(Operation::Buffer.failed())?;
     if granted_send < bytes || granted_receive < bytes {
-        return Err(SetupError {
-            code: ErrorCode::SetBuf2,
-            cause: None,
-        });
+        return Err(EngineError::BufferSize);
     }
     Ok(())
 }
 
-fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_>) -> Result<(), SetupError> {
+fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_>) -> Result<(), EngineError> {
     if spec.socket.window_bytes.is_none() {
         // What is not granted shows up as loss that the receiver counts; nothing else depends on it.
         let _ = sockopt::force_receive_buffer(fd, UDP_RECEIVE_BUFFER_BYTES);
@@ -151,29 +115,29 @@ fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_
         reporter.emit(&Event::Warning(format!("Increasing socket buffer size to {wanted}")));
         wanted
     };
-    let granted = sockopt::get_send_buffer(fd).map_err(setup(ErrorCode::SetBuf))?;
+    let granted = sockopt::get_send_buffer(fd).map_err(Operation::Buffer.failed())?;
     if granted < len {
         let wanted = grow("sending", granted, reporter);
-        sockopt::set_send_buffer(fd, wanted).map_err(setup(ErrorCode::SetBuf))?;
+        sockopt::set_send_buffer(fd, wanted).map_err(Operation::Buffer.failed())?;
     }
-    let granted = sockopt::get_receive_buffer(fd).map_err(setup(ErrorCode::SetBuf))?;
+    let granted = sockopt::get_receive_buffer(fd).map_err(Operation::Buffer.failed())?;
     if granted < len {
         let wanted = grow("receiving", granted, reporter);
-        sockopt::set_receive_buffer(fd, wanted).map_err(setup(ErrorCode::SetBuf))?;
+        sockopt::set_receive_buffer(fd, wanted).map_err(Operation::Buffer.failed())?;
     }
     // Coalescing is invisible to the peer and to the figures: every datagram's number is still read. It is not to the
     // kernel's counters, which count a dropped buffer once, however many datagrams are in it.
     let _ = sockopt::set_udp_gro(fd, !spec.want_peer_facts);
     if spec.socket.dont_fragment && socket::is_ipv4_socket(fd) {
-        sockopt::set_dont_fragment(fd, true).map_err(setup(ErrorCode::SetDontFragment))?;
+        sockopt::set_dont_fragment(fd, true).map_err(Operation::DontFragment.failed())?;
     }
     Ok(())
 }
 
 /// Selects the congestion control algorithm; TCP only.
-pub(crate) fn set_congestion(fd: BorrowedFd<'_>, spec: &TestSpec) -> Result<(), SetupError> {
+pub(crate) fn set_congestion(fd: BorrowedFd<'_>, spec: &TestSpec) -> Result<(), EngineError> {
     match (&spec.socket.congestion, spec.transport) {
-        (Some(name), Transport::Tcp) => sockopt::set_congestion(fd, name).map_err(setup(ErrorCode::SetCongestion)),
+        (Some(name), Transport::Tcp) => sockopt::set_congestion(fd, name).map_err(Operation::Congestion.failed()),
         _ => Ok(()),
     }
 }

@@ -2,34 +2,30 @@
 
 use std::os::fd::BorrowedFd;
 
-use linerate_iperf3::ErrorCode;
 use linerate_model::Event;
 use linerate_model::spec::Keepalive;
 use linerate_sys::sockopt;
 
-use crate::data_socket::{SetupError, setup};
+use crate::error::{EngineError, Operation};
 use crate::reporter::Reporter;
 
 /// Switches keepalive on. The whole retry period has to fit into the idle time, also when the kernel's defaults fill
 /// in for what the user left open.
-pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), SetupError> {
-    sockopt::set_keepalive(fd, true).map_err(setup(ErrorCode::SetCntlKa))?;
+pub(crate) fn apply(fd: BorrowedFd<'_>, wanted: &Keepalive) -> Result<(), EngineError> {
+    sockopt::set_keepalive(fd, true).map_err(Operation::Keepalive.failed())?;
     if wanted.interval_s > 0 {
-        sockopt::set_keep_interval(fd, wanted.interval_s).map_err(setup(ErrorCode::SetCntlKaInterval))?;
+        sockopt::set_keep_interval(fd, wanted.interval_s).map_err(Operation::KeepaliveInterval.failed())?;
     }
     if wanted.count > 0 {
-        sockopt::set_keep_count(fd, wanted.count).map_err(setup(ErrorCode::SetCntlKaCount))?;
+        sockopt::set_keep_count(fd, wanted.count).map_err(Operation::KeepaliveCount.failed())?;
     }
     if wanted.idle_s > 0 {
-        let interval_s = sockopt::get_keep_interval(fd).map_err(setup(ErrorCode::SetCntlKaInterval))?;
-        let count = sockopt::get_keep_count(fd).map_err(setup(ErrorCode::SetCntlKaCount))?;
+        let interval_s = sockopt::get_keep_interval(fd).map_err(Operation::KeepaliveInterval.failed())?;
+        let count = sockopt::get_keep_count(fd).map_err(Operation::KeepaliveCount.failed())?;
         if u64::from(wanted.idle_s) <= u64::from(interval_s) * u64::from(count) {
-            return Err(SetupError {
-                code: ErrorCode::CntlKa,
-                cause: None,
-            });
+            return Err(EngineError::KeepalivePeriod);
         }
-        sockopt::set_keep_idle(fd, wanted.idle_s).map_err(setup(ErrorCode::SetCntlKaKeepIdle))?;
+        sockopt::set_keep_idle(fd, wanted.idle_s).map_err(Operation::KeepaliveIdle.failed())?;
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ mod control_connection;
 mod counters;
 mod cpu_usage;
 mod data_socket;
+mod error;
 mod files;
 #[cfg(any(test, fuzzing))]
 #[path = "../fuzzing/mod.rs"]
@@ -20,6 +21,7 @@ pub mod fuzzing;
 mod idle_timeout;
 mod interrupts;
 pub mod iperf2;
+mod iperf3_error;
 mod keepalive;
 mod observations;
 mod overflow;

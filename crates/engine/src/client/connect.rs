@@ -11,8 +11,8 @@ use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Connect, Family, Protocol, ResolveError};
 use linerate_sys::{OsError, errno, sockopt};
 
-use crate::data_socket::failed;
 use crate::interrupts::Interrupts;
+use crate::iperf3_error::failed;
 use crate::keepalive;
 
 /// A connected control socket.

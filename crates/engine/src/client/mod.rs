@@ -17,15 +17,15 @@ use linerate_iperf3::results::Results;
 use linerate_iperf3::{Cookie, ErrorCode, Params, auth};
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
 use linerate_model::spec::{ClientSpec, Segmentation};
-use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, StreamRole, Summary, Transport};
+use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, Summary, Transport};
 use linerate_sys::error::io_text;
 use linerate_sys::poll::{self, Epoll, Interest};
 use linerate_sys::{clock, cpu, socket, sockopt};
 
 use crate::control_connection::{ControlConnection, Received};
-use crate::data_socket::failed;
 use crate::files;
 use crate::interrupts::Interrupts;
+use crate::iperf3_error::failed;
 use crate::keepalive;
 use crate::overflow;
 use crate::random;
@@ -316,14 +316,7 @@ impl<'a> Client<'a> {
                     continue;
                 }
                 RunEvent::Stopped | RunEvent::StreamEnded { .. } => continue,
-                RunEvent::IdleTimeout => ClientInput::Failed(ErrorCode::NoMsg.failure(None)),
-                RunEvent::StreamFailed { role, error } => {
-                    let code = match role {
-                        StreamRole::Sender => ErrorCode::StreamWrite,
-                        StreamRole::Receiver => ErrorCode::StreamRead,
-                    };
-                    ClientInput::Failed(code.failure(Some(&io_text(&error))))
-                }
+                RunEvent::Failed(error) => ClientInput::Failed(error.into()),
             };
             self.machine.handle_local(Instant::now(), input);
         }

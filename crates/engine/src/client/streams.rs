@@ -13,8 +13,9 @@ use linerate_sys::poll::Interest;
 use linerate_sys::{socket, sockopt, stream_io, udp};
 
 use super::connect::{self, WaitError};
-use crate::data_socket::{self, failed};
+use crate::data_socket;
 use crate::interrupts::Interrupts;
+use crate::iperf3_error::failed;
 use crate::reporter::Reporter;
 use crate::run::TestRun;
 

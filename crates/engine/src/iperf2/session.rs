@@ -248,7 +248,7 @@ impl Session {
                 }
                 RunEvent::Stopped => self.senders_done(),
                 RunEvent::StreamEnded { id, error } => self.on_stream_end(id, error.as_ref()),
-                RunEvent::StreamFailed { .. } | RunEvent::IdleTimeout => {}
+                RunEvent::Failed(_) => {}
             }
         }
         happened
@@ -412,10 +412,8 @@ impl Session {
             self.run.start_data()
         };
         if let Err(error) = outcome {
-            let failure = Failure::from(error);
-            self.connections
-                .iter_mut()
-                .for_each(|c| c.machine.failed(&failure.message));
+            let text = error.to_string();
+            self.connections.iter_mut().for_each(|c| c.machine.failed(&text));
         }
         true
     }

@@ -17,7 +17,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_iperf3::ErrorCode;
 use linerate_model::details::{Details, Totals};
 use linerate_model::spec::LocalOptions;
 use linerate_model::summary::{FileSummary, StreamSummary, Summary};
@@ -27,7 +26,7 @@ use linerate_sys::{OsError, clock, sockopt, stream_io};
 
 use crate::counters::{Counts, StreamCounters};
 use crate::cpu_usage::CpuMeter;
-use crate::data_socket::{SetupError, setup};
+use crate::error::{EngineError, Operation};
 use crate::idle_timeout::IdleTimeout;
 use crate::overflow;
 use crate::quota::Quota;
@@ -51,10 +50,8 @@ pub(crate) enum RunEvent {
     EndReached,
     /// The requested stop is complete; totals are final.
     Stopped,
-    /// Nothing was received for too long.
-    IdleTimeout,
-    /// A stream failed; the test cannot continue.
-    StreamFailed { role: StreamRole, error: io::Error },
+    /// A stream failed or nothing was received for too long; the test cannot continue.
+    Failed(EngineError),
     /// Of independent streams: this one has ended, or failed.
     StreamEnded { id: StreamId, error: Option<io::Error> },
 }
@@ -229,7 +226,7 @@ impl TestRun {
     }
 
     /// Starts the data of a stream that joined a running test.
-    pub(crate) fn start_stream(&mut self, id: StreamId) -> Result<(), SetupError> {
+    pub(crate) fn start_stream(&mut self, id: StreamId) -> Result<(), EngineError> {
         let start_ns = clock::monotonic_ns();
         let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
         let Some(open) = self.streams.iter_mut().find(|s| s.stream.id == id) else {
@@ -237,7 +234,7 @@ impl TestRun {
         };
         let assignment = pump_factory.assignment(open)?;
         match &mut self.pool {
-            Some(pool) => pool.add(assignment).map_err(setup(ErrorCode::PthreadCreate)),
+            Some(pool) => pool.add(assignment).map_err(Operation::CreateThread.failed()),
             None => self.start_workers(vec![assignment]),
         }
     }
@@ -319,7 +316,7 @@ impl TestRun {
     }
 
     /// Starts the workers.
-    pub(crate) fn start_data(&mut self) -> Result<(), SetupError> {
+    pub(crate) fn start_data(&mut self) -> Result<(), EngineError> {
         let start_ns = self.started.as_ref().map_or_else(clock::monotonic_ns, |s| s.start_ns);
         let mut pump_factory = PumpFactory::new(&self.settings, &self.amount, &self.quota, start_ns);
         let assignments = self
@@ -330,9 +327,9 @@ impl TestRun {
         self.start_workers(assignments)
     }
 
-    fn start_workers(&mut self, assignments: Vec<StreamAssignment>) -> Result<(), SetupError> {
+    fn start_workers(&mut self, assignments: Vec<StreamAssignment>) -> Result<(), EngineError> {
         let pool = WorkerPool::start(&self.control, assignments, self.settings.cpu);
-        self.pool = Some(pool.map_err(setup(ErrorCode::PthreadCreate))?);
+        self.pool = Some(pool.map_err(Operation::CreateThread.failed())?);
         if self.settings.local.io_strategy.is_none() {
             let adjustable = adjustable(&self.settings.spec, &self.streams);
             self.trials = StrategyTrials::new(
@@ -429,12 +426,14 @@ impl TestRun {
             Notice::Ended(id, Ended::Eof) => self.mark_ended(id),
             Notice::Ended(id, Ended::Failed(error)) => {
                 self.mark_ended(id);
-                let role = self
-                    .streams
-                    .get(id.0 as usize)
-                    .map_or(StreamRole::Sender, |s| s.stream.role);
                 if matches!(self.stop, Stop::NotAsked) {
-                    events.push(RunEvent::StreamFailed { role, error });
+                    let stream = self.streams.get(id.0 as usize);
+                    let operation = match stream.map(|s| s.stream.role) {
+                        Some(StreamRole::Receiver) => Operation::ReadStream,
+                        _ => Operation::WriteStream,
+                    };
+                    let error = operation.failed()(OsError::new("stream", "", error));
+                    events.push(RunEvent::Failed(error));
                 }
             }
         }
@@ -488,7 +487,7 @@ impl TestRun {
         if let Some(started) = &mut self.started
             && started.silence.is_expired(now_ns, received)
         {
-            events.push(RunEvent::IdleTimeout);
+            events.push(RunEvent::Failed(EngineError::Idle));
         }
     }
 

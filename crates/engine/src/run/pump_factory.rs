@@ -3,7 +3,6 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 
-use linerate_iperf3::ErrorCode;
 use linerate_model::spec::SendPath;
 use linerate_model::{StreamRole, Transport};
 use linerate_sys::sendfile_source::SourceFile;
@@ -12,7 +11,7 @@ use linerate_sys::{PageBuffer, zerocopy};
 use super::amount::Amount;
 use super::udp_headers::{HeaderReader, HeaderWriter};
 use super::{OpenStream, PumpInputs, RunSettings};
-use crate::data_socket::{SetupError, setup};
+use crate::error::{EngineError, Operation};
 use crate::files;
 use crate::payload;
 use crate::quota::Quota;
@@ -43,7 +42,7 @@ impl<'a> PumpFactory<'a> {
         }
     }
 
-    pub(super) fn assignment(&mut self, open: &mut OpenStream) -> Result<StreamAssignment, SetupError> {
+    pub(super) fn assignment(&mut self, open: &mut OpenStream) -> Result<StreamAssignment, EngineError> {
         let pump = self.pump(open)?;
         let counters = Arc::clone(&open.counters);
         Ok(StreamAssignment {
@@ -56,11 +55,11 @@ impl<'a> PumpFactory<'a> {
         })
     }
 
-    fn pump(&mut self, open: &mut OpenStream) -> Result<Box<dyn Pump>, SetupError> {
+    fn pump(&mut self, open: &mut OpenStream) -> Result<Box<dyn Pump>, EngineError> {
         let (fd, counters) = (Arc::clone(&open.fd), Arc::clone(&open.counters));
         if let Some(build_pump) = open.build_pump.take() {
             let start_ns = self.start_ns;
-            return build_pump(PumpInputs { fd, counters, start_ns }).map_err(setup(ErrorCode::InitStream));
+            return build_pump(PumpInputs { fd, counters, start_ns }).map_err(Operation::InitStream.failed());
         }
         let spec = &self.settings.spec;
         let wide = spec.udp.counters_64bit;
@@ -73,7 +72,7 @@ impl<'a> PumpFactory<'a> {
                     sequence: Box::new(HeaderWriter { wide }),
                 };
                 let sender = DatagramSender::new(fd, counters, datagrams, spec, self.start_ns, budget);
-                Box::new(sender.map_err(setup(ErrorCode::InitStream))?)
+                Box::new(sender.map_err(Operation::InitStream.failed())?)
             }
             (Transport::Udp, StreamRole::Receiver) => {
                 let sequence = Box::new(HeaderReader::new(wide, spec.udp.check));
@@ -102,49 +101,49 @@ impl<'a> PumpFactory<'a> {
         })
     }
 
-    fn block(&self) -> Result<PageBuffer, SetupError> {
+    fn block(&self) -> Result<PageBuffer, EngineError> {
         let spec = &self.settings.spec;
         let block = payload::block(spec.payload, (spec.block_len_bytes as usize).max(1));
-        block.map_err(setup(ErrorCode::InitStream))
+        block.map_err(Operation::InitStream.failed())
     }
 
     /// Memory that all senders of byte streams share: a block, or several if they may share a write.
-    fn memory(&mut self) -> Result<Arc<PageBuffer>, SetupError> {
+    fn memory(&mut self) -> Result<Arc<PageBuffer>, EngineError> {
         let blocks = blocks_per_memory(&self.settings.spec);
         if let Some(memory) = &self.memory {
             return Ok(Arc::clone(memory));
         }
         let mut memory = self.block()?;
         if blocks > 1 {
-            memory = PageBuffer::repeated(&memory, blocks).map_err(setup(ErrorCode::InitStream))?;
+            memory = PageBuffer::repeated(&memory, blocks).map_err(Operation::InitStream.failed())?;
         }
         Ok(Arc::clone(self.memory.insert(Arc::new(memory))))
     }
 
     /// What a stream sender reads from; `fd` is its socket.
-    fn source(&mut self, fd: BorrowedFd<'_>) -> Result<Source, SetupError> {
+    fn source(&mut self, fd: BorrowedFd<'_>) -> Result<Source, EngineError> {
         let spec = &self.settings.spec;
         if let Some(path) = &self.settings.local.file {
-            return files::source(path, spec.block_len_bytes as usize).map_err(setup(ErrorCode::File));
+            return files::source(path, spec.block_len_bytes as usize).map_err(Operation::OpenFile.failed());
         }
         match spec.send_path {
             SendPath::Auto | SendPath::Copy => Ok(Source::Block(self.memory()?)),
             SendPath::ZeroCopy => {
-                zerocopy::enable(fd).map_err(setup(ErrorCode::InitStream))?;
+                zerocopy::enable(fd).map_err(Operation::InitStream.failed())?;
                 Ok(Source::ZeroCopy(self.memory()?))
             }
             SendPath::SendFile => Ok(Source::Pages(self.pages()?)),
         }
     }
 
-    fn pages(&mut self) -> Result<Arc<SourceFile>, SetupError> {
+    fn pages(&mut self) -> Result<Arc<SourceFile>, EngineError> {
         let block = self.memory()?;
         let pages = match &self.pages {
             Some(pages) => Arc::clone(pages),
             None => {
                 let copies = (SUBMISSION_BYTES / block.len()).max(1);
                 let pages = SourceFile::filled("linerate-block", &block.repeat(copies));
-                let pages = Arc::new(pages.map_err(setup(ErrorCode::InitStream))?);
+                let pages = Arc::new(pages.map_err(Operation::InitStream.failed())?);
                 self.pages = Some(Arc::clone(&pages));
                 pages
             }
@@ -152,9 +151,9 @@ impl<'a> PumpFactory<'a> {
         Ok(pages)
     }
 
-    fn sink(&self) -> Result<Sink, SetupError> {
+    fn sink(&self) -> Result<Sink, EngineError> {
         match &self.settings.local.file {
-            Some(path) => files::sink(path).map_err(setup(ErrorCode::File)),
+            Some(path) => files::sink(path).map_err(Operation::OpenFile.failed()),
             None if self.settings.spec.skip_rx_copy => Ok(Sink::Discard),
             None => Ok(Sink::Memory),
         }

@@ -3,11 +3,10 @@
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use linerate_iperf3::ErrorCode;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::sockopt;
 
-use crate::data_socket::{SetupError, setup};
+use crate::error::{EngineError, Operation};
 use crate::keepalive;
 
 /// Probes that may stay unanswered.
@@ -17,13 +16,13 @@ const IDLE_MAX_S: u64 = 15;
 
 /// Disables Nagle's algorithm and detects a client that vanished: by unacknowledged data,
 /// and by keepalive probes on an idle connection. Explicit options must succeed; defaults are best effort.
-pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), SetupError> {
-    sockopt::set_no_delay(fd, true).map_err(setup(ErrorCode::SetNoDelay))?;
+pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), EngineError> {
+    sockopt::set_no_delay(fd, true).map_err(Operation::NoDelay.failed())?;
     let liveness = spec.sharing.liveness;
     match spec.local.snd_timeout {
         Some(timeout) => {
             let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-            sockopt::set_user_timeout(fd, timeout_ms).map_err(setup(ErrorCode::SetUserTimeout))?;
+            sockopt::set_user_timeout(fd, timeout_ms).map_err(Operation::UserTimeout.failed())?;
         }
         None => limit_idle_time(fd, liveness),
     }

@@ -3,14 +3,12 @@
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use linerate_iperf3::ErrorCode;
-use linerate_model::Failure;
 use linerate_model::spec::{AddressFamily, LocalOptions};
 use linerate_sys::caps::Capabilities;
 use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
-use crate::data_socket::{SetupError, failed, setup};
+use crate::error::{EngineError, Operation};
 
 /// TCP listener, and an SCTP one while a test needs it.
 #[derive(Debug)]
@@ -26,22 +24,22 @@ const BACKLOG: i32 = i32::MAX;
 
 impl Listeners {
     /// Opens the TCP listener; the warning is set when IPv6 is missing.
-    pub(super) fn open(local: &LocalOptions) -> Result<(Self, Option<String>), Failure> {
+    pub(super) fn open(local: &LocalOptions) -> Result<(Self, Option<String>), EngineError> {
         let mut address = wanted_address(local)?;
         let (tcp, warning) = match listener(local, address) {
             Err(error) if error.errno() == Some(errno::EAFNOSUPPORT) && local.bind.family.is_none() => {
                 address = socket::wildcard(Family::V4, local.port);
                 let text = "this system does not seem to support IPv6 - trying IPv4";
                 (
-                    listener(local, address).map_err(failed(ErrorCode::Listen))?,
+                    listener(local, address).map_err(Operation::Listen.failed())?,
                     Some(text.to_owned()),
                 )
             }
-            result => (result.map_err(failed(ErrorCode::Listen))?, None),
+            result => (result.map_err(Operation::Listen.failed())?, None),
         };
         address.set_port(
             socket::local_addr(tcp.as_fd())
-                .map_err(failed(ErrorCode::Listen))?
+                .map_err(Operation::Listen.failed())?
                 .port(),
         );
         Ok((
@@ -55,7 +53,7 @@ impl Listeners {
     }
 
     /// Closes the TCP listener and opens it again.
-    pub(super) fn reopen(&mut self, local: &LocalOptions) -> Result<(), Failure> {
+    pub(super) fn reopen(&mut self, local: &LocalOptions) -> Result<(), EngineError> {
         // A socket that no longer listens leaves the port to the next one.
         let _ = socket::shutdown_both(self.tcp.as_fd());
         self.tcp = Self::open(local)?.0.tcp;
@@ -84,11 +82,11 @@ impl Listeners {
     }
 
     /// Opens the SCTP listener on the same port; true when it is new.
-    pub(super) fn open_sctp(&mut self, local: &LocalOptions) -> Result<bool, SetupError> {
+    pub(super) fn open_sctp(&mut self, local: &LocalOptions) -> Result<bool, EngineError> {
         if self.sctp.is_some() {
             return Ok(false);
         }
-        let fail = setup(ErrorCode::StreamListen);
+        let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, self.address, Protocol::Sctp).map_err(&fail)?;
         socket::listen(fd.as_fd(), BACKLOG).map_err(&fail)?;
         self.sctp = Some(fd);
@@ -125,18 +123,18 @@ pub(super) fn open_bound(local: &LocalOptions, address: SocketAddr, protocol: Pr
 }
 
 /// What the server binds to: the user's address, or the wildcard that covers both families.
-fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, Failure> {
+fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
     let family = local.bind.family.map(|f| match f {
         AddressFamily::V4 => Family::V4,
         AddressFamily::V6 => Family::V6,
     });
+    let unresolved = |source| EngineError::Resolve {
+        operation: Operation::Listen,
+        source,
+    };
     if let Some(host) = &local.bind.host {
-        let addresses =
-            socket::resolve(host, local.port, family).map_err(|e| ErrorCode::Listen.failure(Some(&e.to_string())))?;
-        return addresses
-            .into_iter()
-            .next()
-            .ok_or_else(|| ErrorCode::Listen.failure(None));
+        let addresses = socket::resolve(host, local.port, family).map_err(|e| unresolved(Some(e)))?;
+        return addresses.into_iter().next().ok_or_else(|| unresolved(None));
     }
     Ok(socket::wildcard(family.unwrap_or(Family::V6), local.port))
 }

@@ -55,9 +55,9 @@ pub(crate) use resource_quota::Requirements;
 pub(crate) use server_stats::ByteTotals;
 pub(crate) use shared_state::{ServerContext, SharedServerState};
 
-use crate::data_socket::failed;
 use crate::interrupts::Interrupts;
 use crate::iperf2::server::Iperf2Server;
+use crate::iperf3_error::failed;
 use acceptor::{Accepted, Acceptor, FirstBytes};
 use blocking_pool::BlockingPool;
 use closing::ClosingConnections;

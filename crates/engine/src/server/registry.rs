@@ -22,6 +22,8 @@ use super::quotas::{QuotaRequest, Quotas};
 use super::resource_quota::Requirements;
 use super::stream_numbers::StreamNumbers;
 use super::work_queue::{Work, WorkQueue};
+use crate::error::EngineError;
+use crate::iperf3_error::input;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
 #[derive(Debug)]
@@ -409,7 +411,7 @@ impl SessionRegistry {
         if let Some(client) = self.clients.get_mut(&id) {
             client.refused = Some(reason);
             match client.machine {
-                Some(_) => client.input(now, refusal_input(reason)),
+                Some(_) => client.input(now, input(&EngineError::Refused(reason))),
                 None => client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None)),
             }
         }
@@ -507,7 +509,7 @@ impl SessionRegistry {
                     Ok(()) => client.agree(test, &mut self.stream_numbers),
                     Err(reason) => {
                         client.refused = Some(reason);
-                        client.input(now, refusal_input(reason));
+                        client.input(now, input(&EngineError::Refused(reason)));
                         continue;
                     }
                 },
@@ -721,31 +723,6 @@ fn announced_rate_bps(test: &AcceptedTest) -> u64 {
 /// Length of the whole test; `None` without a time limit.
 fn planned(params: &Params) -> Option<Duration> {
     (params.time_s > 0).then(|| Duration::from_secs(u64::from(params.time_s) + u64::from(params.omit_s)))
-}
-
-/// The input that makes the machine refuse with the nearest error of iperf3.
-pub(super) fn refusal_input(reason: RefusalReason) -> ServerInput {
-    let code = match reason {
-        RefusalReason::Streams => ErrorCode::NumStreams,
-        RefusalReason::Duration => ErrorCode::MaxServerTestDurationExceeded,
-        RefusalReason::Bytes | RefusalReason::Rate => ErrorCode::TotalRate,
-        RefusalReason::Address => ErrorCode::AuthTest,
-        RefusalReason::Busy
-        | RefusalReason::UdpReverse
-        | RefusalReason::Flows
-        | RefusalReason::Descriptors
-        | RefusalReason::Memory
-        | RefusalReason::QueueTooLong
-        | RefusalReason::AddressTests
-        | RefusalReason::UserTests
-        | RefusalReason::DuplicateCookie
-        | RefusalReason::Crowded => return ServerInput::Busy,
-    };
-    ServerInput::Failed {
-        code,
-        errno: 0,
-        cause: None,
-    }
 }
 
 fn client_left() -> Failure {

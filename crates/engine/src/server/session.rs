@@ -23,7 +23,9 @@ use super::rate_guard::RateGuard;
 use super::server_stats::ByteTotals;
 use super::udp_listener::UdpListener;
 use crate::control_connection::{ControlConnection, Received};
-use crate::data_socket::{self, SetupError};
+use crate::data_socket;
+use crate::error::{EngineError, Operation};
+use crate::iperf3_error::input;
 use crate::keepalive;
 use crate::overflow;
 use crate::quota::Quota;
@@ -107,7 +109,7 @@ impl Session {
             peer,
             cookie,
             reporter: Reporter::boxed(sink),
-            inputs: prepared.err().map(SetupError::into_input).into_iter().collect(),
+            inputs: prepared.err().map(|error| input(&error)).into_iter().collect(),
             test: None,
             run: None,
             flows: Flows::default(),
@@ -187,18 +189,14 @@ impl Session {
     }
 
     /// Something this session needs could not be had.
-    pub(super) fn fail(&mut self, error: SetupError) {
-        self.inputs.push(error.into_input());
+    pub(super) fn fail(&mut self, error: EngineError) {
+        self.inputs.push(input(&error));
     }
 
     /// A limit was exceeded while the test ran.
     pub(super) fn exceed(&mut self, reason: RefusalReason) {
         self.reporter.emit(&Event::Debug(reason.to_string()));
-        let code = match reason {
-            RefusalReason::Duration => ErrorCode::MaxServerTestDurationExceeded,
-            _ => ErrorCode::TotalRate,
-        };
-        self.fail(code_alone(code));
+        self.fail(EngineError::Refused(reason));
     }
 
     /// Takes a connected stream that belongs to this session.
@@ -213,7 +211,7 @@ impl Session {
         fd: OwnedFd,
         context: &Context,
         sockets: &ServerSockets<'_>,
-    ) -> Result<(), SetupError> {
+    ) -> Result<(), EngineError> {
         let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
             return Ok(());
         };
@@ -233,7 +231,7 @@ impl Session {
                 .emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
         }
         let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
-            .map_err(data_socket::setup(ErrorCode::InitStream))?;
+            .map_err(Operation::InitStream.failed())?;
         self.reporter.emit(&Event::StreamOpened(stream.clone()));
         if test.spec.transport == Transport::Udp {
             let reply = udp_reply(test);
@@ -303,7 +301,7 @@ impl Session {
                 self.reporter.number_streams_from(terms.first_position);
                 let input = match self.prepare(*test, context, terms.quota, sockets) {
                     Ok(()) => ServerInput::Prepared,
-                    Err(error) => error.into_input(),
+                    Err(error) => input(&error),
                 };
                 self.inputs.push(input);
             }
@@ -340,8 +338,8 @@ impl Session {
         context: &Context,
         quota: Quota,
         sockets: &mut ServerSockets<'_>,
-    ) -> Result<(), SetupError> {
-        let fail = data_socket::setup(ErrorCode::InitTest);
+    ) -> Result<(), EngineError> {
+        let fail = Operation::Init.failed();
         let local = &context.spec.local;
         test.spec.want_peer_facts &= context.gives_facts(&test);
         if context.spec.local.control_keepalive.is_some() {
@@ -417,18 +415,7 @@ impl Session {
                 RunEvent::Stopped => self.send_results(),
                 // The client decides the end.
                 RunEvent::EndReached | RunEvent::StreamEnded { .. } => {}
-                RunEvent::IdleTimeout => self.fail(code_alone(ErrorCode::NoMsg)),
-                RunEvent::StreamFailed { role, error } => {
-                    let code = match role {
-                        StreamRole::Sender => ErrorCode::StreamWrite,
-                        StreamRole::Receiver => ErrorCode::StreamRead,
-                    };
-                    let cause = linerate_sys::OsError::new("stream", "", error);
-                    self.fail(SetupError {
-                        code,
-                        cause: Some(cause),
-                    });
-                }
+                RunEvent::Failed(error) => self.fail(error),
             }
         }
     }
@@ -485,7 +472,7 @@ impl Session {
         self.reporter.emit(&Event::Debug(format!(
             "average rate of {average_bps} bit/s is above the limit"
         )));
-        self.fail(code_alone(ErrorCode::TotalRate));
+        self.fail(EngineError::Refused(RefusalReason::Rate));
     }
 
     fn check_liveness(&mut self) {
@@ -496,7 +483,7 @@ impl Session {
         if liveness.is_over(now_ns, run.progress_bytes().unwrap_or_default()) {
             self.idle_for = Some(liveness.timeout());
             self.liveness = None;
-            self.fail(code_alone(ErrorCode::NoMsg));
+            self.fail(EngineError::Idle);
         }
     }
 
@@ -557,7 +544,7 @@ impl Session {
         if wanted {
             self.is_paused = sockets.epoll.remove(fd).is_ok();
         } else if let Err(error) = sockets.epoll.add(fd, token, READ) {
-            self.fail(data_socket::setup(ErrorCode::Select)(error));
+            self.fail(Operation::Poll.failed()(error));
         } else {
             (self.is_paused, self.unsent_watched) = (false, false);
             self.follow_unsent(sockets);
@@ -580,18 +567,6 @@ impl Session {
     }
 }
 
-impl SetupError {
-    fn into_input(self) -> ServerInput {
-        let errno = self.errno();
-        let cause = self.cause.as_ref().map(linerate_sys::OsError::text);
-        ServerInput::Failed {
-            code: self.code,
-            errno,
-            cause,
-        }
-    }
-}
-
 fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
     if test.params.peer_is_linerate() {
         &udp_header::REPLY_COALESCING
@@ -600,20 +575,13 @@ fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
     }
 }
 
-fn code_alone(code: ErrorCode) -> SetupError {
-    SetupError { code, cause: None }
-}
-
 /// The client may ask for a processor this host does not have.
-fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, SetupError> {
+fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
     match cpu {
         Some(n) if !linerate_sys::cpu::allows(n as usize) => {
             let source = std::io::Error::from_raw_os_error(errno::EINVAL);
             let cause = linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
-            Err(SetupError {
-                code: ErrorCode::Affinity,
-                cause: Some(cause),
-            })
+            Err(Operation::PinCpu.failed()(cause))
         }
         known => Ok(known),
     }

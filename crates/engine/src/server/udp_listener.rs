@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use linerate_iperf3::{ErrorCode, udp_header};
+use linerate_iperf3::udp_header;
 use linerate_model::spec::LocalOptions;
 use linerate_sys::poll::Epoll;
 use linerate_sys::socket::{self, Connect, Protocol};
@@ -17,7 +17,7 @@ use linerate_sys::{OsError, udp};
 
 use super::READ;
 use super::listen::open_bound;
-use crate::data_socket::{SetupError, setup};
+use crate::error::{EngineError, Operation};
 
 /// The unconnected socket on the server's port.
 #[derive(Debug)]
@@ -45,8 +45,8 @@ impl UdpListener {
         address: SocketAddr,
         epoll: &Epoll,
         token: u64,
-    ) -> Result<Self, SetupError> {
-        let fail = setup(ErrorCode::StreamListen);
+    ) -> Result<Self, EngineError> {
+        let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, address, Protocol::Udp).map_err(&fail)?;
         epoll.add(fd.as_fd(), token, READ).map_err(&fail)?;
         Ok(Self {
@@ -84,8 +84,8 @@ impl UdpListener {
         epoll: &Epoll,
         token: u64,
         reply: &[u8],
-    ) -> Result<OwnedFd, SetupError> {
-        let fail = setup(ErrorCode::StreamAccept);
+    ) -> Result<OwnedFd, EngineError> {
+        let fail = Operation::AcceptStream.failed();
         let next = open_bound(local, self.address, Protocol::Udp).map_err(&fail)?;
         epoll.add(next.as_fd(), token, READ).map_err(&fail)?;
         let flow = std::mem::replace(&mut self.fd, next);
@@ -95,10 +95,8 @@ impl UdpListener {
         }
         self.waiting
             .extend(read_hellos(&flow).into_iter().filter(|h| h.from != hello.from));
-        udp::send(flow.as_fd(), reply).map_err(|source| SetupError {
-            code: ErrorCode::StreamWrite,
-            cause: Some(OsError::new("send", hello.from, source)),
-        })?;
+        let sent = udp::send(flow.as_fd(), reply).map_err(|source| OsError::new("send", hello.from, source));
+        sent.map_err(Operation::WriteStream.failed())?;
         Ok(flow)
     }
 }
