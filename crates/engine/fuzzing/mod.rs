@@ -14,7 +14,7 @@ use linerate_iperf3::{Cookie, ErrorCode, Params, Results, State};
 use linerate_model::sharing::{Admission, Limits, Sharing};
 use linerate_model::{CpuUsage, Transport};
 
-use crate::server::registry::{AdmissionDecision, SessionRegistry, Stage};
+use crate::dialect::iperf3::server::registry::{AdmissionDecision, SessionRegistry, Stage};
 
 pub use bounds::{half_open_flows, quotas};
 

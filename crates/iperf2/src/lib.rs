@@ -25,7 +25,6 @@ pub mod sequence;
 pub mod server;
 pub mod settings;
 pub mod stamp;
-pub mod statistics;
 pub mod version;
 mod wire;
 

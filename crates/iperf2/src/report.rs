@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::datagram::HEAD_LEN;
-use crate::statistics::Spread;
 use crate::wire::{put_word, word};
+use linerate_model::spread::Spread;
 
 /// Bytes of the datagram that carries a report.
 pub const REPORT_LEN: usize = 128;

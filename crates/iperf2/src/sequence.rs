@@ -2,7 +2,7 @@
 //!
 //! Called for every datagram: some integer comparisons, one bit, two floating-point updates, no allocation.
 
-use crate::statistics::Spread;
+use linerate_model::spread::Spread;
 
 /// Statistics of the numbers and times of the datagrams.
 ///

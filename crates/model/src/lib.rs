@@ -20,6 +20,7 @@ pub mod service;
 pub mod sharing;
 pub mod snapshot;
 pub mod spec;
+pub mod spread;
 pub mod stream;
 pub mod summary;
 pub mod units;

@@ -62,6 +62,19 @@ fn parse(text: &str) -> Result<Vec<Network>, NotANetwork> {
     lines.filter(|line| !line.is_empty()).map(str::parse).collect()
 }
 
+/// Reads a file of users or address ranges.
+pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    std::fs::File::open(path)?
+        .take(FILE_BYTES_MAX)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Largest file of users or address ranges that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
 #[cfg(test)]
 mod tests {
     use super::*;

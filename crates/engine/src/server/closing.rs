@@ -12,7 +12,7 @@ use linerate_sys::{socket, stream_io};
 
 /// Descriptors on their way out.
 #[derive(Debug)]
-pub(super) struct ClosingConnections {
+pub(crate) struct ClosingConnections {
     closing: Vec<Closing>,
     /// Most connections that are kept; more are closed at once.
     closing_max: usize,
@@ -35,7 +35,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const DISCARD_BYTES: usize = 4096;
 
 impl ClosingConnections {
-    pub(super) fn new(closing_max: usize) -> Self {
+    pub(crate) fn new(closing_max: usize) -> Self {
         Self {
             closing: Vec::new(),
             closing_max,
@@ -44,13 +44,13 @@ impl ClosingConnections {
     }
 
     /// Closes all of them: their descriptors are needed.
-    pub(super) fn close_all(&mut self) {
+    pub(crate) fn close_all(&mut self) {
         self.closing.clear();
         self.next_look = None;
     }
 
     /// Takes a descriptor over, and others that are closed with it; its events have `token`.
-    pub(super) fn add(&mut self, fd: OwnedFd, companions: Vec<Arc<OwnedFd>>, epoll: &Epoll, token: u64) {
+    pub(crate) fn add(&mut self, fd: OwnedFd, companions: Vec<Arc<OwnedFd>>, epoll: &Epoll, token: u64) {
         if self.closing.len() < self.closing_max && socket::shutdown_write(fd.as_fd()).is_ok() {
             if epoll.modify(fd.as_fd(), token, Interest::READ).is_err() {
                 // Without the event it is noticed at the next poll.
@@ -67,28 +67,28 @@ impl ClosingConnections {
         }
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.next_look
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.closing.is_empty()
     }
 
     /// Something happened to one of them.
-    pub(super) fn poll_soon(&mut self) {
+    pub(crate) fn poll_soon(&mut self) {
         self.next_look = Some(Instant::now());
     }
 
     /// Drops those whose peer has closed or whose time is up, if a poll is due.
-    pub(super) fn expire(&mut self, now: Instant) {
+    pub(crate) fn expire(&mut self, now: Instant) {
         if self.next_look.is_some_and(|t| t <= now) {
             self.look(now);
         }
     }
 
     /// Drops those whose peer has closed or whose time is up.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(crate) fn look(&mut self, now: Instant) {
         let mut buffer = [0; DISCARD_BYTES];
         self.closing
             .retain(|l| l.deadline > now && !peer_has_closed(&l.fd, &mut buffer));

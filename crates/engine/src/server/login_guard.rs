@@ -8,7 +8,7 @@ use linerate_model::network::Network;
 
 /// Failed logins by address. Each is forgotten after a while; with too many of them logins are refused unseen.
 #[derive(Debug, Default)]
-pub(super) struct LoginGuard {
+pub(crate) struct LoginGuard {
     failures: HashMap<Network, Failures>,
 }
 
@@ -27,12 +27,12 @@ const FORGET_ONE: Duration = Duration::from_secs(6);
 const ADDRESSES_MAX: usize = 4096;
 
 impl LoginGuard {
-    pub(super) fn is_locked_out(&self, address: IpAddr, now: Instant) -> bool {
+    pub(crate) fn is_locked_out(&self, address: IpAddr, now: Instant) -> bool {
         let failures = self.failures.get(&Network::of_client(address));
         failures.is_some_and(|f| f.count_at(now) >= FAILURES_MAX)
     }
 
-    pub(super) fn note_failure(&mut self, address: IpAddr, now: Instant) {
+    pub(crate) fn note_failure(&mut self, address: IpAddr, now: Instant) {
         if self.failures.len() >= ADDRESSES_MAX {
             self.make_room(now);
         }

@@ -7,7 +7,7 @@ use linerate_model::network::Network;
 
 /// Clients in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct AdmissionQueue {
+pub(crate) struct AdmissionQueue {
     waiting: VecDeque<(u64, Network)>,
 }
 
@@ -17,16 +17,16 @@ const WAITING_MAX: usize = 128;
 const WAITING_PER_ADDRESS_MAX: usize = WAITING_MAX / 8;
 
 impl AdmissionQueue {
-    /// Assumed duration of a test whose parameters are not known: iperf3's default.
-    pub(super) const DEFAULT_TEST_TIME: Duration = Duration::from_secs(10);
+    /// Assumed duration of a test whose parameters are not known: the default of clients.
+    pub(crate) const DEFAULT_TEST_TIME: Duration = Duration::from_secs(10);
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
     /// Queues a client, unless its wait would exceed `patience`. `remaining` is the time left of the running tests,
     /// `None` where it is unknown.
-    pub(super) fn enter(
+    pub(crate) fn enter(
         &mut self,
         id: u64,
         address: Network,
@@ -44,11 +44,11 @@ impl AdmissionQueue {
         welcome
     }
 
-    pub(super) fn leave(&mut self, id: u64) {
+    pub(crate) fn leave(&mut self, id: u64) {
         self.waiting.retain(|(other, _)| *other != id);
     }
 
-    pub(super) fn next(&mut self) -> Option<u64> {
+    pub(crate) fn next(&mut self) -> Option<u64> {
         self.waiting.pop_front().map(|(id, _)| id)
     }
 }

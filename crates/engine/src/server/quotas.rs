@@ -9,7 +9,7 @@ use linerate_model::service::RefusalReason;
 use linerate_model::sharing::{Limits, ServerLimits};
 
 use super::resource_quota::{Capacity, Requirements, ResourceQuota};
-use crate::quota::{Quota, SharedRate};
+use crate::data::quota::{Quota, SharedRate};
 
 /// Who requests a test and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -249,7 +249,7 @@ fn smallest<T: Ord>(limits: &ServerLimits, request: &QuotaRequest, field: impl F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::Grant;
+    use crate::data::quota::Grant;
 
     fn request(last: u8, user: Option<&str>) -> QuotaRequest {
         QuotaRequest {

@@ -9,7 +9,7 @@ use linerate_model::workload::Shape;
 use linerate_model::{Direction, TestSpec, Transport};
 use linerate_sys::{memory, process};
 
-use crate::worker;
+use crate::data::worker;
 
 /// What one test needs, at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use linerate_model::Transport;
-use linerate_model::service::{ClientProgress, Progress, TestFacts, TransportTotal};
+use linerate_model::service::{ClientProgress, Outcome, Progress, TestFacts, TestRecord, TransportTotal};
+use linerate_model::{Failure, StreamRole, Summary, Transport};
 
-use crate::run::TestRun;
+use crate::data::run::TestRun;
 
 /// Payload bytes of one test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -139,6 +139,36 @@ impl ServerStats {
             clients,
             totals: TRANSPORTS.iter().zip(&self.totals).map(total).collect(),
         }
+    }
+}
+
+/// The log record of a test that has ended.
+pub(crate) fn record(
+    facts: TestFacts,
+    cookie: String,
+    summary: Option<&Summary>,
+    outcome: &Result<(), Failure>,
+    ran_beside_max: u32,
+) -> TestRecord {
+    let streams = summary.map_or(&[][..], |s| &s.streams);
+    let bytes = |role| {
+        let halves = streams.iter().filter(|s| s.role == role).filter_map(|s| s.local());
+        halves.map(|h| h.bytes).fold(0, u64::saturating_add)
+    };
+    let durations_ns = streams.iter().filter_map(|s| s.local()).map(|h| h.duration_ns);
+    TestRecord {
+        facts,
+        cookie,
+        received_bytes: bytes(StreamRole::Receiver),
+        sent_bytes: bytes(StreamRole::Sender),
+        duration_ns: durations_ns.max().unwrap_or_default(),
+        outcome: match outcome {
+            Ok(()) => Outcome::Complete,
+            Err(failure) => Outcome::Partial {
+                reason: failure.message.clone(),
+            },
+        },
+        ran_beside_max,
     }
 }
 

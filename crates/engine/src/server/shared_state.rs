@@ -1,16 +1,15 @@
 //! What all dialects of a server share: access list, quotas, statistics, log.
 
-use linerate_model::sharing::{Admission, Sharing};
+use std::time::Instant;
+
+use linerate_model::sharing::{Admission, ServerLimits, Sharing};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerReporter};
 
-use super::access::AccessList;
-use super::context::read_text;
+use super::access::{AccessList, read_text};
 use super::quotas::Quotas;
-use super::registry::with_admission;
 use super::resource_quota::Capacity;
 use super::server_stats::ServerStats;
-use std::time::Instant;
 
 /// Borrowed by a dialect while it admits and ends tests.
 pub(crate) struct ServerContext<'a> {
@@ -49,11 +48,27 @@ impl SharedServerState {
 }
 
 /// The quotas of a server on this host.
-pub(super) fn quotas(sharing: &Sharing, admission: Admission) -> Quotas {
+pub(crate) fn quotas(sharing: &Sharing, admission: Admission) -> Quotas {
     let limits = with_admission(&sharing.limits, admission);
     let tests_max = limits.server.tests.unwrap_or(u32::MAX);
     let capacity = Capacity::of_host(tests_max);
     Quotas::new(limits)
         .within(capacity)
         .with_anonymous_time_max(sharing.stranger_time_max)
+}
+
+/// Tests that one address may always have at once.
+const ADDRESS_TESTS_MIN: u32 = 8;
+
+/// Places a server has by its kind of admission count like any other limit.
+pub(crate) fn with_admission(limits: &ServerLimits, admission: Admission) -> ServerLimits {
+    let places = match admission {
+        Admission::Parallel { tests_max } | Admission::Queue { tests_max, .. } => tests_max,
+        Admission::Exclusive => 1,
+    };
+    let mut limits = limits.clone();
+    let places = limits.server.tests.map_or(places, |max| max.min(places));
+    limits.server.tests = Some(places);
+    limits.address.tests.get_or_insert((places / 10).max(ADDRESS_TESTS_MIN));
+    limits
 }

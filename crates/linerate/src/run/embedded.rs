@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use linerate_engine::{StopHandle, server};
+use linerate_engine::StopHandle;
+use linerate_engine::dialect::iperf3::server;
 use linerate_model::sharing::{AccessRules, Sharing};
 use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
 use linerate_model::{Event, EventSink, Failure, FailureKind, ServerReporter, SinkError};

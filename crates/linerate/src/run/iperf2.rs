@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use linerate_engine::iperf2::{client, server};
+use linerate_engine::dialect::iperf2::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, LocalOptions, ServerSpec, TestSpec};

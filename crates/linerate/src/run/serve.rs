@@ -7,7 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_engine::{Interrupts, server};
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::server;
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::sharing::{AccessSource, Uncontrolled};

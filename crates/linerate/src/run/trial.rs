@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use linerate_engine::client;
+use linerate_engine::dialect::iperf3::client;
 use linerate_model::event::Endpoint;
 use linerate_model::sharing::AccessRules;
 use linerate_model::spec::{ClientSpec, LocalOptions};
