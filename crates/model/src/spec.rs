@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::sharing::Sharing;
+use crate::policy::ServerPolicy;
 use crate::workload::{EndOptions, Shape, Workload};
 
 /// Transport of the data streams. The control connection is always TCP.
@@ -438,7 +438,7 @@ pub struct ServerSpec {
     /// Listener and data sockets use Multipath TCP even if the client did not ask.
     pub mptcp: bool,
     /// How the server is shared among its clients.
-    pub sharing: Sharing,
+    pub policy: ServerPolicy,
 }
 
 /// Highest average rate a server tolerates.

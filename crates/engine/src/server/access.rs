@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use linerate_model::network::{Network, NotANetwork};
-use linerate_model::sharing::{AccessRules, AccessSource};
+use linerate_model::policy::{AccessRules, AccessSource};
 
 /// The rules with their files read.
 #[derive(Debug, Default)]

@@ -21,7 +21,7 @@ pub(crate) struct PendingBounds {
 }
 
 impl PendingBounds {
-    /// PendingBounds that leave most of the descriptors to tests. Honest clients are members for milliseconds, so that even
+    /// Bounds that leave most of the descriptors to tests. Regular clients are pending for milliseconds, so that even
     /// the smaller bound is far beyond what they need.
     pub(crate) fn of_descriptors(descriptors: u64) -> Self {
         let total = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(16, 2048);

@@ -24,7 +24,7 @@ impl AdmissionQueue {
         self.waiting.len()
     }
 
-    /// Queues a client, unless its wait would exceed `patience`. `remaining` is the time left of the running tests,
+    /// Queues a client, unless its wait would exceed `wait_max`. `remaining` is the time left of the running tests,
     /// `None` where it is unknown.
     pub(crate) fn enter(
         &mut self,
@@ -32,12 +32,12 @@ impl AdmissionQueue {
         address: Network,
         remaining: impl Iterator<Item = Option<Duration>>,
         places: usize,
-        patience: Duration,
+        wait_max: Duration,
     ) -> bool {
         let wait = expected_wait(remaining, self.waiting.len(), places);
         let own = self.waiting.iter().filter(|(_, other)| *other == address).count();
         let has_room = self.waiting.len() < WAITING_MAX && own < WAITING_PER_ADDRESS_MAX;
-        let welcome = has_room && wait <= patience;
+        let welcome = has_room && wait <= wait_max;
         if welcome {
             self.waiting.push_back((id, address));
         }
@@ -103,8 +103,8 @@ mod tests {
     #[test]
     fn client_with_too_long_a_wait_is_not_queued() {
         let mut queue = AdmissionQueue::default();
-        let patience = Duration::from_secs(25);
-        let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, patience);
+        let wait_max = Duration::from_secs(25);
+        let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, wait_max);
         assert_eq!([enter(1), enter(2), enter(3)], [true, true, false]);
         queue.leave(1);
         assert_eq!(queue.next(), Some(2));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::network::Network;
+use linerate_model::policy::{Limits, ServerLimits};
 use linerate_model::service::RefusalReason;
-use linerate_model::sharing::{Limits, ServerLimits};
 
 use super::resource_quota::{Capacity, Requirements, ResourceQuota};
 use crate::data::quota::{Quota, SharedRate};
@@ -35,7 +35,7 @@ pub(crate) struct QuotaRequest {
 pub(crate) struct Quotas {
     limits: ServerLimits,
     /// Longest time of a test without a user.
-    stranger_time_max: Option<Duration>,
+    anonymous_time_max: Option<Duration>,
     resources: ResourceQuota,
     entries: BTreeMap<u64, Entry>,
 }
@@ -70,13 +70,13 @@ impl Quotas {
     pub(crate) fn new(limits: ServerLimits) -> Self {
         Self {
             limits,
-            stranger_time_max: None,
+            anonymous_time_max: None,
             resources: ResourceQuota::new(Capacity::UNBOUNDED),
             entries: BTreeMap::new(),
         }
     }
 
-    /// PendingBounds what all tests together take of this host. Before the first test.
+    /// Bounds what all tests together take of this host. Before the first test.
     pub(crate) fn within(mut self, capacity: Capacity) -> Self {
         self.resources = ResourceQuota::new(capacity);
         self
@@ -84,7 +84,7 @@ impl Quotas {
 
     /// Ends tests of clients that have not logged in after this time, whatever was agreed.
     pub(crate) fn with_anonymous_time_max(mut self, time: Option<Duration>) -> Self {
-        self.stranger_time_max = time;
+        self.anonymous_time_max = time;
         self
     }
 
@@ -158,7 +158,7 @@ impl Quotas {
     pub(crate) fn needs_checks(&self) -> bool {
         let ServerLimits { server, address, user } = &self.limits;
         let has_bytes = [server, address, user].into_iter().any(|l| l.bytes.is_some());
-        !self.entries.is_empty() && (has_bytes || self.stranger_time_max.is_some())
+        !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
     }
 
     /// Compares what the tests have moved with their limits; returns those that have to end, with the reason.
@@ -169,7 +169,7 @@ impl Quotas {
                 continue;
             };
             let began_ns = *entry.began_ns.get_or_insert(now_ns);
-            let time_max = self.stranger_time_max.filter(|_| entry.request.user.is_none());
+            let time_max = self.anonymous_time_max.filter(|_| entry.request.user.is_none());
             if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > nanos(max.saturating_add(GRACE))) {
                 over.push((id, RefusalReason::Duration));
             } else if entry.bytes_max.is_some_and(|max| bytes > max) {
@@ -191,10 +191,10 @@ impl Quotas {
         if longest.is_some_and(|max| request.duration.is_none_or(|d| d > max)) {
             return Err(RefusalReason::Duration);
         }
-        let stranger_time_max = self.stranger_time_max.filter(|_| request.user.is_none());
+        let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
         if request
             .duration
-            .is_some_and(|time| stranger_time_max.is_some_and(|max| time > max))
+            .is_some_and(|time| anonymous_time_max.is_some_and(|max| time > max))
         {
             return Err(RefusalReason::Duration);
         }

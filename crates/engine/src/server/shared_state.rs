@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use linerate_model::sharing::{Admission, ServerLimits, Sharing};
+use linerate_model::policy::{Admission, ServerLimits, ServerPolicy};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerReporter};
 
@@ -19,7 +19,7 @@ pub(crate) struct ServerContext<'a> {
     pub(crate) out: &'a mut dyn ServerReporter,
 }
 
-/// The rules of a server that speaks one dialect only.
+/// The shared state of a server with one dialect.
 pub(crate) struct SharedServerState {
     access: AccessList,
     quotas: Quotas,
@@ -28,11 +28,11 @@ pub(crate) struct SharedServerState {
 
 impl SharedServerState {
     pub(crate) fn new(spec: &ServerSpec) -> Result<Self, Failure> {
-        let sharing = &spec.sharing;
-        let access = AccessList::load(&sharing.access, read_text);
+        let policy = &spec.policy;
+        let access = AccessList::load(&policy.access, read_text);
         Ok(Self {
             access: access.map_err(|text| Failure::error(1, text))?,
-            quotas: quotas(sharing, sharing.admission),
+            quotas: quotas(policy, policy.admission),
             stats: ServerStats::new(Instant::now()),
         })
     }
@@ -48,13 +48,13 @@ impl SharedServerState {
 }
 
 /// The quotas of a server on this host.
-pub(crate) fn quotas(sharing: &Sharing, admission: Admission) -> Quotas {
-    let limits = with_admission(&sharing.limits, admission);
+pub(crate) fn quotas(policy: &ServerPolicy, admission: Admission) -> Quotas {
+    let limits = with_admission(&policy.limits, admission);
     let tests_max = limits.server.tests.unwrap_or(u32::MAX);
     let capacity = Capacity::of_host(tests_max);
     Quotas::new(limits)
         .within(capacity)
-        .with_anonymous_time_max(sharing.stranger_time_max)
+        .with_anonymous_time_max(policy.anonymous_time_max)
 }
 
 /// Tests that one address may always have at once.

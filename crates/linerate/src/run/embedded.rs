@@ -6,7 +6,7 @@ use std::thread::{self, JoinHandle};
 
 use linerate_engine::StopHandle;
 use linerate_engine::dialect::iperf3::server;
-use linerate_model::sharing::{AccessRules, Sharing};
+use linerate_model::policy::{AccessRules, ServerPolicy};
 use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
 use linerate_model::{Event, EventSink, Failure, FailureKind, ServerReporter, SinkError};
 
@@ -90,9 +90,9 @@ fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
         max_duration: None,
         auth: None,
         mptcp: false,
-        sharing: Sharing {
+        policy: ServerPolicy {
             access,
-            ..Sharing::default()
+            ..ServerPolicy::default()
         },
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode 
 
 /// Serves clients.
 pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCode {
-    let test = spec.local.end.serving.as_ref().map(|serving| serving.test.clone());
+    let test = spec.local.end.defaults.as_ref().map(|defaults| defaults.test.clone());
     let test = test.unwrap_or_default();
     if let Some(text) = unsupported(&test, &spec.local) {
         return refuse(text);
@@ -120,7 +120,7 @@ fn options(endpoint: Endpoint, output: &OutputOptions, local: &LocalOptions) -> 
             server: excluded.server,
         },
         process_id: std::process::id(),
-        serving: local.end.serving.clone(),
+        defaults: local.end.defaults.clone(),
         ..Options::new(endpoint)
     }
 }

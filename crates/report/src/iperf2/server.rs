@@ -53,9 +53,9 @@ impl ServerReporter for Reporter {
         {
             let test = self
                 .options
-                .serving
+                .defaults
                 .as_ref()
-                .map(|serving| serving.test.clone())
+                .map(|defaults| defaults.test.clone())
                 .unwrap_or_default();
             self.output.report(banner::listener(&self.options, facts, &test))?;
         }

@@ -1,4 +1,4 @@
-//! Unconnected the connections and flows of a client.
+//! Opens the connections and flows of a client.
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, OwnedFd};

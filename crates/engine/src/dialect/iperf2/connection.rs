@@ -80,7 +80,7 @@ pub(super) struct DirectionState {
 
 /// Room for one read of what precedes the data.
 const READ_BYTES: usize = 16 * 1024;
-/// ReadMode in a row, so that one peer leaves the others their turn.
+/// Reads in a row, so that one peer does not starve the others.
 const READS_PER_TURN: u32 = 16;
 /// Default distribution of round trips.
 const ROUND_TRIPS: HistogramSpec = HistogramSpec {

@@ -1,4 +1,4 @@
-//! HeadWriter and times in the datagrams of a flow.
+//! Numbers and times in the datagrams of a flow.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,7 +15,7 @@ use crate::data::worker::{DatagramKind, SequenceReader, SequenceWriter};
 use crate::measure::counters::StreamCounters;
 use crate::measure::stream_stats::StreamStats;
 
-/// HeadWriter what is sent and stamps it with the wall clock.
+/// Numbers datagrams and stamps them with the wall clock.
 pub(super) struct HeadWriter {
     offset: RealtimeOffset,
 }

@@ -28,7 +28,7 @@ struct Bursts {
     has_delays: bool,
     /// Bursts begin when the sender writes them.
     begin_at_sender: bool,
-    /// ReadWatcher of the burst that is arriving.
+    /// Reads of the burst that is arriving.
     reads: ReadCounts,
     /// Where each burst is a row of the report.
     queue: Option<Arc<BurstQueue>>,

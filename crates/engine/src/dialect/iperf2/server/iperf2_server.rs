@@ -1,4 +1,4 @@
-//! All that a server of this dialect holds: its sockets, those who wait, and the sessions.
+//! The iperf 2 server: its sockets, pending connections and sessions.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::network::Network;
 use linerate_model::service::{HandshakeCause, RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
-use linerate_model::workload::Serving;
+use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Event, ServerEvent, TestSpec, Transport};
 use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
@@ -36,10 +36,10 @@ use crate::server::shared_state::ServerContext;
 
 mod listen;
 
-/// The sockets, the waiting and the sessions.
+/// Sockets, pending connections and sessions.
 pub(crate) struct Iperf2Server {
     spec: ServerSpec,
-    serving: Serving,
+    defaults: Iperf2Defaults,
     policy: Policy,
     epoll: Epoll,
     listeners: Vec<OwnedFd>,
@@ -59,7 +59,7 @@ pub(crate) struct Iperf2Server {
     pause: AcceptPause,
 }
 
-// Tokens: the low bits say what it is.
+// Tokens: the low bits are the kind.
 const LISTENER: u64 = 0;
 const UDP_LISTENER: u64 = 1;
 const PENDING: u64 = 2;
@@ -77,7 +77,7 @@ impl Iperf2Server {
         !self.sessions.is_empty()
     }
 
-    /// Nobody comes any more, and nobody is left.
+    /// It accepts no connection any more and has no session.
     pub(crate) fn is_over(&self) -> bool {
         self.is_closed && self.sessions.is_empty() && self.pending.is_empty()
     }
@@ -89,7 +89,7 @@ impl Iperf2Server {
         pending.chain(sessions).chain(others.into_iter().flatten()).min()
     }
 
-    /// Accepts nobody any more.
+    /// Closes the listeners.
     pub(crate) fn close(&mut self) {
         self.is_closed = true;
         for listener in &self.listeners {
@@ -112,7 +112,7 @@ impl Iperf2Server {
         self.advance_sessions(rules);
     }
 
-    /// Takes a connection that somebody else has accepted, with what it has said so far.
+    /// Takes a connection accepted by another listener, with the bytes read so far.
     pub(crate) fn adopt(&mut self, fd: OwnedFd, peer: SocketAddr, read: &[u8], rules: &mut ServerContext<'_>) {
         self.add_pending(fd, peer, read, rules);
     }
@@ -167,7 +167,7 @@ impl Iperf2Server {
         }
     }
 
-    /// Those who are here keep their service; of those who only take up room the largest_source leaves.
+    /// Existing sessions continue; the largest source of pending connections loses its oldest.
     fn out_of_descriptors(&mut self, error: &std::io::Error, rules: &mut ServerContext<'_>) {
         if self.pause.begin(Instant::now()) {
             rules.out.warning(&format!("unable to accept a connection: {error}"));
@@ -202,7 +202,7 @@ impl Iperf2Server {
         if let Some(victim) = self.pending_limit.enter(id, peer.ip()) {
             self.evict(victim, rules);
         }
-        // What it has said already announces itself no more.
+        // Bytes that were read already cause no event.
         if !read.is_empty() {
             self.on_pending(id, rules);
         }
@@ -245,7 +245,7 @@ impl Iperf2Server {
         };
         let test = TestSpec {
             transport: Transport::Udp,
-            ..self.serving.test.clone()
+            ..self.defaults.test.clone()
         };
         let is_known = |peer| self.sessions.values().any(|e| e.has(peer));
         let admits = |peer: SocketAddr| rules.access.admits(peer.ip());
@@ -278,7 +278,7 @@ impl Iperf2Server {
     /// A connection or flow joins the session of its client, or begins one.
     fn admit(&mut self, accepted: AcceptedConnection, test: AcceptedTest, rules: &mut ServerContext<'_>) {
         let AcceptedConnection { fd, peer, machine, .. } = accepted;
-        let spec = with_own(test.spec.clone(), &self.serving.test);
+        let spec = with_own(test.spec.clone(), &self.defaults.test);
         let expecting = self
             .sessions
             .iter()
@@ -299,7 +299,7 @@ impl Iperf2Server {
             return;
         };
         sockets::prepare(fd.as_fd(), &spec, true, true);
-        let Ok(mut connection) = Connection::new(fd, machine, self.next_number, self.serving.test.clone()) else {
+        let Ok(mut connection) = Connection::new(fd, machine, self.next_number, self.defaults.test.clone()) else {
             // The client is gone already.
             return;
         };
@@ -308,7 +308,7 @@ impl Iperf2Server {
         connection.take_early(accepted.early);
         connection.accepted_ns = accepted.accepted_ns;
         session.add(connection);
-        if self.serving.connections_max.is_some_and(|max| self.accepted >= max) {
+        if self.defaults.connections_max.is_some_and(|max| self.accepted >= max) {
             self.close();
         }
     }
@@ -381,7 +381,7 @@ impl Iperf2Server {
             interval: self.spec.local.interval,
             file_name: None,
         })));
-        let liveness = self.spec.sharing.liveness;
+        let liveness = self.spec.policy.liveness;
         let mut session =
             ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness).map_err(|e| e.text())?;
         session.limit(rules.quotas.quota(id));
@@ -427,7 +427,7 @@ impl Iperf2Server {
 
     /// A server that takes one client at a time, or has no descriptor left, lets the others wait in the kernel.
     fn pause_listeners(&mut self) {
-        let serves_in_turn = self.serving.one_at_a_time && !self.sessions.is_empty();
+        let serves_in_turn = self.defaults.one_at_a_time && !self.sessions.is_empty();
         let pauses = serves_in_turn || self.pause.is_on();
         if pauses == self.is_paused {
             return;

@@ -1,4 +1,4 @@
-//! Connections that have not said what they want.
+//! Pending TCP connections: accepted, header not yet read.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -40,7 +40,7 @@ pub(super) enum HeaderRead {
 }
 
 impl PendingConnection {
-    /// `read` are bytes that somebody else has taken from the connection already.
+    /// `read` are bytes taken from the connection already.
     pub(super) fn new(fd: OwnedFd, peer: SocketAddr, policy: Policy, read: &[u8]) -> Self {
         let mut machine = StreamServer::new(Instant::now(), wall(), policy);
         machine.handle_bytes(wall(), read);
@@ -60,7 +60,7 @@ impl PendingConnection {
         self.machine.deadline()
     }
 
-    /// ReadMode what has come, and looks at the time.
+    /// Reads what has arrived, and checks the timeout.
     pub(super) fn advance(&mut self) -> HeaderRead {
         let mut buffer = [0; 512];
         loop {

@@ -33,7 +33,7 @@ impl Server<'_> {
         Ok(())
     }
 
-    /// Those who are here keep their service; of those who only take up room the largest_source leaves.
+    /// Existing sessions continue; the largest source of pending connections loses its oldest.
     pub(super) fn out_of_descriptors(&mut self, token: u64, error: &std::io::Error) {
         if self.acceptor.pause(Instant::now()) {
             self.out.warning(&format!("unable to accept a connection: {error}"));
@@ -52,7 +52,7 @@ impl Server<'_> {
         }
     }
 
-    /// A new connection is a client or a stream of one; its first 37 bytes will tell.
+    /// A new connection is a client or a stream of one; its first 37 bytes decide.
     pub(super) fn greet(&mut self, fd: OwnedFd, peer: SocketAddr) {
         if !self.context.access().admits(peer.ip()) {
             let reason = RefusalReason::Address;
@@ -173,7 +173,7 @@ impl Server<'_> {
         }
     }
 
-    /// Lets a UDP stream in, if it is expected from there. Strangers get no answer and leave no trace.
+    /// Accepts a UDP stream that is expected from this address. Other datagrams are dropped.
     pub(super) fn on_hello(&mut self, hello: &Hello) {
         if self.sessions.values_mut().any(|s| s.repeat_reply(hello.from)) {
             return;
@@ -195,7 +195,7 @@ impl Server<'_> {
         self.advance_sessions();
     }
 
-    /// Connections that did not say who they are in time.
+    /// Evicts connections whose cookie is not complete in time.
     pub(super) fn on_header_timeouts(&mut self, now: Instant) -> Result<(), Failure> {
         let mut reported = !self.sessions.is_empty();
         for id in self.acceptor.late(now) {

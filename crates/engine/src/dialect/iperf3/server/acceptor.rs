@@ -1,4 +1,4 @@
-//! Where connections come in and wait until they have said who they are.
+//! Pending connections: accepted, cookie not yet read.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -15,13 +15,13 @@ use super::{READ, tokens};
 use crate::server::accept_pause::AcceptPause;
 use crate::server::pending_limit::{PendingBounds, PendingLimit};
 
-/// Connections that have not said who they are, and the bound on them and on those that have not said what they want.
+/// Pending connections, and the limit on them and on clients without parameters.
 #[derive(Debug)]
 pub(super) struct Acceptor {
     pending: BTreeMap<u64, PendingConnection>,
     pending_limit: PendingLimit,
     next_id: u64,
-    /// Clients of other dialects come here too.
+    /// Clients of other dialects connect here too.
     is_shared: bool,
     pause: AcceptPause,
 }
@@ -40,7 +40,7 @@ pub(super) enum FirstBytes {
 pub(super) enum Accepted {
     /// Nothing.
     Welcome,
-    /// This one has to leave.
+    /// This one is evicted.
     InsteadOf(u64),
 }
 
@@ -80,12 +80,12 @@ impl Acceptor {
         }
     }
 
-    /// Reads what a connection has to say; what it is when that is complete.
+    /// Reads the first bytes; returns them when they are complete.
     pub(super) fn read(&mut self, id: u64, epoll: &Epoll) -> Option<FirstBytes> {
         match self.pending.get_mut(&id)?.read() {
             Progress::More => None,
             Progress::Cookie(cookie) => Some(FirstBytes::Cookie(cookie)),
-            Progress::Uncontrolled(opening) => Some(FirstBytes::Other(opening)),
+            Progress::Other(opening) => Some(FirstBytes::Other(opening)),
             Progress::Gone => {
                 self.take(id, epoll);
                 self.forget(id);
@@ -94,19 +94,19 @@ impl Acceptor {
         }
     }
 
-    /// Takes a connection out of the event loop. It still counts as one that has not said what it wants.
+    /// Takes a connection out of the event loop. It still counts against the limit.
     pub(super) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<(OwnedFd, SocketAddr)> {
         let pending = self.pending.remove(&id)?;
         let _ = epoll.remove(pending.fd());
         Some(pending.into_parts())
     }
 
-    /// A connection has said what it wants, or is gone.
+    /// A connection no longer counts against the limit.
     pub(super) fn forget(&mut self, id: u64) {
         self.pending_limit.leave(id);
     }
 
-    /// Who takes up most room without having said what it wants.
+    /// The oldest connection of the address with most pending ones.
     pub(super) fn largest_source(&self) -> Option<u64> {
         self.pending_limit.oldest_of_largest_source()
     }
@@ -123,7 +123,7 @@ impl Acceptor {
         late.map(|(&id, _)| id).collect()
     }
 
-    /// Accepts nothing for a moment; true when the operator should be told.
+    /// Pauses accepting; true when a warning is due.
     pub(super) fn pause(&mut self, now: Instant) -> bool {
         self.pause.begin(now)
     }
@@ -133,7 +133,7 @@ impl Acceptor {
     }
 }
 
-/// Tells a client that the server is busy; also the answer to a stream that belongs to nobody.
+/// Answers that the server is busy; also to a stream without a session.
 pub(super) fn send_busy(fd: OwnedFd) -> OwnedFd {
     // A new connection has room for one byte; a peer that is gone needs no answer.
     let _ = stream_io::send(fd.as_fd(), &[State::AccessDenied.byte()]);

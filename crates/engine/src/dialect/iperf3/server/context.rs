@@ -6,7 +6,7 @@ use linerate_iperf3::auth::Authenticator;
 use linerate_iperf3::server::{AcceptedTest, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
-use linerate_model::sharing::FactsAccess;
+use linerate_model::policy::FactsAccess;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
@@ -24,7 +24,7 @@ pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Context {
     pub(super) fn new(spec: ServerSpec) -> Result<Self, Failure> {
-        let access = AccessList::load(&spec.sharing.access, read_text);
+        let access = AccessList::load(&spec.policy.access, read_text);
         let access = access.map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
         Ok(Self { spec, access })
     }
@@ -49,7 +49,7 @@ impl Context {
 
     /// Reads the lists of addresses again; what was in force stays if that fails.
     pub(super) fn reload(&mut self) -> Result<(), String> {
-        self.access = AccessList::load(&self.spec.sharing.access, read_text)?;
+        self.access = AccessList::load(&self.spec.policy.access, read_text)?;
         Ok(())
     }
 
@@ -63,15 +63,15 @@ impl Context {
 
     /// Whether this client gets facts about the host.
     pub(super) fn gives_facts(&self, test: &AcceptedTest) -> bool {
-        let sharing = &self.spec.sharing;
-        match sharing.facts {
+        let policy = &self.spec.policy;
+        match policy.facts {
             FactsAccess::All => true,
             FactsAccess::None => false,
-            FactsAccess::Trusted => test.user.is_some() || !sharing.access.allow.is_empty(),
+            FactsAccess::Trusted => test.user.is_some() || !policy.access.allow.is_empty(),
         }
     }
 
-    /// The rules for one test.
+    /// The policy for one test.
     fn policy(&self) -> Policy {
         Policy {
             max_duration: self.spec.max_duration,
@@ -79,7 +79,7 @@ impl Context {
             login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
             handshake_timeout: HANDSHAKE_TIMEOUT,
-            overtime: self.spec.sharing.liveness,
+            overtime: self.spec.policy.liveness,
             ..Policy::default()
         }
     }

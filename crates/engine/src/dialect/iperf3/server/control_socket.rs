@@ -18,7 +18,7 @@ const IDLE_MAX_S: u64 = 15;
 /// and by keepalive probes on an idle connection. Explicit options must succeed; defaults are best effort.
 pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), EngineError> {
     sockopt::set_no_delay(fd, true).map_err(Operation::NoDelay.failed())?;
-    let liveness = spec.sharing.liveness;
+    let liveness = spec.policy.liveness;
     match spec.local.snd_timeout {
         Some(timeout) => {
             let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);

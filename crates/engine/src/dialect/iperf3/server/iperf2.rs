@@ -1,22 +1,22 @@
-//! Tests without a control connection, under the same rules as all others: who may come, limits, figures and log.
+//! Tests of iperf 2 on the same server, under the same access list, quotas, statistics and log.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
 use linerate_model::Failure;
-use linerate_model::sharing::Uncontrolled;
+use linerate_model::policy::Iperf2Listener;
 use linerate_model::spec::ServerSpec;
 
 use super::Server;
 use crate::dialect::iperf2::server::Iperf2Server;
 use crate::server::shared_state::ServerContext;
 
-/// Opens what the rules name.
+/// Opens the listeners of the policy.
 pub(super) fn open(spec: &ServerSpec) -> Result<Option<Iperf2Server>, Failure> {
-    match spec.sharing.uncontrolled {
-        Uncontrolled::Refused => Ok(None),
-        Uncontrolled::Port(port) => Iperf2Server::open_both(spec, port).map(Some),
-        Uncontrolled::SamePort => Iperf2Server::open_without_listeners(spec).map(Some),
+    match spec.policy.iperf2 {
+        Iperf2Listener::Refused => Ok(None),
+        Iperf2Listener::Port(port) => Iperf2Server::open_both(spec, port).map(Some),
+        Iperf2Listener::SamePort => Iperf2Server::open_without_listeners(spec).map(Some),
     }
 }
 

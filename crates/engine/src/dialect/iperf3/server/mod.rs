@@ -1,8 +1,8 @@
 //! A server: one control thread, any number of sessions.
 //!
-//! The listener, connections that have not said who they are, and sessions are different types; a session that ends,
-//! misbehaves or is refused changes nothing for the others. Nothing here blocks: every wait is a deadline of the one
-//! loop. What concerns more than one session is decided at the `registry`.
+//! Listener, pending connections and sessions are different types; a session that ends,
+//! misbehaves or is refused does not affect the others. Nothing here blocks: every wait is a deadline of the one
+//! loop. The `registry` decides what concerns more than one session.
 
 mod accepting;
 mod acceptor;
@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::ErrorCode;
 use linerate_iperf3::server::{ServerAction, ServerInput};
-use linerate_model::sharing::Uncontrolled;
+use linerate_model::policy::Iperf2Listener;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{self, Epoll, Interest, Ready};
@@ -93,7 +93,7 @@ struct Server<'a> {
     /// Sessions that ended since the last announcement.
     ended: u32,
     idle_since: Instant,
-    /// The reports of running tests have told of the interrupt.
+    /// The reports of running tests contain the interrupt.
     interrupt_is_reported: bool,
 }
 
@@ -121,11 +121,11 @@ fn tokens(id: u64) -> Tokens {
 }
 
 const READ: Interest = Interest::READ;
-/// Time between two looks at what the running tests have moved, when no reports are written.
+/// Default period of progress events.
 const PROGRESS_DEFAULT: Duration = Duration::from_secs(1);
 /// Time clients have to take note that the server ends.
 const CLOSING_TIMEOUT: Duration = Duration::from_secs(1);
-/// Time between two looks whether they have.
+/// Poll period of that wait.
 const CLOSING_POLL: Duration = Duration::from_millis(5);
 
 impl<'a> Server<'a> {
@@ -150,7 +150,7 @@ impl<'a> Server<'a> {
         epoll
             .add(interrupts.fd(), INTERRUPT, READ)
             .map_err(failed(ErrorCode::InitTest))?;
-        let registry = SessionRegistry::new(&spec.sharing, spec.one_off).within(&spec.sharing);
+        let registry = SessionRegistry::new(&spec.policy, spec.one_off).within(&spec.policy);
         let iperf2 = iperf2::open(&spec)?;
         if let Some(iperf2) = &iperf2 {
             epoll
@@ -161,7 +161,7 @@ impl<'a> Server<'a> {
         let pool = BlockingPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
         epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
         let spec = &context.spec;
-        let acceptor = Acceptor::new(FIRST_ID, spec.sharing.uncontrolled == Uncontrolled::SamePort);
+        let acceptor = Acceptor::new(FIRST_ID, spec.policy.iperf2 == Iperf2Listener::SamePort);
         Ok(Self {
             out,
             interrupts,
@@ -262,7 +262,7 @@ impl<'a> Server<'a> {
                 self.take_outcomes();
                 Ok(())
             }
-            // It is looked after in every turn.
+            // It advances in every turn.
             IPERF2 => Ok(()),
             token => {
                 let id = token / TOKENS_PER_ID;
@@ -333,7 +333,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Passes on what a session said.
+    /// Forwards the inputs of a session to the registry.
     fn forward_inputs(&mut self, id: u64) {
         let Some(session) = self.sessions.get_mut(&id) else {
             return;

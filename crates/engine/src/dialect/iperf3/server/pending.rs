@@ -1,4 +1,4 @@
-//! A connection that has not said yet who it is.
+//! A pending connection: accepted, cookie not yet read.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ pub(super) struct PendingConnection {
     peer: SocketAddr,
     cookie: [u8; COOKIE_WIRE_LEN],
     got: usize,
-    /// It may be a client of another dialect; its first bytes tell.
+    /// It may be a client of another dialect; its first bytes decide.
     may_differ: bool,
     deadline: Instant,
 }
@@ -29,7 +29,7 @@ pub(super) enum Progress {
     More,
     Cookie(Cookie),
     /// The beginning of a test without a control connection.
-    Uncontrolled([u8; OPENING_LEN]),
+    Other([u8; OPENING_LEN]),
     Gone,
 }
 
@@ -56,7 +56,7 @@ impl PendingConnection {
         self.deadline
     }
 
-    /// Reads what is there, and not a byte beyond the cookie: what follows belongs to somebody else.
+    /// Reads what has arrived, and not a byte beyond the cookie: the rest is for the session.
     pub(super) fn read(&mut self) -> Progress {
         // Behind an opening of another dialect data may follow.
         let end = if self.may_differ { OPENING_LEN } else { COOKIE_WIRE_LEN };
@@ -66,8 +66,8 @@ impl PendingConnection {
                 self.got += n;
                 if self.may_differ && self.got == OPENING_LEN {
                     self.may_differ = false;
-                    if let Some(opening) = uncontrolled(&self.cookie) {
-                        return Progress::Uncontrolled(opening);
+                    if let Some(opening) = iperf2_opening(&self.cookie) {
+                        return Progress::Other(opening);
                     }
                     return self.read();
                 }
@@ -88,7 +88,7 @@ impl PendingConnection {
 }
 
 /// The first bytes, if no cookie begins with them: cookies have neither digits below 2 nor bytes beyond ASCII.
-fn uncontrolled(bytes: &[u8; COOKIE_WIRE_LEN]) -> Option<[u8; OPENING_LEN]> {
+fn iperf2_opening(bytes: &[u8; COOKIE_WIRE_LEN]) -> Option<[u8; OPENING_LEN]> {
     let opening: [u8; OPENING_LEN] = *bytes.first_chunk()?;
     match recognise(&opening) {
         Opening::Header | Opening::BounceBack | Opening::Legacy | Opening::Data => Some(opening),

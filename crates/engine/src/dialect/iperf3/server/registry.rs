@@ -16,8 +16,8 @@ use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode, State};
 use linerate_model::network::Network;
+use linerate_model::policy::{Admission, ServerPolicy};
 use linerate_model::service::RefusalReason;
-use linerate_model::sharing::{Admission, Sharing};
 use linerate_model::{Direction, Failure, FailureKind, Transport};
 
 use super::stream_numbers::StreamNumbers;
@@ -111,19 +111,19 @@ struct Terms {
 }
 
 impl SessionRegistry {
-    pub(crate) fn new(sharing: &Sharing, one_off: bool) -> Self {
+    pub(crate) fn new(policy: &ServerPolicy, one_off: bool) -> Self {
         // A server for one test has no place for a second one.
         let admission = if one_off {
             Admission::Exclusive
         } else {
-            sharing.admission
+            policy.admission
         };
         Self {
             admission,
-            allow_split_address: sharing.allow_split_address,
+            allow_split_address: policy.allow_split_address,
             clients: BTreeMap::new(),
             by_cookie: HashMap::new(),
-            quotas: Quotas::new(with_admission(&sharing.limits, admission)),
+            quotas: Quotas::new(with_admission(&policy.limits, admission)),
             logins: LoginGuard::default(),
             stream_numbers: StreamNumbers::default(),
             queue: AdmissionQueue::default(),
@@ -133,9 +133,9 @@ impl SessionRegistry {
         }
     }
 
-    /// PendingBounds what all tests together take of this host. Before the first client.
-    pub(crate) fn within(mut self, sharing: &Sharing) -> Self {
-        self.quotas = shared_state::quotas(sharing, self.admission);
+    /// Bounds what all tests together take of this host. Before the first client.
+    pub(crate) fn within(mut self, policy: &ServerPolicy) -> Self {
+        self.quotas = shared_state::quotas(policy, self.admission);
         self
     }
 
@@ -162,8 +162,8 @@ impl SessionRegistry {
         let arrival = self.admit(now, id, peer.ip());
         let (stage, ends) = match (arrival, self.admission) {
             (AdmissionDecision::Admitted, _) => (Stage::Negotiating, None),
-            (AdmissionDecision::Queued, Admission::Queue { patience, .. }) => {
-                (Stage::Queued, now.checked_add(patience))
+            (AdmissionDecision::Queued, Admission::Queue { wait_max, .. }) => {
+                (Stage::Queued, now.checked_add(wait_max))
             }
             _ => return arrival,
         };
@@ -185,12 +185,12 @@ impl SessionRegistry {
             Admission::Queue { tests_max, .. } if self.queue.len() == 0 && self.active() < tests_max as usize => {
                 AdmissionDecision::Admitted
             }
-            Admission::Queue { tests_max, patience } => {
+            Admission::Queue { tests_max, wait_max } => {
                 let active = self.clients.values().filter(|g| g.stage != Stage::Queued);
                 let remaining = active.map(|g| g.remaining(now));
                 if self
                     .queue
-                    .enter(id, Network::of_client(address), remaining, tests_max as usize, patience)
+                    .enter(id, Network::of_client(address), remaining, tests_max as usize, wait_max)
                 {
                     AdmissionDecision::Queued
                 } else {

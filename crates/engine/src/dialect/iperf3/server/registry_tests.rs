@@ -3,7 +3,7 @@ use super::*;
 
 use linerate_iperf3::framing::frame;
 use linerate_iperf3::server::Policy;
-use linerate_model::sharing::Limits;
+use linerate_model::policy::Limits;
 use proptest::prelude::*;
 
 /// A registry and everything a server does for it.
@@ -28,17 +28,17 @@ fn setup(n: u8) -> ServerSetup {
     }
 }
 
-fn admitting(admission: Admission) -> Sharing {
-    Sharing {
+fn admitting(admission: Admission) -> ServerPolicy {
+    ServerPolicy {
         admission,
-        ..Sharing::default()
+        ..ServerPolicy::default()
     }
 }
 
 impl Harness {
-    fn new(sharing: &Sharing) -> Self {
+    fn new(policy: &ServerPolicy) -> Self {
         Self {
-            registry: SessionRegistry::new(sharing, false),
+            registry: SessionRegistry::new(policy, false),
             now: Instant::now(),
         }
     }
@@ -93,7 +93,7 @@ const UDP: &str = r#"{"udp":true,"time":10,"parallel":2,"len":1000}"#;
 
 #[test]
 fn data_connections_go_to_the_test_they_name() {
-    let mut harness = Harness::new(&Sharing::default());
+    let mut harness = Harness::new(&ServerPolicy::default());
     for n in [1, 2] {
         assert_eq!(harness.admit_connection(n, n), AdmissionDecision::Admitted);
         harness.params(n, TCP);
@@ -110,7 +110,7 @@ fn data_connections_go_to_the_test_they_name() {
 
 #[test]
 fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
-    let mut harness = Harness::new(&Sharing::default());
+    let mut harness = Harness::new(&ServerPolicy::default());
     for (n, last) in [(1, 1), (2, 1), (3, 2)] {
         harness.admit_connection(n, last);
         harness.params(n, UDP);
@@ -133,7 +133,7 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
 
 #[test]
 fn client_without_streams_loses_its_udp_turn() {
-    let mut harness = Harness::new(&Sharing::default());
+    let mut harness = Harness::new(&ServerPolicy::default());
     for n in [1, 2] {
         harness.admit_connection(n, 1);
         harness.params(n, UDP);
@@ -150,9 +150,9 @@ fn client_without_streams_loses_its_udp_turn() {
 
 #[test]
 fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
-    let mut harness = Harness::new(&Sharing {
+    let mut harness = Harness::new(&ServerPolicy {
         allow_split_address: true,
-        ..Sharing::default()
+        ..ServerPolicy::default()
     });
     for n in [1, 2] {
         harness.admit_connection(n, n);
@@ -165,9 +165,9 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
 /// Of all clients, so that one that opens a stream now and then would block all others.
 #[test]
 fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
-    let mut harness = Harness::new(&Sharing {
+    let mut harness = Harness::new(&ServerPolicy {
         allow_split_address: true,
-        ..Sharing::default()
+        ..ServerPolicy::default()
     });
     for n in [1, 2] {
         harness.admit_connection(n, n);
@@ -187,9 +187,9 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
 
 #[test]
 fn a_server_sends_to_no_address_that_may_be_forged() {
-    let mut harness = Harness::new(&Sharing {
+    let mut harness = Harness::new(&ServerPolicy {
         allow_split_address: true,
-        ..Sharing::default()
+        ..ServerPolicy::default()
     });
     for (n, direction) in [(1, "reverse"), (2, "bidirectional")] {
         harness.admit_connection(n, n);
@@ -228,7 +228,7 @@ fn an_exclusive_server_is_busy_and_listens_only_while_streams_are_missing() {
 
 #[test]
 fn a_server_for_one_test_is_exclusive() {
-    let mut registry = SessionRegistry::new(&Sharing::default(), true);
+    let mut registry = SessionRegistry::new(&ServerPolicy::default(), true);
     let now = Instant::now();
     assert_eq!(
         registry.admit_connection(now, 1, peer(1), cookie(1)),
@@ -262,7 +262,7 @@ fn places_are_taken_by_tests_not_by_cookies() {
 fn waiting_clients_are_asked_in_their_order() {
     let queue = Admission::Queue {
         tests_max: 1,
-        patience: Duration::from_secs(25),
+        wait_max: Duration::from_secs(25),
     };
     let mut harness = Harness::new(&admitting(queue));
     assert_eq!(harness.admit_connection(1, 1), AdmissionDecision::Admitted);
@@ -296,7 +296,7 @@ fn waiting_clients_are_asked_in_their_order() {
 fn queued_client_is_refused_after_the_timeout() {
     let queue = Admission::Queue {
         tests_max: 1,
-        patience: Duration::from_secs(25),
+        wait_max: Duration::from_secs(25),
     };
     let mut harness = Harness::new(&admitting(queue));
     harness.admit_connection(1, 1);
@@ -323,8 +323,8 @@ fn limits_refuse_with_errors_of_stock_servers() {
         rate_bps: Some(1_000_000),
         ..Limits::default()
     };
-    let mut sharing = Sharing::default();
-    sharing.limits.address = limits;
+    let mut policy = ServerPolicy::default();
+    policy.limits.address = limits;
     let rows: [(&str, RefusalReason, u8); 4] = [
         (r#"{"parallel":3,"bandwidth":1}"#, RefusalReason::Streams, 6),
         (r#"{"time":21,"bandwidth":1}"#, RefusalReason::Duration, 37),
@@ -332,7 +332,7 @@ fn limits_refuse_with_errors_of_stock_servers() {
         (r#"{"bandwidth":600000,"parallel":2}"#, RefusalReason::Rate, 27),
     ];
     for (json, reason, code) in rows {
-        let mut harness = Harness::new(&sharing);
+        let mut harness = Harness::new(&policy);
         harness.admit_connection(1, 1);
         harness.actions(1);
         harness.params(1, json);
@@ -345,7 +345,7 @@ fn limits_refuse_with_errors_of_stock_servers() {
 fn termination_reaches_running_and_queued_clients() {
     let queue = Admission::Queue {
         tests_max: 1,
-        patience: Duration::from_secs(25),
+        wait_max: Duration::from_secs(25),
     };
     let mut harness = Harness::new(&admitting(queue));
     harness.admit_connection(1, 1);
@@ -357,7 +357,7 @@ fn termination_reaches_running_and_queued_clients() {
 
 #[test]
 fn running_tests_are_shown_with_different_numbers() {
-    let mut harness = Harness::new(&Sharing::default());
+    let mut harness = Harness::new(&ServerPolicy::default());
     for n in 1..=3 {
         harness.admit_connection(n, n);
         harness.params(n, r#"{"tcp":true,"parallel":4}"#);
@@ -396,7 +396,7 @@ fn answer(harness: &mut Harness, n: u64, flow_totals: Result<&str, Refusal>) {
 
 #[test]
 fn others_are_served_while_logins_are_checked() {
-    let mut harness = Harness::new(&Sharing::default());
+    let mut harness = Harness::new(&ServerPolicy::default());
     for n in 1..=5 {
         log_in(&mut harness, n, 1);
     }
@@ -422,7 +422,7 @@ fn others_are_served_while_logins_are_checked() {
 
 #[test]
 fn concurrent_logins_count_like_successive_ones() {
-    let mut harness = Harness::new(&Sharing::default());
+    let mut harness = Harness::new(&ServerPolicy::default());
     for n in 1..=30 {
         log_in(&mut harness, n, 1);
     }
@@ -438,7 +438,7 @@ fn concurrent_logins_count_like_successive_ones() {
 #[test]
 fn a_refused_login_is_answered_after_a_multiple_of_a_fixed_time() {
     for (check_ms, answer_ms) in [(0, 250), (249, 250), (250, 500), (1_700, 1_750)] {
-        let mut harness = Harness::new(&Sharing::default());
+        let mut harness = Harness::new(&ServerPolicy::default());
         log_in(&mut harness, 1, 1);
         assert_eq!(next_worker(&mut harness), Some(1));
         let asked_at = harness.now;
@@ -455,7 +455,7 @@ fn a_refused_login_is_answered_after_a_multiple_of_a_fixed_time() {
 
 #[test]
 fn work_of_a_removed_client_is_not_done() {
-    let mut harness = Harness::new(&Sharing::default());
+    let mut harness = Harness::new(&ServerPolicy::default());
     log_in(&mut harness, 1, 1);
     harness.registry.evict(harness.now, 1, RefusalReason::Crowded);
     assert_eq!(harness.sent(1), [0xff]);

@@ -223,7 +223,7 @@ impl Session {
         if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
             control_socket::limit_idle_time(
                 fd.as_fd(),
-                liveness::liveness_timeout(&test.spec, context.spec.sharing.liveness),
+                liveness::liveness_timeout(&test.spec, context.spec.policy.liveness),
             );
         }
         if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
@@ -374,7 +374,7 @@ impl Session {
         let now_ns = clock::monotonic_ns();
         if let (Some(run), Some(test)) = (&mut self.run, &self.test) {
             run.start_clock(now_ns);
-            let timeout = liveness::liveness_timeout(&test.spec, context.spec.sharing.liveness);
+            let timeout = liveness::liveness_timeout(&test.spec, context.spec.policy.liveness);
             let progress_bytes_min = liveness::progress_bytes_min(&test.spec, timeout);
             let watched = Liveness::new(timeout, now_ns).demanding(progress_bytes_min);
             self.liveness = run.progress_bytes().map(|_| watched);

@@ -1,4 +1,4 @@
-//! What a server opens before anybody comes.
+//! Opens the listeners of a server.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -9,7 +9,7 @@ use linerate_iperf2::Version;
 use linerate_iperf2::server::{Policy, UdpReverse};
 use linerate_model::details::{Details, ListenerFacts};
 use linerate_model::spec::{AddressFamily, ServerSpec};
-use linerate_model::workload::Serving;
+use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Failure, ServerEvent, ServerReporter, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
@@ -24,24 +24,24 @@ use crate::server::accept_pause::AcceptPause;
 use crate::server::pending_limit::{PendingBounds, PendingLimit};
 
 impl Iperf2Server {
-    /// Opens what the specification names.
+    /// Opens the listeners of the specification.
     pub(crate) fn open(spec: &ServerSpec, out: &mut dyn ServerReporter) -> Result<Self, Failure> {
-        let serving = spec.local.end.serving.as_deref().cloned().unwrap_or_default();
-        let mut server = Self::closed(spec, serving)?;
+        let defaults = spec.local.end.defaults.as_deref().cloned().unwrap_or_default();
+        let mut server = Self::closed(spec, defaults)?;
         let last_port = spec.local.end.last_port.unwrap_or(spec.local.port);
         for port in spec.local.port..=last_port {
-            server.listen(port, server.serving.test.transport, out)?;
+            server.listen(port, server.defaults.test.transport, out)?;
         }
         Ok(server)
     }
 
-    /// Opens both transports on one port, without a word.
+    /// Opens both transports on one port, without a report.
     pub(crate) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
-        let serving = Serving {
+        let defaults = Iperf2Defaults {
             dual_stack: true,
-            ..Serving::default()
+            ..Iperf2Defaults::default()
         };
-        let mut server = Self::closed(spec, serving)?;
+        let mut server = Self::closed(spec, defaults)?;
         server.policy = for_anonymous_clients(spec, server.policy);
         let address = match server.address(port)? {
             // A host without IPv6 is served over IPv4.
@@ -56,27 +56,29 @@ impl Iperf2Server {
         Ok(server)
     }
 
-    /// Opens nothing: connections are brought by somebody else.
+    /// Opens no listener: connections are accepted elsewhere.
     pub(crate) fn open_without_listeners(spec: &ServerSpec) -> Result<Self, Failure> {
-        let mut server = Self::closed(spec, Serving::default())?;
+        let mut server = Self::closed(spec, Iperf2Defaults::default())?;
         server.policy = for_anonymous_clients(spec, server.policy);
         Ok(server)
     }
 
-    fn closed(spec: &ServerSpec, serving: Serving) -> Result<Self, Failure> {
+    fn closed(spec: &ServerSpec, defaults: Iperf2Defaults) -> Result<Self, Failure> {
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
-        let key = serving.test.workload.permit_key.clone();
+        let key = defaults.test.workload.permit_key.clone();
         let policy = Policy {
-            version: Version::of(serving.test.workload.release),
+            version: Version::of(defaults.test.workload.release),
             permit_key: key.map(String::into_bytes),
-            reports_delays: serving.reports_delays,
-            handshake_timeout: serving.handshake_timeout.unwrap_or(Policy::default().handshake_timeout),
+            reports_delays: defaults.reports_delays,
+            handshake_timeout: defaults
+                .handshake_timeout
+                .unwrap_or(Policy::default().handshake_timeout),
             ..Policy::default()
         };
         Ok(Self {
             spec: spec.clone(),
-            ends: serving.lifetime.and_then(|time| Instant::now().checked_add(time)),
-            serving,
+            ends: defaults.lifetime.and_then(|time| Instant::now().checked_add(time)),
+            defaults,
             policy,
             epoll: Epoll::new().map_err(|e| os("listener", &e))?,
             listeners: Vec::new(),
@@ -124,7 +126,7 @@ impl Iperf2Server {
 
     fn address(&self, port: u16) -> Result<SocketAddr, Failure> {
         let bind = &self.spec.local.bind;
-        let wants_v6 = bind.family == Some(AddressFamily::V6) || self.serving.dual_stack;
+        let wants_v6 = bind.family == Some(AddressFamily::V6) || self.defaults.dual_stack;
         if let Some(host) = &bind.host {
             let found = socket::resolve(host, port, None);
             let first = found.ok().and_then(|addresses| addresses.into_iter().next());
@@ -142,10 +144,10 @@ impl Iperf2Server {
         }
         sockopt::set_reuse_addr(fd.as_fd(), true).map_err(fail)?;
         if address.is_ipv6() {
-            sockopt::set_v6_only(fd.as_fd(), !self.serving.dual_stack).map_err(fail)?;
+            sockopt::set_v6_only(fd.as_fd(), !self.defaults.dual_stack).map_err(fail)?;
         }
         // Accepted sockets inherit the window only from before listen(2).
-        let refused = sockets::prepare(fd.as_fd(), &self.serving.test, false, true);
+        let refused = sockets::prepare(fd.as_fd(), &self.defaults.test, false, true);
         socket::bind(fd.as_fd(), &address).map_err(fail)?;
         socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
         let token = self.listeners.len() as u64 * KINDS + LISTENER;
@@ -159,9 +161,9 @@ impl Iperf2Server {
         let fail = |e: OsError| os("listener bind", &e);
         let test = TestSpec {
             transport: Transport::Udp,
-            ..self.serving.test.clone()
+            ..self.defaults.test.clone()
         };
-        let udp_listener = UdpListener::open(address, !self.serving.dual_stack, &test).map_err(fail)?;
+        let udp_listener = UdpListener::open(address, !self.defaults.dual_stack, &test).map_err(fail)?;
         if address.ip().is_multicast() {
             let source = self
                 .spec
@@ -188,7 +190,7 @@ fn for_anonymous_clients(spec: &ServerSpec, policy: Policy) -> Policy {
         ..UdpReverse::default()
     };
     Policy {
-        udp_reverse: spec.sharing.uncontrolled_udp_reverse.then_some(bounds),
+        udp_reverse: spec.policy.iperf2_udp_reverse.then_some(bounds),
         answers_are_bounded: true,
         ..policy
     }

@@ -1,29 +1,29 @@
-//! How a server shares itself among its clients.
+//! The policy of a server with many clients: admission, access, limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::network::Network;
 
-/// The rules of a server that has more than one client.
+/// Who may start which tests.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sharing {
+pub struct ServerPolicy {
     /// Who may start a test while others run.
     pub admission: Admission,
-    /// Longest time a running test may show no sign of life.
+    /// Longest time a running test may make no progress.
     pub liveness: Duration,
-    /// Which addresses may come at all.
+    /// Which addresses may connect.
     pub access: AccessRules,
     /// What one test, one client and all together may use.
     pub limits: ServerLimits,
     /// Longest time of a test whose client has not logged in; `None` for no such bound.
-    pub stranger_time_max: Option<Duration>,
+    pub anonymous_time_max: Option<Duration>,
     /// UDP streams may come from another address than the control connection.
     pub allow_split_address: bool,
-    /// Where clients are served whose tests have no control connection.
-    pub uncontrolled: Uncontrolled,
-    /// UDP flows without a control connection may ask for data. Nothing proves their address.
-    pub uncontrolled_udp_reverse: bool,
+    /// Where tests without a control connection are accepted.
+    pub iperf2: Iperf2Listener,
+    /// UDP flows without a control connection may request data. Their address is not verified.
+    pub iperf2_udp_reverse: bool,
     /// Which clients get facts about this host when they ask for them.
     pub facts: FactsAccess,
 }
@@ -40,38 +40,38 @@ pub enum FactsAccess {
     None,
 }
 
-/// Where a server takes tests without a control connection, which begin with a header on each connection and flow.
+/// Where a server accepts iperf 2 tests, which begin with a header on each connection and flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Uncontrolled {
+pub enum Iperf2Listener {
     /// Nowhere.
     #[default]
     Refused,
     /// On this port, TCP and UDP.
     Port(u16),
-    /// On the port of the control connections, TCP only; the first bytes tell.
+    /// On the port of the control connections, TCP only; the first bytes decide.
     SamePort,
 }
 
-impl Default for Sharing {
+impl Default for ServerPolicy {
     fn default() -> Self {
         Self {
             admission: Admission::default(),
             liveness: Duration::from_secs(10),
             access: AccessRules::default(),
             limits: ServerLimits::default(),
-            stranger_time_max: None,
+            anonymous_time_max: None,
             allow_split_address: false,
-            uncontrolled: Uncontrolled::default(),
-            uncontrolled_udp_reverse: false,
+            iperf2: Iperf2Listener::default(),
+            iperf2_udp_reverse: false,
             facts: FactsAccess::default(),
         }
     }
 }
 
-/// What happens to a client that comes while tests run.
+/// Admission of a client while tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Its test runs beside the others; beyond `tests_max` at once it is told that the server is busy.
+    /// Its test runs beside the others; beyond `tests_max` at once it is refused as busy.
     Parallel {
         /// Most tests at once, at least 1.
         tests_max: u32,
@@ -80,10 +80,10 @@ pub enum Admission {
     Queue {
         /// Most tests at once, at least 1.
         tests_max: u32,
-        /// Longest wait; who would have to wait longer is told that the server is busy.
-        patience: Duration,
+        /// Longest wait; a client that would wait longer is refused as busy.
+        wait_max: Duration,
     },
-    /// It is told that the server is busy.
+    /// It is refused as busy.
     Exclusive,
 }
 
@@ -92,7 +92,7 @@ impl Admission {
     /// and threads of an ordinary host.
     pub const TESTS_MAX: u32 = 1000;
     /// Longest wait in a queue unless named otherwise. Releases from 3.15 on wait 30 s for a server.
-    pub const PATIENCE: Duration = Duration::from_secs(25);
+    pub const WAIT_MAX: Duration = Duration::from_secs(25);
 }
 
 impl Default for Admission {
@@ -103,11 +103,11 @@ impl Default for Admission {
     }
 }
 
-/// Which addresses may come. A denied address may not, whatever else is said; with a list of allowed addresses all
+/// Which addresses may connect. A denied address may not, whatever else applies; with a list of allowed addresses all
 /// others are denied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessRules {
-    /// Addresses that may come; empty for all.
+    /// Addresses that may connect; empty for all.
     pub allow: Vec<AccessSource>,
     /// Addresses that may not.
     pub deny: Vec<AccessSource>,
