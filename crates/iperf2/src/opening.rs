@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocols_are_told_apart_by_their_first_bytes() {
+    fn protocols_are_recognised_by_their_first_bytes() {
         let rows: &[(&[u8], Opening)] = &[
             (b"", Opening::NeedMore),
             (&[0x40], Opening::NeedMore),

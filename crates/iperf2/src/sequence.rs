@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_order_and_duplicates_are_told_apart() {
+    fn loss_reordering_and_duplicates_are_counted_apart() {
         type Row = (&'static str, &'static [i64], (u64, u64, u64, u64));
         let rows: &[Row] = &[
             ("nothing", &[], (0, 0, 0, 0)),

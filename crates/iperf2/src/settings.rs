@@ -26,7 +26,7 @@ pub const UDP_RATE_BPS: u64 = 1 << 20;
 
 /// A test that the header cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Untellable {
+pub enum UnsupportedTest {
     /// The word for the amount has 31 bits.
     #[error("a server cannot be asked to send {0} bytes, at most 2147483647")]
     Amount(u64),
@@ -36,7 +36,7 @@ pub enum Untellable {
 ///
 /// # Errors
 /// When the server would have to send more than the header can express.
-pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> Result<Header, Untellable> {
+pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> Result<Header, UnsupportedTest> {
     let test = &spec.test;
     let workload = &test.workload;
     let mode = mode(test);
@@ -213,11 +213,11 @@ fn pairing(mode: Mode) -> Pairing {
 }
 
 /// Where only the client sends the server needs no exact amount.
-fn amount(end: EndCondition, mode: Mode) -> Result<Amount, Untellable> {
+fn amount(end: EndCondition, mode: Mode) -> Result<Amount, UnsupportedTest> {
     match (Amount::of_end(end), end) {
         (Some(amount), _) => Ok(amount),
         (None, _) if mode == Mode::Forward => Ok(Amount::Bytes(Amount::BYTES_MAX)),
-        (None, EndCondition::Bytes(bytes)) => Err(Untellable::Amount(bytes)),
+        (None, EndCondition::Bytes(bytes)) => Err(UnsupportedTest::Amount(bytes)),
         (None, _) => Ok(Amount::Open),
     }
 }

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_our_own_keeps_its_words_and_has_no_errno() {
+    fn own_error_keeps_its_text_and_has_no_errno() {
         let error = OsError::new(
             "getsockopt TCP_INFO",
             "",
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_features_are_told_from_refusals() {
+    fn unsupported_features_differ_from_refusals() {
         let of = |errno| OsError::new("x", "", io::Error::from_raw_os_error(errno)).is_unsupported();
         for errno in [
             libc::ENOPROTOOPT,

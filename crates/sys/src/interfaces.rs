@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_nobody_have_no_device() {
+    fn unassigned_addresses_have_no_device() {
         assert_eq!(device_of([239, 1, 2, 3].into()), None);
     }
 }

@@ -26,7 +26,7 @@ fn both_ends_name_each_other() {
 }
 
 #[test]
-fn accept_tells_that_nobody_waits() {
+fn accept_returns_none_without_a_connection() {
     let (fd, _) = listener(V4);
     assert!(socket::accept(&fd).expect("no error").is_none());
 }
@@ -191,7 +191,7 @@ fn the_family_is_honoured() {
 }
 
 #[test]
-fn impossible_names_are_refused_in_the_resolvers_words() {
+fn impossible_names_are_refused_with_the_resolvers_text() {
     for host in ["with\0nul".to_owned(), "x".repeat(5000)] {
         let error = socket::resolve(&host, 1, None).expect_err("impossible");
         assert_eq!(error.to_string(), "Name or service not known");

@@ -249,7 +249,7 @@ fn a_batch_arrives_datagram_by_datagram_with_its_source() {
 }
 
 #[test]
-fn sources_of_a_batch_are_told_apart() {
+fn batch_keeps_the_source_of_each_datagram() {
     let (first, receiver) = udp_pair(V4);
     let second = open(V4, Protocol::Udp);
     socket::connect(&second, &socket::local_addr(&receiver).expect("local")).expect("connect");
@@ -274,7 +274,7 @@ fn a_batch_takes_no_more_than_its_limit_and_no_zero_length() {
 }
 
 #[test]
-fn a_short_slot_tells_the_length_of_what_it_cut() {
+fn short_slot_reports_the_full_length() {
     let (sender, receiver) = udp_pair(V4);
     let data = pattern(1_200);
     udp::send(&sender, &data).expect("send");

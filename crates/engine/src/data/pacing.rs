@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_due_is_allowed_and_nothing_more() {
+    fn only_what_is_due_is_allowed() {
         let s = Schedule::new(0, 8_000);
         // One byte per millisecond: at 3.5 ms bytes 0, 1, 2 and 3 are due.
         assert_eq!(s.allowed_bytes(3_500_000), 4);

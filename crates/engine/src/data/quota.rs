@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_holds_from_the_first_byte_and_for_all_who_share_it() {
+    fn shared_rate_holds_from_the_first_byte() {
         let rate = Arc::new(SharedRate::new(80_000_000));
         let quota = || Quota::new(vec![Arc::clone(&rate)], None);
         let sum: u64 = moved(&[quota(), quota(), quota()]).iter().sum();

@@ -293,7 +293,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_starts_from_nothing_and_the_total_goes_on() {
+    fn interval_starts_empty_and_total_continues() {
         let stats = StreamStats::default();
         stats.update(|r| r.reads.get_or_insert_default().calls += 2);
         assert_eq!(stats.take_interval(1).0.reads.map(|r| r.calls), Some(2));

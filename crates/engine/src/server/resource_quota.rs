@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_missing_until_it_is_released() {
+    fn reserved_resources_are_missing_until_released() {
         let mut quota = quota();
         assert_eq!(quota.take(1, address(1), requirements(6, 10)), Ok(()));
         assert_eq!(

@@ -103,7 +103,7 @@ fn interrupted() -> ClientInput {
 }
 
 #[test]
-fn our_client_says_what_the_recorded_clients_said() {
+fn our_client_sends_the_recorded_bytes() {
     let captures = captures();
     assert_eq!(captures.len(), 128);
     for capture in &captures {
@@ -222,7 +222,7 @@ fn compare_client(capture: &Capture, said: &[u8]) {
     let mut theirs: Vec<Item> = capture.from_client.iter().map(|(_, item)| item.clone()).collect();
     theirs.retain(|item| *item != Item::Eof);
     // Real clients send their good-bye into a connection that is closed already.
-    if outcome_says_closed(name) {
+    if outcome_is_closed(name) {
         assert_eq!(theirs.pop(), Some(Item::State(16)), "{name}");
     }
     for their in theirs {
@@ -241,12 +241,12 @@ fn compare_client(capture: &Capture, said: &[u8]) {
     assert_eq!(ours.next(), None, "{name}");
 }
 
-fn outcome_says_closed(name: &str) -> bool {
+fn outcome_is_closed(name: &str) -> bool {
     expected_client_outcome(name).1 == Some(109)
 }
 
 #[test]
-fn our_server_says_what_the_recorded_servers_said() {
+fn our_server_sends_the_recorded_bytes() {
     for capture in &captures() {
         // Both need the recorded key, or the recorded mishap of the padding.
         if !capture.name.starts_with("ctl-auth-") {

@@ -449,7 +449,7 @@ impl Connection {
                 Ok(0) if self.spec.transport != Transport::Udp => return self.machine.eof(),
                 Ok(n) => self.machine.bytes(&buffer[..n.min(READ_BYTES)]),
                 Err(e) if matches!(e.kind(), ErrorKind::WouldBlock) => return,
-                Err(e) if e.kind() == ErrorKind::ConnectionRefused && self.sends_unasked() => {
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused && self.sends_data_on_flow() => {
                     return self.machine.failed("the client's port is unreachable");
                 }
                 // The peer's port is closed; the machine has a timeout for that.
@@ -461,7 +461,7 @@ impl Connection {
     }
 
     /// A server sends data on a flow.
-    fn sends_unasked(&self) -> bool {
+    fn sends_data_on_flow(&self) -> bool {
         matches!(self.machine, Machine::FlowServer(_)) && self.sender.is_some()
     }
 

@@ -69,7 +69,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn sizes_have_the_mean_and_the_deviation_asked_for() {
+    fn sizes_have_the_requested_mean_and_deviation() {
         let frames = Isochronous {
             frames_per_s: 60.0,
             mean_bps: 20e6,

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_order_or_no_datagram_opens_nothing() {
+    fn invalid_or_reordered_datagram_opens_no_flow() {
         let mut table = table();
         assert_eq!(table.take(0, peer(1, 1), &datagram(-1)), Step::Foreign);
         assert_eq!(table.take(0, peer(1, 1), b"short"), Step::Foreign);

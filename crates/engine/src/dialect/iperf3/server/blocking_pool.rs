@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caller_goes_on_while_work_is_under_way_and_gets_the_outcome() {
+    fn caller_continues_while_work_runs_and_gets_the_outcome() {
         let (release, acceptor) = channel::<()>();
         let acceptor = Mutex::new(acceptor);
         let mut pool = BlockingPool::running(move |_| {

@@ -259,7 +259,7 @@ fn places_are_taken_by_tests_not_by_cookies() {
 }
 
 #[test]
-fn waiting_clients_are_asked_in_their_order() {
+fn queued_clients_start_in_order() {
     let queue = Admission::Queue {
         tests_max: 1,
         wait_max: Duration::from_secs(25),
