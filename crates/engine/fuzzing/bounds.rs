@@ -1,4 +1,4 @@
-//! Tables and accounts that strangers fill: whatever they send, the bounds hold.
+//! Tables that remote peers fill: the bounds hold for any input.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use linerate_iperf2::{DatagramHead, Timestamp};
 use linerate_model::network::Network;
 
-use crate::iperf2::server::half_open::{HalfOpenFlows, Step};
-use crate::server::PendingBounds;
+use crate::dialect::iperf2::server::half_open::{HalfOpenFlows, Step};
+use crate::server::pending_limit::PendingBounds;
 use crate::server::resource_quota::{Capacity, Requirements, ResourceQuota};
 
 /// Datagrams of any addresses in any order never make the table of half-open flows larger than its bound, and open only

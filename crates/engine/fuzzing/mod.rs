@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::framing::frame;
 use linerate_iperf3::server::{Policy, ServerAction, ServerInput, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode, Params, Results, State};
-use linerate_model::sharing::{Admission, Limits, Sharing};
+use linerate_model::policy::{Admission, Limits, ServerPolicy};
 use linerate_model::{CpuUsage, Transport};
 
-use crate::server::registry::{AdmissionDecision, SessionRegistry, Stage};
+use crate::dialect::iperf3::server::registry::{AdmissionDecision, SessionRegistry, Stage};
 
 pub use bounds::{half_open_flows, quotas};
 
@@ -24,21 +24,21 @@ pub fn sessions(script: &[u8]) -> usize {
     let Some((&[rules, ..], script)) = script.split_first_chunk::<1>() else {
         return 0;
     };
-    let mut iperf2 = Iperf2Server::new(&sharing(rules), rules & 0x80 != 0);
-    play(script, |event| iperf2.play(event));
-    iperf2.empty();
-    iperf2.ran
+    let mut harness = Harness::new(&policy(rules), rules & 0x80 != 0);
+    play(script, |event| harness.play(event));
+    harness.empty();
+    harness.ran
 }
 
 /// What happens to one session alone is what happens to it among others, whatever those do and in whatever order. The
 /// sessions of the script come from different addresses and the server has room for all, so that no rule joins them.
 pub fn independence(script: &[u8]) {
-    let roomy = Sharing::default();
-    let mut together = Iperf2Server::new(&roomy, false);
+    let roomy = ServerPolicy::default();
+    let mut together = Harness::new(&roomy, false);
     together.apart = true;
     play(script, |event| together.play(event));
     for client in 0..CLIENTS {
-        let mut alone = Iperf2Server::new(&roomy, false);
+        let mut alone = Harness::new(&roomy, false);
         alone.apart = true;
         play(script, |event| {
             if event.concerns(client) {
@@ -55,9 +55,9 @@ const CLIENTS: u8 = 6;
 /// One event of a script.
 #[derive(Debug, Clone, Copy)]
 enum Event<'a> {
-    /// This client does what an honest client would do next; the number chooses its parameters.
+    /// This client takes its regular next step; the number chooses its parameters.
     Next(u8, u8),
-    /// A connection says the cookie of this client: the client itself, or one of its streams.
+    /// A connection sends the cookie of this client: the client itself, or one of its streams.
     Connect(u8),
     Bytes(u8, &'a [u8]),
     State(u8, State),
@@ -120,7 +120,7 @@ fn play(script: &[u8], mut step: impl FnMut(Event<'_>)) {
 }
 
 /// A registry with everything around it that needs sockets, simulated.
-struct Iperf2Server {
+struct Harness {
     registry: SessionRegistry,
     now: Instant,
     next_id: u64,
@@ -128,7 +128,7 @@ struct Iperf2Server {
     ids: BTreeMap<u8, u64>,
     /// Sessions whose test data flows.
     running: BTreeSet<u64>,
-    /// What running clients have said, as a number of steps.
+    /// Steps of running clients.
     inputs: BTreeMap<u64, u32>,
     /// What was done for each client, in order.
     log: BTreeMap<u8, Vec<String>>,
@@ -138,14 +138,14 @@ struct Iperf2Server {
     apart: bool,
 }
 
-impl Iperf2Server {
-    fn new(sharing: &Sharing, one_off: bool) -> Self {
-        let places = match (one_off, sharing.admission) {
+impl Harness {
+    fn new(policy: &ServerPolicy, one_off: bool) -> Self {
+        let places = match (one_off, policy.admission) {
             (true, _) | (_, Admission::Exclusive) => 1,
             (_, Admission::Parallel { tests_max } | Admission::Queue { tests_max, .. }) => tests_max as usize,
         };
         Self {
-            registry: SessionRegistry::new(sharing, one_off),
+            registry: SessionRegistry::new(policy, one_off),
             now: start(),
             next_id: 1,
             ids: BTreeMap::new(),
@@ -279,7 +279,7 @@ impl Iperf2Server {
             ServerAction::Accepted(_) => Some(ServerInput::Prepared),
             ServerAction::StopData => {
                 let results = Results {
-                    // How many ran beside a test is the one thing about others that it is told, on purpose.
+                    // The number of concurrent tests is reported to a client on purpose.
                     linerate: !self.apart,
                     ..results()
                 };
@@ -319,7 +319,7 @@ impl Iperf2Server {
         assert!(self.ids.values().all(|id| self.registry.stage(*id).is_some()));
     }
 
-    /// Everybody leaves; nobody is forgotten.
+    /// All clients leave; no state is left.
     fn empty(&mut self) {
         for client in 0..CLIENTS {
             self.with(client, |registry, now, id| registry.handle_control_eof(now, id));
@@ -349,30 +349,30 @@ impl Iperf2Server {
     }
 }
 
-fn sharing(rules: u8) -> Sharing {
+fn policy(rules: u8) -> ServerPolicy {
     let admission = match rules % 4 {
         0 => Admission::default(),
         1 => Admission::Parallel { tests_max: 2 },
         2 => Admission::Queue {
             tests_max: 1 + u32::from(rules >> 6),
-            patience: Duration::from_secs(25),
+            wait_max: Duration::from_secs(25),
         },
         _ => Admission::Exclusive,
     };
-    let mut sharing = Sharing {
+    let mut policy = ServerPolicy {
         admission,
         allow_split_address: rules & 0x10 != 0,
-        ..Sharing::default()
+        ..ServerPolicy::default()
     };
     if rules & 0x20 != 0 {
-        sharing.limits.address = Limits {
+        policy.limits.address = Limits {
             tests: Some(2),
             streams: Some(3),
             duration: Some(Duration::from_secs(60)),
             ..Limits::default()
         };
     }
-    sharing
+    policy
 }
 
 fn setup(client: u8) -> ServerSetup {

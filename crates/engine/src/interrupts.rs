@@ -11,7 +11,7 @@ use linerate_sys::signal::Signals;
 pub trait Interrupts {
     /// Readable when [`Interrupts::take`] has something.
     fn fd(&self) -> BorrowedFd<'_>;
-    /// The next request, in words such as `Interrupt(2)`.
+    /// The next request, as text such as `Interrupt(2)`.
     fn take(&self) -> Option<String>;
     /// Whether the lists a server reads from files are to be read again; looked at after [`Interrupts::take`].
     fn take_reload(&self) -> bool {
@@ -42,7 +42,7 @@ pub struct StopHandle {
 }
 
 impl StopHandle {
-    /// A handle nobody has pulled.
+    /// A handle without a request.
     ///
     /// # Errors
     /// When the system has no descriptor left.
@@ -53,7 +53,7 @@ impl StopHandle {
         })
     }
 
-    /// Asks the engine to stop.
+    /// Requests a stop.
     pub fn stop(&self) {
         self.requested.store(true, std::sync::atomic::Ordering::Release);
         self.event.signal();

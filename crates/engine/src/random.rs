@@ -14,7 +14,7 @@ pub(crate) fn bytes<const N: usize>() -> Result<[u8; N], OsError> {
     Ok(bytes)
 }
 
-/// HeaderWriter without a visible pattern: xorshift64* (Vigna, 2016).
+/// Numbers without a visible pattern: xorshift64* (Vigna, 2016).
 #[derive(Debug)]
 pub(crate) struct Sequence(u64);
 

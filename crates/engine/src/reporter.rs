@@ -1,4 +1,4 @@
-//! The way out of the engine.
+//! The engine's output.
 
 use linerate_model::event::ServerOutput;
 use linerate_model::{Event, EventSink, SinkError};

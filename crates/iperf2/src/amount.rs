@@ -1,4 +1,4 @@
-//! How much a test moves, in one word.
+//! The amount of a test, in one 32-bit word.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use linerate_model::EndCondition;
 /// What ends a sender's work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Amount {
-    /// Nobody said.
+    /// Not stated.
     #[default]
     Open,
     /// So many bytes, header included.

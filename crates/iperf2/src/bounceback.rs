@@ -15,7 +15,7 @@ pub use machines::{Reply, Requester, Responder, RoundTrip};
 pub const MARK: u32 = crate::flags::first::BOUNCE_BACK;
 /// Bytes in front of the digits.
 pub const HEAD_LEN: usize = 64;
-/// Smallest request every release answers: 2.2.1 reads so many before it looks at any.
+/// Smallest request every release answers: 2.2.1 reads so many before it parses any.
 pub const REQUEST_LEN_MIN: u32 = 68;
 /// Largest request or reply that is accepted from a peer.
 pub const MESSAGE_LEN_MAX: u32 = 16 << 20;
@@ -37,7 +37,7 @@ pub struct BounceHead {
     pub trip_times: bool,
     /// TOS byte of the server's replies.
     pub tos: Option<u8>,
-    /// The last request; nobody replies to it.
+    /// The last request, without a reply.
     pub stop: bool,
     /// Time the server is to wait.
     pub hold: Duration,
@@ -67,7 +67,7 @@ impl BounceHead {
     /// Reads the head, which must be complete.
     ///
     /// # Errors
-    /// When it is no head, or asks for more than is sensible.
+    /// When it is no head, or requests more than the limits allow.
     pub fn parse(bytes: &[u8; HEAD_LEN]) -> Result<Self, BounceError> {
         let word = |at| word(bytes, at).unwrap_or_default();
         let flags = half(bytes, 12).unwrap_or_default();

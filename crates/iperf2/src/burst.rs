@@ -118,7 +118,7 @@ impl BurstReader {
         })
     }
 
-    /// A head made no sense, so nothing behind it can be told apart.
+    /// A head made no sense, so nothing behind it can be parsed.
     #[must_use]
     pub fn is_lost(&self) -> bool {
         self.is_lost

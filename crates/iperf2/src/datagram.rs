@@ -1,4 +1,4 @@
-//! The head of every datagram: number, time, and what the first one says of its flow.
+//! The head of every datagram: number, time, and in the first one the header of its flow.
 
 use crate::header::{Header, parse_udp};
 use crate::stamp::Timestamp;
@@ -61,7 +61,7 @@ impl DatagramHead {
     }
 }
 
-/// A datagram of so many bytes with all it tells but number and time: digits as far as it reaches, with the header over
+/// A datagram of so many bytes complete but for number and time: digits as far as it reaches, with the header over
 /// their beginning.
 #[must_use]
 pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {
@@ -76,18 +76,18 @@ pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {
     datagram
 }
 
-/// What the first datagram of a flow says.
+/// The first datagram of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowOpening {
     /// Its head.
     pub head: DatagramHead,
     /// Width of this flow's numbers.
     pub width: NumberWidth,
-    /// The test, if a header says so.
+    /// The test, if there is a header.
     pub header: Option<Header>,
-    /// Numbers and times only, but the clocks agree: one-way delays can be told.
+    /// Numbers and times only, but the clocks agree: one-way delays can be measured.
     pub short_trip_times: bool,
-    /// Where this client looks for the final report.
+    /// Where this client expects the final report.
     pub report_offset: usize,
 }
 

@@ -55,7 +55,7 @@ pub fn header(bytes: &[u8]) {
         check_test(&header, linerate_model::Transport::Udp, DATAGRAM_LEN_MAX_BYTES);
         let again = parse_udp(&header.emit_udp()).expect("our own header is valid");
         assert_eq!((again.mode, again.start), (header.mode, header.start));
-        // The unit of a rate is told only to a server that is to keep it.
+        // The unit of a rate is sent only to a server that keeps it.
         if header.mode.server_sends() {
             assert_eq!(again.rate, header.rate);
         }
@@ -119,13 +119,13 @@ pub fn stream_data(bytes: &[u8]) {
 }
 
 fn check_head(head: &BounceHead) {
-    // A reply is as long as it says; large ones are left out to keep the fuzzer fast.
+    // A reply has its stated length; large ones are left out to keep the fuzzer fast.
     if head.reply_len() < 4096 {
         assert_eq!(head.reply(Timestamp::default()).len(), head.reply_len() as usize);
     }
 }
 
-/// Any events end each of the four machines exactly once, and the last action says so.
+/// Any events end each of the four machines exactly once, with the last action.
 pub fn machines(script: &[u8]) {
     stream_server(script);
     stream_client(script);

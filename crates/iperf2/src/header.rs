@@ -1,4 +1,4 @@
-//! What a client tells a server before its data: the first bytes of a TCP connection, or a part of every datagram.
+//! The header a client sends before its data: the first bytes of a TCP connection, or a part of every datagram.
 //!
 //! The parts of a header lie at fixed offsets, but only as many bytes are sent as the parts in use add up to. A part
 //! beyond that length is absent, whatever follows on the wire.
@@ -59,7 +59,7 @@ pub struct Header {
     pub isochronous: bool,
     /// The data come in bursts.
     pub bursts: bool,
-    /// Time of the first write, if it is told.
+    /// Time of the first write, if it is sent.
     pub start: Option<Timestamp>,
     /// That time was chosen by the user.
     pub start_is_scheduled: bool,
@@ -134,7 +134,7 @@ pub struct FrameSettings {
 }
 
 impl Header {
-    /// A header of this release that asks for nothing special.
+    /// A header of this release without options.
     #[must_use]
     pub fn new(version: Version, port: u16, amount: Amount) -> Self {
         Self {
@@ -182,7 +182,7 @@ impl Header {
         self.detect_peer || !self.mode.server_sends()
     }
 
-    /// The first datagram must be this long to hold all that is told.
+    /// The first datagram must be this long to hold the whole header.
     #[must_use]
     pub fn datagram_len_min(&self) -> usize {
         DATAGRAM_PREFIX_LEN + self.udp_len()

@@ -2,7 +2,7 @@
 //!
 //! Nothing here opens a socket, reads a clock or starts a thread. There is no control connection: every TCP connection
 //! and every UDP flow is a session of its own, with one machine at each end ([`client`], [`server`]). Machines are fed
-//! with bytes, local events and the current time, and are asked for actions; everything else is a parser, an emitter
+//! with bytes, local events and the current time, and are polled for actions; everything else is a parser, an emitter
 //! or a table. Whatever comes from the peer is bounded before it is stored and never leads to a panic.
 
 #![forbid(unsafe_code)]
@@ -25,7 +25,6 @@ pub mod sequence;
 pub mod server;
 pub mod settings;
 pub mod stamp;
-pub mod statistics;
 pub mod version;
 mod wire;
 

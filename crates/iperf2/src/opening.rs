@@ -7,7 +7,7 @@ use crate::wire::word;
 /// What a connection begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opening {
-    /// Too little to tell.
+    /// Too little to decide.
     NeedMore,
     /// The header of 2.0.14 or later.
     Header,
@@ -21,14 +21,14 @@ pub enum Opening {
     Foreign,
 }
 
-/// Bytes that are needed to tell.
+/// Bytes needed to decide.
 pub const OPENING_LEN: usize = 4;
 
-/// Looks at the first bytes of a connection.
+/// Classifies the first bytes of a connection.
 #[must_use]
 pub fn recognise(bytes: &[u8]) -> Opening {
     let Some(flags) = word(bytes, 0) else {
-        // No opening of ours but data and headers begins with other bytes, so a wrong first byte can be told at once.
+        // No opening of ours but data and headers begins with other bytes, so a wrong first byte is decisive.
         return match bytes.first() {
             None | Some(0x00 | 0x30 | 0x40..=0x57 | 0x80 | 0xc0..=0xd7) => Opening::NeedMore,
             Some(_) => Opening::Foreign,
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn protocols_are_told_apart_by_their_first_bytes() {
+    fn protocols_are_recognised_by_their_first_bytes() {
         let rows: &[(&[u8], Opening)] = &[
             (b"", Opening::NeedMore),
             (&[0x40], Opening::NeedMore),

@@ -1,10 +1,10 @@
-//! What a server counted of a UDP flow, told to the client when the flow has ended.
+//! What a server counted of a UDP flow, sent to the client when the flow has ended.
 
 use std::time::Duration;
 
 use crate::datagram::HEAD_LEN;
-use crate::statistics::Spread;
 use crate::wire::{put_word, word};
+use linerate_model::spread::Spread;
 
 /// Bytes of the datagram that carries a report.
 pub const REPORT_LEN: usize = 128;
@@ -20,7 +20,7 @@ pub struct FinalReport {
     pub lost: u64,
     /// Datagrams that arrived late.
     pub out_of_order: u64,
-    /// Datagrams sent, as far as numbers tell.
+    /// Datagrams sent, by their numbers.
     pub datagrams: u64,
     /// Mean jitter in s.
     pub jitter_s: f64,
@@ -31,7 +31,7 @@ pub struct FinalReport {
 }
 
 impl FinalReport {
-    /// The datagram, for a client that looks for its report at `offset`
+    /// The datagram, for a client that expects its report at `offset`
     /// ([`FlowOpening::report_offset`](crate::datagram::FlowOpening)).
     #[must_use]
     pub fn emit(&self, offset: usize) -> Vec<u8> {

@@ -2,12 +2,12 @@
 //!
 //! Called for every datagram: some integer comparisons, one bit, two floating-point updates, no allocation.
 
-use crate::statistics::Spread;
+use linerate_model::spread::Spread;
 
-/// What the numbers and times of the datagrams say so far.
+/// Statistics of the numbers and times of the datagrams.
 ///
 /// A late datagram is one that was counted lost before; a second copy of one that arrived is a duplicate and changes
-/// nothing else. Only copies that come more than [`WINDOW`] numbers late cannot be told from late ones.
+/// nothing else. Only copies that come more than [`WINDOW`] numbers late cannot be distinguished from late ones.
 #[derive(Debug, Clone)]
 pub struct SequenceTracker {
     highest: i64,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_order_and_duplicates_are_told_apart() {
+    fn loss_reordering_and_duplicates_are_counted_apart() {
         type Row = (&'static str, &'static [i64], (u64, u64, u64, u64));
         let rows: &[Row] = &[
             ("nothing", &[], (0, 0, 0, 0)),

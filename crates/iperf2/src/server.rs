@@ -1,6 +1,6 @@
 //! One connection or flow of a test seen from the server.
 //!
-//! Sessions know nothing of each other: whoever listens groups what comes from one address.
+//! Sessions are independent: the listener groups the connections of one address.
 
 mod flow;
 mod stream;
@@ -26,12 +26,12 @@ pub struct Policy {
     pub permit_key: Option<Vec<u8>>,
     /// Clients may make the server connect back to them.
     pub may_connect_back: bool,
-    /// Largest difference of the clocks at which one-way delays are believed.
+    /// Largest difference of the clocks at which one-way delays are valid.
     pub clock_skew_max: Duration,
     /// A flow without datagrams for so long has ended.
     pub idle_timeout: Duration,
     /// Datagrams that must come from an address before anything large is sent to it. Real clients repeat their first
-    /// one until they are served, so 2 refuses nobody but senders that forge their address.
+    /// one until they are served, so 2 refuses only senders that forge their address.
     pub datagrams_before_sending: u32,
     /// Bounds of UDP data towards clients; `None` when flows that ask for it are refused.
     pub udp_reverse: Option<UdpReverse>,
@@ -82,12 +82,12 @@ impl Default for UdpReverse {
     }
 }
 
-/// A test a client asked for.
+/// A test a client requested.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcceptedTest {
     /// How it began.
     pub opening: Opening,
-    /// What the client told, if anything.
+    /// The client's header, if any.
     pub header: Option<Header>,
     /// Bytes that arrived before the data and count as payload.
     pub payload_bytes: usize,
@@ -106,7 +106,7 @@ impl AcceptedTest {
 }
 
 impl Policy {
-    /// Whether a client that tells this start time can be believed to share our clock.
+    /// Whether this start time of a client implies that both clocks agree.
     fn clocks_agree(&self, start: Option<Timestamp>, now: Timestamp) -> bool {
         let Some(start) = start else { return false };
         u128::from(now.ns_since(start).unsigned_abs()) <= self.clock_skew_max.as_nanos()

@@ -13,30 +13,30 @@ use crate::header::{FrameSettings, Header, Mode, Rate};
 use crate::stamp::Timestamp;
 use crate::version::Version;
 
-/// Block length of TCP streams when nobody named one.
+/// Default block length of TCP streams.
 pub const TCP_BLOCK_LEN_BYTES: u32 = 128 * 1024;
-/// Datagram length when nobody named one: what fits an Ethernet frame over IPv4.
+/// Default datagram length: what fits an Ethernet frame over IPv4.
 pub const UDP_BLOCK_LEN_BYTES: u32 = 1470;
 /// Longest block a client can make a server use.
 pub const BLOCK_LEN_MAX_BYTES: u32 = 4 << 20;
 /// Largest UDP payload over IPv4.
 pub const DATAGRAM_LEN_MAX_BYTES: u32 = 65_507;
-/// Rate of a UDP stream nobody named a rate for.
+/// Default rate of a UDP stream.
 pub const UDP_RATE_BPS: u64 = 1 << 20;
 
-/// A test that cannot be told to a server.
+/// A test that the header cannot express.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-pub enum Untellable {
+pub enum UnsupportedTest {
     /// The word for the amount has 31 bits.
     #[error("a server cannot be asked to send {0} bytes, at most 2147483647")]
     Amount(u64),
 }
 
-/// The header of a client's test. `start` is the time of the first write, told where something depends on it.
+/// The header of a client's test. `start` is the time of the first write, sent where something depends on it.
 ///
 /// # Errors
-/// When the server would have to send more than can be said.
-pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> Result<Header, Untellable> {
+/// When the server would have to send more than the header can express.
+pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> Result<Header, UnsupportedTest> {
     let test = &spec.test;
     let workload = &test.workload;
     let mode = mode(test);
@@ -55,7 +55,7 @@ pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> R
         unsent_limit_bytes: workload.unsent_limit_bytes.filter(|_| server_sends),
         quick_ack: workload.quick_ack && server_sends,
         detect_peer: workload.detect_peer && test.transport == Transport::Tcp,
-        // Both ways on one socket leaves nobody to tell the report to.
+        // In both directions on one socket no socket is left for the report.
         without_final_report: test.transport == Transport::Udp
             && (workload.without_final_report || mode == Mode::FullDuplex),
         trip_times: workload.trip_times,
@@ -76,7 +76,7 @@ pub fn client_header(spec: &ClientSpec, version: Version, start: Timestamp) -> R
     Ok(header)
 }
 
-/// What a server is asked for on one connection or flow, within its limits. `is_tcp` tells which.
+/// The test requested of a server on one connection (`is_tcp`) or flow, within its limits.
 #[must_use]
 pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     let len_max = if transport == Transport::Udp {
@@ -92,7 +92,7 @@ pub fn server_spec(header: &Header, transport: Transport) -> TestSpec {
     let shape = match header.frames {
         Some(frames) if header.bursts => bursts(&frames),
         Some(frames) => isochronous(&frames),
-        // A server that only receives is not told how the frames are made.
+        // A server that only receives does not get the frame settings.
         None if header.isochronous => isochronous(&UNTOLD_FRAMES),
         None => Shape::Continuous,
     };
@@ -213,11 +213,11 @@ fn pairing(mode: Mode) -> Pairing {
 }
 
 /// Where only the client sends the server needs no exact amount.
-fn amount(end: EndCondition, mode: Mode) -> Result<Amount, Untellable> {
+fn amount(end: EndCondition, mode: Mode) -> Result<Amount, UnsupportedTest> {
     match (Amount::of_end(end), end) {
         (Some(amount), _) => Ok(amount),
         (None, _) if mode == Mode::Forward => Ok(Amount::Bytes(Amount::BYTES_MAX)),
-        (None, EndCondition::Bytes(bytes)) => Err(Untellable::Amount(bytes)),
+        (None, EndCondition::Bytes(bytes)) => Err(UnsupportedTest::Amount(bytes)),
         (None, _) => Ok(Amount::Open),
     }
 }

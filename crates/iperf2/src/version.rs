@@ -22,7 +22,7 @@ pub struct Version {
 pub enum Stage {
     /// Under development.
     Dev,
-    /// First release candidate. Builds of 2.2.1 say this.
+    /// First release candidate, as builds of 2.2.1 announce.
     Candidate,
     /// Second release candidate.
     SecondCandidate,
@@ -39,7 +39,7 @@ pub enum Stage {
 impl Version {
     /// The release whose layout and words are the default here.
     pub const V2_1_8: Self = Self::new(2, 1, 8, Stage::Release);
-    /// What 2.2.1 says of itself.
+    /// As 2.2.1 announces itself.
     pub const V2_2_1: Self = Self::new(2, 2, 1, Stage::Candidate);
 
     const fn new(major: u16, minor: u16, patch: u16, stage: Stage) -> Self {

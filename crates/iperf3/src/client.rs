@@ -99,7 +99,7 @@ enum Phase {
     Exchanging(FrameReader),
     /// Byte 14 is awaited.
     Exchanged,
-    /// The server reports an error; its two words are awaited.
+    /// The server reports an error; its two numbers are awaited.
     ServerError(Vec<u8>),
     /// Nothing matters any more.
     Closed,
@@ -127,7 +127,7 @@ impl Client {
         }
     }
 
-    /// Replaces what the server will be told. The segment size of the path, and with it the length of UDP blocks, is
+    /// Replaces the parameters for the server. The segment size of the path, and with it the length of UDP blocks, is
     /// known only after the cookie was acknowledged; once the parameters are out this has no effect.
     pub fn revise(&mut self, params: Params, spec: TestSpec) {
         if matches!(self.phase, Phase::Greeting) {
@@ -182,7 +182,7 @@ impl Client {
     pub fn handle_control_error(&mut self, _now: Instant, cause: &str) {
         match &self.phase {
             Phase::Closed => {}
-            // What has arrived of the server's own words says more than the broken connection.
+            // What has arrived of the server's error is more precise than the broken connection.
             Phase::ServerError(_) => self.report_server_error(),
             Phase::Exchanging(_) => self.close(Err(ErrorCode::RecvResults.failure(Some(cause)))),
             _ => self.close(Err(ErrorCode::RecvMessage.failure(Some(cause)))),
@@ -323,7 +323,7 @@ impl Client {
         self.abort(ErrorCode::RecvResults.failure(Some(&refused.to_string())));
     }
 
-    /// The server's words as far as they came. Releases differ in how many they send.
+    /// The server's error as far as it arrived. Releases differ in how many they send.
     fn report_server_error(&mut self) {
         let words = match &self.phase {
             Phase::ServerError(words) => words.as_slice(),
@@ -361,7 +361,7 @@ impl Client {
         }));
     }
 
-    /// Gives up. The server is told once it has shown that it is one.
+    /// Gives up. The server is notified once it has identified itself.
     fn abort(&mut self, failure: Failure) {
         if !matches!(self.phase, Phase::Greeting) {
             self.send_state(State::IperfDone);

@@ -239,14 +239,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_carry_number_and_words() {
+    fn failures_carry_number_and_text() {
         let failure = ErrorCode::CtrlClose.failure(None);
         assert_eq!(failure.code, Some(109));
         assert_eq!(failure.message, "control socket has closed unexpectedly");
     }
 
     #[test]
-    fn system_error_numbers_have_plain_words() {
+    fn system_error_numbers_have_plain_text() {
         assert_eq!(errno_text(22).as_deref(), Some("Invalid argument"));
         assert_eq!(errno_text(0), None);
         assert_eq!(errno_text(-1), None);

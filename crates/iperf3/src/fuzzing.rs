@@ -41,7 +41,7 @@ pub fn results_json(text: &[u8]) {
     assert_eq!(again.congestion_used, results.congestion_used);
 }
 
-/// Any events end a client's test exactly once, and the last action says so.
+/// Any events end a client's test exactly once, with the last action.
 pub fn client_control(script: &[u8]) {
     let now = start();
     let setup = ClientSetup {
@@ -69,7 +69,7 @@ pub fn client_control(script: &[u8]) {
     assert!(closed.0, "the end of the connection ends the test");
 }
 
-/// Any events end a server's session exactly once, and the last action says so.
+/// Any events end a server's session exactly once, with the last action.
 pub fn server_control(script: &[u8]) {
     let now = start();
     let setup = ServerSetup {

@@ -16,7 +16,7 @@ const MAX_DEPTH: u32 = 128;
 #[error("malformed JSON")]
 pub(crate) struct Malformed;
 
-/// The members of one object that somebody asked for. Values stay text until they are looked at, so an unknown or
+/// The requested members of one object. Values stay text until they are parsed, so an unknown or
 /// hostile member costs nothing.
 pub(crate) struct Object<'a> {
     keys: &'static [&'static str],

@@ -11,7 +11,7 @@ use linerate_model::spec::{SendPath, SequenceCheck};
 pub const MAX_STREAMS: u32 = 128;
 /// Most streams per direction between two linerate programs.
 pub const MAX_STREAMS_EXTENDED: u32 = 16384;
-/// Version of the additions linerate programs tell each other about.
+/// Version of the additions between linerate programs.
 pub const LINERATE_PROTOCOL: u32 = 1;
 
 /// Value of the addition `udp_check` for [`SequenceCheck::FirstOfBurst`].
@@ -106,15 +106,15 @@ pub struct Params {
     pub auth_token: Option<String>,
     /// Receivers let the kernel drop the payload.
     pub skip_rx_copy: bool,
-    /// The client's version, in its own words.
+    /// The client's version text.
     pub client_version: Option<String>,
     /// Version of linerate's additions the client knows; `None` for any other client.
     pub linerate_protocol: Option<u32>,
     /// Blocks may share a write; between linerate programs.
     pub coalesce: bool,
-    /// Which datagrams receivers look at; between linerate programs.
+    /// Which datagrams receivers check; between linerate programs.
     pub udp_check: SequenceCheck,
-    /// The client asks what the server knows about its own host; only linerate clients do.
+    /// The client requests facts about the server's host; only linerate clients do.
     pub want_facts: bool,
 }
 
@@ -202,12 +202,12 @@ impl Params {
         self.parallel.saturating_mul(if self.bidirectional { 2 } else { 1 })
     }
 
-    /// What the test asks for in total, bit/s, from a rate per stream.
+    /// Total rate of the test, bit/s, from a rate per stream.
     fn total_rate_bps(&self, per_stream_bps: u64) -> u64 {
         per_stream_bps.saturating_mul(u64::from(self.total_streams()))
     }
 
-    /// The highest total rate the test asks for, by either way of limiting it; 0 for no limit.
+    /// The highest total rate of the test, by either way of limiting it; 0 for no limit.
     #[must_use]
     pub fn requested_rate_bps(&self) -> u64 {
         self.total_rate_bps(self.bandwidth_bps.max(self.fq_rate_bps))

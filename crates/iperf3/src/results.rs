@@ -18,17 +18,17 @@ pub struct Results {
     pub sender_has_retransmits: i64,
     /// Congestion control algorithm of this end; TCP only.
     pub congestion_used: Option<String>,
-    /// The server's own report, when the client asked for it.
+    /// The server's own report, when the client requested it.
     pub server_output: Option<ServerOutput>,
     /// One entry per stream.
     pub streams: Vec<StreamResult>,
     /// The sender of these results is a linerate program.
     pub linerate: bool,
-    /// Most tests that ran beside this one on the server; only linerate servers say so, and only to linerate clients.
+    /// Most tests that ran beside this one on the server; only linerate servers send it, and only to linerate clients.
     pub ran_beside: Option<u32>,
-    /// See [`linerate_model::Summary::overflows_local`]; only linerate programs say so, and only to each other.
+    /// See [`linerate_model::Summary::overflows_local`]; only linerate programs send it, and only to each other.
     pub overflows: Option<u64>,
-    /// What the server knows about its own host: a JSON object, for linerate clients that asked.
+    /// What the server knows about its own host: a JSON object, for linerate clients that requested it.
     pub facts: Option<String>,
 }
 

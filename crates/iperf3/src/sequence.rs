@@ -3,9 +3,9 @@
 //! Called for every datagram: some integer comparisons and one floating-point update, no allocation. At eight million
 //! datagrams per second there are 125 ns for everything, of which this takes a few.
 
-/// What the counters of the datagrams say so far.
+/// Statistics of the counters of the datagrams.
 ///
-/// The arithmetic is that of iperf3, defects included, because both ends print its figures: a duplicate counts as
+/// The arithmetic is that of iperf3, defects included, because both ends print them: a duplicate counts as
 /// reordered and takes back a loss, and datagrams lost at the very end go unnoticed. Any counter from any peer is
 /// handled without overflow.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -41,7 +41,7 @@ impl SequenceTracker {
         self.jitter_ns += (change_ns as f64 - self.jitter_ns) / 16.0;
     }
 
-    /// Forgets the jitter, as happens when the warm-up ends. The counters go on.
+    /// Forgets the jitter, as happens when the warm-up ends. The counters continue.
     pub fn reset_jitter(&mut self) {
         self.jitter_ns = 0.0;
         self.previous_transit_ns = None;

@@ -21,9 +21,9 @@ use crate::params::Params;
 use crate::results::Results;
 use crate::state::State;
 
-/// Longest wait for the client in each step of the dialogue, unless the policy says otherwise.
+/// Longest wait for the client in each step of the exchange, unless the policy sets another.
 pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How much longer than asked for a test with a time limit may take, unless the policy says otherwise.
+/// How much longer than requested a test with a time limit may take, unless the policy sets another.
 pub const OVERTIME: Duration = Duration::from_secs(40);
 
 /// What is accepted from clients.
@@ -43,7 +43,7 @@ pub struct Policy {
     pub max_streams: u32,
     /// Longest wait for the parameters, for each data stream, for the results and for the client's good-bye.
     pub handshake_timeout: Duration,
-    /// How much longer than asked for a test with a time limit may take.
+    /// How much longer than requested a test with a time limit may take.
     pub overtime: Duration,
 }
 
@@ -78,7 +78,7 @@ pub struct ServerSetup {
     pub cookie: Cookie,
     /// What is accepted.
     pub policy: Policy,
-    /// Wall-clock time of the beginning in s since 1970; only authentication looks at it.
+    /// Wall-clock time of the beginning in s since 1970; for authentication only.
     pub unix_s: i64,
 }
 
@@ -89,7 +89,7 @@ pub enum ServerInput {
     Prepared,
     /// One more data stream stands.
     StreamOpened,
-    /// Something failed; the client is told the two numbers.
+    /// Something failed; the two numbers are sent to the client.
     Failed {
         /// What failed.
         code: ErrorCode,
@@ -116,7 +116,7 @@ pub enum ServerInput {
 /// A test that will be run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AcceptedTest {
-    /// What the client asked for.
+    /// The client's parameters.
     pub params: Params,
     /// The same as a specification.
     pub spec: TestSpec,
@@ -199,7 +199,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// A session whose cookie has arrived. The first action asks for the parameters.
+    /// A session whose cookie has arrived. The first action requests the parameters.
     #[must_use]
     pub fn new(now: Instant, setup: ServerSetup) -> Self {
         let deadline = now.checked_add(setup.policy.handshake_timeout);
@@ -222,7 +222,7 @@ impl Server {
         self.setup.cookie
     }
 
-    /// Why authentication failed, for the operator's log; the client is not told.
+    /// Why authentication failed, for the operator's log; it is not sent to the client.
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         self.refusal.as_ref()
@@ -286,7 +286,7 @@ impl Server {
             (_, Phase::Closed) => {}
             (ServerInput::Terminated { signal_text }, _) => self.terminate(&signal_text),
             (ServerInput::Busy, _) => self.turn_away(),
-            // Everything is said; the client has its results.
+            // The exchange is complete; the client has its results.
             (ServerInput::Failed { .. }, Phase::Finishing) => self.close(Ok(())),
             (ServerInput::Failed { code, errno, cause }, _) => {
                 let cause = cause.or_else(|| errno_text(errno));
@@ -410,7 +410,7 @@ impl Server {
         match (State::from_byte(byte), &self.phase) {
             (_, Phase::Finishing) => self.close(Ok(())),
             (Some(State::ClientTerminate), _) => self.close(Err(client_terminated())),
-            // A client that failed to open its streams says good-bye; nothing was measured, nothing is missing.
+            // A client that failed to open its streams ends the test; nothing was measured, nothing is missing.
             (Some(State::IperfDone), Phase::Preparing | Phase::Opening { .. }) => self.close(Ok(())),
             (Some(State::IperfDone), _) => self.close(Err(client_closed())),
             (Some(State::TestEnd), Phase::Running) => {
@@ -439,7 +439,7 @@ impl Server {
         self.close(Err(Failure::error(code.number(), words)));
     }
 
-    /// Ends the test because of something on this end, and tells the client.
+    /// Ends the test because of a failure on this end, and notifies the client.
     fn fail(&mut self, code: ErrorCode, errno: i32, cause: Option<&str>) {
         self.send_error(code, errno);
         self.close(Err(code.failure(cause)));

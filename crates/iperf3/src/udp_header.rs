@@ -102,7 +102,7 @@ pub fn is_reply(datagram: &[u8]) -> bool {
     either_order(datagram, REPLY) || either_order(datagram, LEGACY_REPLY)
 }
 
-/// Whether a datagram answers a hello and tells that the sender coalesces what it receives.
+/// Whether a datagram answers a hello and announces that the sender coalesces what it receives.
 #[must_use]
 pub fn is_coalescing_reply(datagram: &[u8]) -> bool {
     datagram == REPLY_COALESCING

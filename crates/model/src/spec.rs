@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::sharing::Sharing;
+use crate::policy::ServerPolicy;
 use crate::workload::{EndOptions, Shape, Workload};
 
 /// Transport of the data streams. The control connection is always TCP.
@@ -449,7 +449,7 @@ pub struct ServerSpec {
     /// Listener and data sockets use Multipath TCP even if the client did not ask.
     pub mptcp: bool,
     /// How the server is shared among its clients.
-    pub sharing: Sharing,
+    pub policy: ServerPolicy,
 }
 
 /// Highest average rate a server tolerates.

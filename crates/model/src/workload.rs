@@ -268,7 +268,7 @@ pub struct EndOptions {
     /// Time every sent segment is held back in the kernel (`TCP_TX_DELAY`, tcp(7)).
     pub send_delay: Option<Duration>,
     /// What a server applies to every test.
-    pub serving: Option<Box<Serving>>,
+    pub defaults: Option<Box<Iperf2Defaults>>,
 }
 
 /// How long a client insists on connecting.
@@ -284,7 +284,7 @@ pub struct ConnectRetry {
 
 /// What a server of a dialect without negotiation applies to every test.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Serving {
+pub struct Iperf2Defaults {
     /// Transport, block length, socket options and measurements.
     pub test: crate::spec::TestSpec,
     /// Time after which the server ends, and every test with it.

@@ -1,4 +1,4 @@
-//! What this kernel can do, asked once.
+//! Capabilities of this kernel, probed once.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ pub struct Capabilities {
     pub udp_gro: bool,
     /// Multipath TCP (Linux 5.6, `net.mptcp.enabled`).
     pub mptcp: bool,
-    /// SCTP; the kernel loads its module when asked, if it has one.
+    /// SCTP; the kernel loads its module on demand, if it has one.
     pub sctp: bool,
     /// Readiness timeouts with nanoseconds (Linux 5.11).
     pub epoll_pwait2: bool,

@@ -96,7 +96,7 @@ pub struct Affinity {
 /// The operating system's.
 pub fn affinity() -> Result<Affinity> {
     let mut mask = [0; MASK_WORDS];
-    // SAFETY: the mask is as long as the size says and writable; the call takes any length that holds all CPUs.
+    // SAFETY: the mask is as long as its size and writable; the call takes any length that holds all CPUs.
     syscall(unsafe { libc::sched_getaffinity(CALLING_THREAD, MASK_BYTES, mask.as_mut_ptr().cast()) })
         .during("sched_getaffinity", "")?;
     Ok(Affinity { mask })
@@ -131,7 +131,7 @@ impl Affinity {
     }
 }
 
-/// Whether the calling thread may run on this CPU; true when the kernel does not tell.
+/// Whether the calling thread may run on this CPU; true when the kernel does not report it.
 #[must_use]
 pub fn allows(cpu: usize) -> bool {
     affinity().map_or(true, |affinity| affinity.cpus().any(|known| known == cpu))
@@ -158,7 +158,7 @@ fn set_process_mask(mask: &Mask) -> io::Result<()> {
 }
 
 fn set_mask(thread: pid_t, mask: &Mask) -> io::Result<()> {
-    // SAFETY: the mask is as long as the size says; the kernel only reads it.
+    // SAFETY: the mask is as long as its size; the kernel only reads it.
     syscall(unsafe { libc::sched_setaffinity(thread, MASK_BYTES, mask.as_ptr().cast()) })?;
     Ok(())
 }

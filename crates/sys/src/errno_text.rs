@@ -1,4 +1,4 @@
-//! The C library's words for error numbers, in glibc's wording.
+//! Texts of error numbers, as in glibc.
 //!
 //! A table rather than `strerror(3)`: reports must read the same from a binary linked with musl, whose wording differs
 //! ("Address in use", "Operation timed out"), and a table needs no locale, no buffer and no lock.

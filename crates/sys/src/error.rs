@@ -1,4 +1,4 @@
-//! Errors that say which operation failed on which object.
+//! Errors with the operation that failed and its object.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ pub type Result<T, E = OsError> = std::result::Result<T, E>;
 pub struct OsError {
     /// What was tried: the system call, with the option's name where it is one (`setsockopt TCP_CONGESTION`).
     pub operation: &'static str,
-    /// What it was tried on: an address, a value, a file. Empty when the operation says it all.
+    /// What it was tried on: an address, a value, a file. Empty when the operation alone is enough.
     pub object: String,
     /// Why it failed.
     pub source: io::Error,
@@ -37,7 +37,7 @@ impl OsError {
         self.source.raw_os_error()
     }
 
-    /// The cause alone, in the words of `strerror(3)`: `Connection refused`.
+    /// The cause alone, as `strerror(3)` formats it: `Connection refused`.
     #[must_use]
     pub fn text(&self) -> String {
         io_text(&self.source)
@@ -74,7 +74,7 @@ pub fn strerror(errno: i32) -> String {
     errno_text::errno_text(errno).map_or_else(|| format!("Unknown error {errno}"), str::to_owned)
 }
 
-/// Text of an I/O error as `strerror(3)` gives it; errors that are not the kernel's keep their own words.
+/// Text of an I/O error as `strerror(3)` gives it; errors that are not the kernel's keep their own text.
 #[must_use]
 pub fn io_text(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), strerror)
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_of_our_own_keeps_its_words_and_has_no_errno() {
+    fn own_error_keeps_its_text_and_has_no_errno() {
         let error = OsError::new(
             "getsockopt TCP_INFO",
             "",
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_features_are_told_from_refusals() {
+    fn unsupported_features_differ_from_refusals() {
         let of = |errno| OsError::new("x", "", io::Error::from_raw_os_error(errno)).is_unsupported();
         for errno in [
             libc::ENOPROTOOPT,

@@ -1,5 +1,5 @@
 //! What ethtool answers by ioctl only: the driver's name, its private counters, and how it spreads packets over queues on
-//! kernels whose netlink does not tell (`linux/ethtool.h`, `netdevice(7)`).
+//! kernels whose netlink lacks it (`linux/ethtool.h`, `netdevice(7)`).
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -40,7 +40,7 @@ pub struct DriverInfo {
 pub struct ReceiveHash {
     /// Queue per bucket of the hash; empty where the device has no table.
     pub table: Vec<u32>,
-    /// Length of the hash key in bytes; 0 where the device tells none.
+    /// Length of the hash key in bytes; 0 where the device has none.
     pub key_bytes: u32,
     /// Functions in use: bit 0 Toeplitz, bit 1 XOR, bit 2 CRC32.
     pub functions: u8,
@@ -61,7 +61,7 @@ pub struct Ethtool {
 }
 
 impl Ethtool {
-    /// Opens the socket. Everything here may be asked without rights.
+    /// Opens the socket. No query here needs a privilege.
     ///
     /// # Errors
     /// The operating system's.
@@ -70,7 +70,7 @@ impl Ethtool {
         Ok(Self { socket })
     }
 
-    /// Asks for the driver of an interface (`ETHTOOL_GDRVINFO`).
+    /// Queries the driver of an interface (`ETHTOOL_GDRVINFO`).
     ///
     /// # Errors
     /// `EOPNOTSUPP` where there is no driver, as for `lo`; `ENODEV` for an unknown interface.
@@ -118,7 +118,7 @@ impl Ethtool {
         Ok(names.zip(values).take(count).collect())
     }
 
-    /// Asks how received packets are spread over queues (`ETHTOOL_GRSSH`).
+    /// Queries how received packets are spread over queues (`ETHTOOL_GRSSH`).
     ///
     /// # Errors
     /// `EOPNOTSUPP` where the driver has no such operation.
@@ -131,7 +131,7 @@ impl Ethtool {
         let (buckets, key_bytes) = (size(8, BUCKETS_MAX), size(12, KEY_BYTES_MAX));
         let mut whole = vec![0_u8; HASH_HEADER_BYTES + buckets * 4 + key_bytes];
         put(&mut whole, 0, GET_RX_HASH);
-        // The kernel refuses sizes that are not its own, so it cannot write more than was asked for.
+        // The kernel refuses sizes that are not its own, so it cannot write more than was requested.
         put(&mut whole, 8, u32::try_from(buckets).unwrap_or(0));
         put(&mut whole, 12, u32::try_from(key_bytes).unwrap_or(0));
         self.ask(device, &mut whole, OPERATION)?;
@@ -142,7 +142,7 @@ impl Ethtool {
         })
     }
 
-    /// Asks for the number of queues received packets can be spread over (`ETHTOOL_GRXRINGS`).
+    /// Queries the number of queues received packets can be spread over (`ETHTOOL_GRXRINGS`).
     ///
     /// # Errors
     /// `EOPNOTSUPP` where the driver has no such operation.
@@ -150,7 +150,7 @@ impl Ethtool {
         self.flow_question(device, GET_RX_RINGS, 0, "ETHTOOL_GRXRINGS")
     }
 
-    /// Asks which parts of a packet of a flow type (`TCP_V4_FLOW` is 1, `UDP_V4_FLOW` 2) go into the hash
+    /// Queries which parts of a packet of a flow type (`TCP_V4_FLOW` is 1, `UDP_V4_FLOW` 2) go into the hash
     /// (`ETHTOOL_GRXFH`): the bits of `RXH_*`.
     ///
     /// # Errors
@@ -171,7 +171,7 @@ impl Ethtool {
 
     /// Number of private counters (`ETHTOOL_GSSET_INFO`).
     fn string_count(&self, device: &str) -> Result<usize> {
-        // Command, reserved, mask of the sets that are asked for, one length per set.
+        // Command, reserved, mask of the requested sets, one length per set.
         let mut buffer = vec![0_u8; 4 + 4 + 8 + 4];
         put(&mut buffer, 0, GET_STRING_SET_INFO);
         buffer.splice(8..16, (1_u64 << STATS_SET).to_ne_bytes());

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use crate::syscall::socket_addr;
 
 /// The device that has this address. `None` where none has it, as with addresses of multicast groups, or where the
-/// kernel does not tell.
+/// kernel does not report it.
 #[must_use]
 pub fn device_of(address: IpAddr) -> Option<String> {
     let list = DeviceList::query()?;
@@ -18,7 +18,7 @@ pub fn device_of(address: IpAddr) -> Option<String> {
 }
 
 /// The addresses of this host, each with the length of its network's prefix in bits. Empty where the kernel does not
-/// tell.
+/// report it.
 #[must_use]
 pub fn addresses() -> Vec<(IpAddr, u8)> {
     let list = DeviceList::query();
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_of_nobody_have_no_device() {
+    fn unassigned_addresses_have_no_device() {
         assert_eq!(device_of([239, 1, 2, 3].into()), None);
     }
 }

@@ -42,7 +42,7 @@ impl Interest {
     };
 }
 
-/// A descriptor that has something to tell.
+/// A descriptor with an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// The number it was registered under.
@@ -69,7 +69,7 @@ impl Epoll {
     pub fn new() -> Result<Self> {
         // SAFETY: no pointers are passed.
         let fd = syscall(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) }).during("epoll_create1", "")?;
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -111,7 +111,7 @@ impl Epoll {
         Ok(())
     }
 
-    /// Waits until a descriptor is ready or `timeout` passed (`None`: without end; zero: a look), and replaces
+    /// Waits until a descriptor is ready or `timeout` passed (`None`: without limit; zero: a poll), and replaces
     /// `events` by what is ready, at most 256 at once. Interrupted by a signal handler it returns early with nothing.
     ///
     /// The timeout has nanosecond resolution since Linux 5.11 (`epoll_pwait2`); before that it is rounded up to
@@ -181,14 +181,14 @@ impl AsFd for Epoll {
 pub struct EventFd(OwnedFd);
 
 impl EventFd {
-    /// A doorbell nobody rang.
+    /// An event descriptor without an event.
     ///
     /// # Errors
     /// The operating system's, for instance `EMFILE`.
     pub fn new() -> Result<Self> {
         // SAFETY: no pointers are passed.
         let fd = syscall(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).during("eventfd", "")?;
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -214,7 +214,7 @@ impl AsFd for EventFd {
     }
 }
 
-/// Waits for one descriptor (ppoll(2)); `true` when it is ready or has an error or hang-up to tell, `false` when
+/// Waits for one descriptor (ppoll(2)); `true` when it is ready or has an error or hang-up, `false` when
 /// `timeout` passed or a signal handler ran.
 ///
 /// # Errors
@@ -223,7 +223,7 @@ pub fn wait_fd(fd: impl AsFd, interest: Interest, timeout: Option<Duration>) -> 
     wait_fds([(fd.as_fd(), interest)], timeout).map(|[is_ready]| is_ready)
 }
 
-/// Waits for the first of some descriptors, as [`wait_fd`] does for one, and says of each whether it is ready.
+/// Waits for the first of some descriptors, as [`wait_fd`] does for one, and returns for each whether it is ready.
 ///
 /// # Errors
 /// The operating system's.

@@ -95,7 +95,7 @@ impl User {
 }
 
 /// The first port that every user may bind (`net.ipv4.ip_unprivileged_port_start`, ip(7), Linux 4.11): 1024 where the
-/// kernel does not tell.
+/// kernel does not report it.
 #[must_use]
 pub fn first_port_for_all() -> u16 {
     const PATH: &str = "/proc/sys/net/ipv4/ip_unprivileged_port_start";

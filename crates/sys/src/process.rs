@@ -49,7 +49,7 @@ fn fork_and_leave() -> Result<()> {
     Ok(())
 }
 
-/// Whether a process of this number exists (kill(2) with signal 0), be it somebody else's. Numbers below 1 name groups
+/// Whether a process of this number exists (kill(2) with signal 0), of any user. Numbers below 1 name groups
 /// and are not alive.
 #[must_use]
 pub fn pid_is_alive(pid: i32) -> bool {
@@ -114,7 +114,7 @@ pub fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Who the system says it is (uname(2)). Displays all five in that order.
+/// Identity of the system (uname(2)). Displays all five in that order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Uname {
     /// `Linux`.
@@ -139,7 +139,7 @@ impl fmt::Display for Uname {
     }
 }
 
-/// Asks the kernel who it is.
+/// Calls uname(2).
 #[must_use]
 pub fn uname() -> Uname {
     // SAFETY: all-zero bytes are a valid utsname.
@@ -183,7 +183,7 @@ pub fn isatty(fd: impl AsFd) -> bool {
     fd.as_fd().is_terminal()
 }
 
-/// Asks for a password on the controlling terminal without showing it, or on standard error and input when there is
+/// Prompts for a password on the controlling terminal without showing it, or on standard error and input when there is
 /// none. The line ends at a newline or end of file and has at most 4096 bytes. A signal that ends the process does so
 /// after the terminal shows again what is typed.
 ///
@@ -256,7 +256,7 @@ fn wait_for_line(input: BorrowedFd<'_>, signals: &Signals) -> io::Result<Option<
     }
 }
 
-/// Reads byte by byte, so that nothing behind the line is taken from whoever reads next.
+/// Reads byte by byte, so that nothing behind the line is taken from the next reader.
 fn read_line(input: &mut impl Read) -> io::Result<String> {
     let mut line = Vec::new();
     let mut byte = [0];
@@ -385,7 +385,7 @@ mod tests {
         }
     }
 
-    /// Types a password on a pseudo terminal, and looks at what the terminal showed.
+    /// Types a password on a pseudo terminal, and checks the terminal's output.
     #[test]
     fn a_password_is_not_shown_on_a_terminal_and_what_follows_is() {
         let (mut user, program) = terminal();
@@ -415,7 +415,7 @@ mod tests {
         // SAFETY: both numbers are writable; name, settings and size may be null.
         syscall(unsafe { libc::openpty(&raw mut user, &raw mut program, null, null.cast(), null.cast()) })
             .expect("pseudo terminal");
-        // SAFETY: both descriptors are new and nobody else owns them.
+        // SAFETY: both descriptors are new and have no other owner.
         unsafe { (File::from_raw_fd(user), File::from_raw_fd(program)) }
     }
 

@@ -1,4 +1,4 @@
-//! How soon a thread that was woken gets a processor (sched(7)).
+//! Wake-up latency of a thread (sched(7)).
 
 use std::io;
 
@@ -29,7 +29,7 @@ fn set(nice: i32) -> io::Result<()> {
     };
     const CALLING_THREAD: c_long = 0;
     const NO_FLAGS: c_uint = 0;
-    // SAFETY: the kernel reads as many bytes of the structure as its first field says.
+    // SAFETY: the kernel reads as many bytes of the structure as its first field states.
     syscall(unsafe { libc::syscall(libc::SYS_sched_setattr, CALLING_THREAD, &raw const attributes, NO_FLAGS) })?;
     Ok(())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::error::{During, Result};
 
-/// Tells the service manager a state such as `READY=1`; `false` when there is no manager that wants to know.
+/// Sends a state such as `READY=1` to the service manager; `false` without a manager.
 ///
 /// # Errors
 /// The operating system's, when there is one and it cannot be reached.

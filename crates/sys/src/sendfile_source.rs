@@ -80,7 +80,7 @@ fn create_memfd(name: &str) -> io::Result<File> {
     let name = CString::new(name)?;
     // SAFETY: `name` is NUL-terminated and outlives the call.
     let fd = syscall(unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) })?;
-    // SAFETY: the descriptor is new and nobody else owns it.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { File::from_raw_fd(fd) })
 }
 

@@ -48,7 +48,7 @@ impl Signal {
         }
     }
 
-    /// The signal in the words of strsignal(3) of glibc: `Interrupt`, `Terminated`.
+    /// The signal as strsignal(3) of glibc names it: `Interrupt`, `Terminated`.
     #[must_use]
     pub fn description(self) -> &'static str {
         match self {
@@ -93,7 +93,7 @@ impl Signals {
         // SAFETY: `set` is initialised and outlives the call.
         let fd = syscall(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })
             .during("signalfd", "")?;
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

@@ -43,12 +43,12 @@ pub enum Family {
     V6,
 }
 
-/// A name that did not resolve. Displays as the resolver's words alone: `Name or service not known`.
+/// A name that did not resolve. Displays as the resolver's text alone: `Name or service not known`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolveError {
     /// The name as the caller gave it.
     pub host: String,
-    /// The resolver's words, as `gai_strerror(3)` of glibc gives them.
+    /// The resolver's text, as `gai_strerror(3)` of glibc gives them.
     pub text: String,
 }
 
@@ -114,7 +114,7 @@ pub fn listen(fd: impl AsFd, backlog: i32) -> Result<()> {
 }
 
 /// Takes one waiting connection with the peer's address, unmapped; close-on-exec and non-blocking (accept4(2)).
-/// `None` when nobody waits. Connections that died while waiting are skipped.
+/// `None` when none is queued. Connections that died while waiting are skipped.
 ///
 /// # Errors
 /// The operating system's, for instance `EMFILE`.
@@ -142,7 +142,7 @@ pub fn accept(fd: impl AsFd) -> io::Result<Option<(OwnedFd, SocketAddr)>> {
 pub fn connect(fd: impl AsFd, remote: &SocketAddr) -> Result<Connect> {
     match SockRef::from(&fd).connect(&SockAddr::from(*remote)) {
         Ok(()) => Ok(Connect::Done),
-        // An interrupted connect goes on in the background just as a non-blocking one.
+        // An interrupted connect continues in the background just as a non-blocking one.
         Err(error) if matches!(error.raw_os_error(), Some(libc::EINPROGRESS | libc::EINTR)) => Ok(Connect::InProgress),
         Err(source) => Err(OsError::new("connect", remote, source)),
     }
@@ -228,7 +228,7 @@ pub fn shutdown_write(fd: impl AsFd) -> Result<()> {
     SockRef::from(&fd).shutdown(Shutdown::Write).during("shutdown", "write")
 }
 
-/// Ends both directions and wakes whoever waits in the socket (shutdown(2)).
+/// Ends both directions and wakes threads blocked in the socket (shutdown(2)).
 ///
 /// # Errors
 /// The operating system's; `ENOTCONN` when the connection is gone.
@@ -239,10 +239,10 @@ pub fn shutdown_both(fd: impl AsFd) -> Result<()> {
 /// Addresses of a host in the resolver's order of preference (getaddrinfo(3)), each with `port`.
 ///
 /// Takes names and numeric addresses, IPv6 ones with a scope too (`fe80::1%eth0`). Waits for DNS as long as the
-/// resolver's configuration says.
+/// resolver's configuration defines.
 ///
 /// # Errors
-/// The resolver's words; a name with a NUL inside, or longer than a resolver accepts, is not known.
+/// The resolver's text; a name with a NUL inside, or longer than a resolver accepts, is not known.
 pub fn resolve(host: &str, port: u16, family: Option<Family>) -> Result<Vec<SocketAddr>, ResolveError> {
     let failed = |text: String| ResolveError {
         host: host.to_owned(),
@@ -267,7 +267,7 @@ pub fn resolve(host: &str, port: u16, family: Option<Family>) -> Result<Vec<Sock
     Ok(addresses)
 }
 
-/// musl calls a numeric address of the family that was not asked for a name without addresses.
+/// musl calls a numeric address of the other family a name without addresses.
 fn glibc_wording(host: &str, text: String) -> String {
     let is_address = host.parse::<IpAddr>().is_ok();
     if is_address && text == resolver_text(EAI_NODATA) {

@@ -1,7 +1,7 @@
 //! Socket options, one function each.
 //!
 //! Every function fails with the operating system's error under the name of the option (`setsockopt TCP_NODELAY`).
-//! [`crate::OsError::is_unsupported`] tells an option this kernel or this kind of socket lacks from a refused value.
+//! [`crate::OsError::is_unsupported`] distinguishes an option this kernel or kind of socket lacks from a refused value.
 
 mod flow_label;
 mod ip;
@@ -49,7 +49,7 @@ pub fn set_reuse_port(fd: impl AsFd, on: bool) -> Result<()> {
     option!(SOL_SOCKET, SO_REUSEPORT).set_bool(fd, on)
 }
 
-/// Lets [`crate::udp::RecvBatch`] tell when the kernel received a datagram (`SO_TIMESTAMPNS`, socket(7), Linux 2.6.22).
+/// Lets [`crate::udp::RecvBatch`] return when the kernel received a datagram (`SO_TIMESTAMPNS`, socket(7), Linux 2.6.22).
 /// What is in the queue already has no time and gets that of the read.
 ///
 /// # Errors
@@ -58,8 +58,8 @@ pub fn set_receive_stamps(fd: impl AsFd, on: bool) -> Result<()> {
     option!(SOL_SOCKET, SO_TIMESTAMPNS).set_bool(fd, on)
 }
 
-/// Asks for a send buffer of `bytes` (`SO_SNDBUF`, socket(7)). The kernel doubles the value for its own overhead and
-/// caps the request at `net.core.wmem_max`; [`get_send_buffer`] tells what was granted. Ends TCP's own tuning.
+/// Requests a send buffer of `bytes` (`SO_SNDBUF`, socket(7)). The kernel doubles the value for its own overhead and
+/// caps the request at `net.core.wmem_max`; [`get_send_buffer`] returns what was granted. Ends TCP's own tuning.
 ///
 /// # Errors
 /// The operating system's.
@@ -67,7 +67,7 @@ pub fn set_send_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
     SEND_BUFFER.set_u32(fd, bytes)
 }
 
-/// Asks for a receive buffer of `bytes` (`SO_RCVBUF`, socket(7)), capped at `net.core.rmem_max`; else as
+/// Requests a receive buffer of `bytes` (`SO_RCVBUF`, socket(7)), capped at `net.core.rmem_max`; else as
 /// [`set_send_buffer`].
 ///
 /// # Errors
@@ -98,7 +98,7 @@ pub fn force_receive_buffer(fd: impl AsFd, bytes: u32) -> Result<()> {
         .or_else(|_| set_receive_buffer(&fd, bytes))
 }
 
-/// Size of the send buffer in bytes as the kernel accounts it: twice what was asked (`SO_SNDBUF`, socket(7)).
+/// Size of the send buffer in bytes as the kernel accounts it: twice the request (`SO_SNDBUF`, socket(7)).
 ///
 /// # Errors
 /// The operating system's.
@@ -106,7 +106,7 @@ pub fn get_send_buffer(fd: impl AsFd) -> Result<u32> {
     SEND_BUFFER.get_u32(fd)
 }
 
-/// Size of the receive buffer in bytes as the kernel accounts it: twice what was asked (`SO_RCVBUF`, socket(7)).
+/// Size of the receive buffer in bytes as the kernel accounts it: twice the request (`SO_RCVBUF`, socket(7)).
 ///
 /// # Errors
 /// The operating system's.
@@ -147,7 +147,7 @@ pub fn get_keepalive(fd: impl AsFd) -> Result<bool> {
 /// Caps the socket's send rate in the kernel (`SO_MAX_PACING_RATE`, Linux 3.13, tc-fq(8)).
 ///
 /// `bytes_per_second` counts payload and headers. Effective with the `fq` qdisc or TCP's own pacing (Linux 4.13).
-/// `u64::MAX` takes the cap away. Before Linux 5.0 the kernel reads the low 32 bits only: [`get_max_pacing_rate`] tells.
+/// `u64::MAX` takes the cap away. Before Linux 5.0 the kernel reads the low 32 bits only: see [`get_max_pacing_rate`].
 ///
 /// # Errors
 /// The operating system's.
@@ -182,7 +182,7 @@ pub fn bind_device(fd: impl AsFd, device: &str) -> Result<()> {
 /// datagrams (`UDP_GRO`) is one message.
 ///
 /// # Errors
-/// The operating system's; `InvalidData` when the kernel does not tell.
+/// The operating system's; `InvalidData` when the kernel does not report it.
 pub fn dropped_messages(fd: impl AsFd) -> Result<u32> {
     /// `SK_MEMINFO_DROPS` (include/uapi/linux/sock_diag.h).
     const DROPS: usize = 8;

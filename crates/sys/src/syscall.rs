@@ -21,7 +21,7 @@ pub(crate) fn syscall_len(returned: isize) -> io::Result<usize> {
 pub(crate) fn socket_addr(storage: &libc::sockaddr_storage) -> Option<SocketAddr> {
     match i32::from(storage.ss_family) {
         libc::AF_INET => {
-            // SAFETY: the family says that the storage, which is large and aligned enough for every address,
+            // SAFETY: the family implies that the storage, which is large and aligned enough for every address,
             // holds a sockaddr_in; all bit patterns are valid for its integers.
             let v4 = unsafe { &*std::ptr::from_ref(storage).cast::<libc::sockaddr_in>() };
             let ip = Ipv4Addr::from(u32::from_be(v4.sin_addr.s_addr));

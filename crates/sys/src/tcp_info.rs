@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use crate::error::{During, Result};
 use crate::option::{SocketOption, option};
 
-/// State of a TCP connection at one instant. `None`: this kernel does not tell, or has measured nothing yet.
+/// State of a TCP connection at one instant. `None`: this kernel does not report it, or has measured nothing yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TcpInfo {
     /// Segments retransmitted since the connection began.
@@ -65,7 +65,7 @@ impl TcpInfo {
     }
 }
 
-/// Asks the kernel about a TCP connection. Cheap: 1 to 4 microseconds.
+/// Reads the kernel's state of a TCP connection. Cheap: 1 to 4 microseconds.
 ///
 /// # Errors
 /// The operating system's, for instance on a socket that is not TCP; `InvalidData` when the answer is shorter than

@@ -19,7 +19,7 @@ impl TimerFd {
         let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
         // SAFETY: no pointers are passed.
         let fd = syscall(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }).during("timerfd_create", "")?;
-        // SAFETY: the descriptor is new and nobody else owns it.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 

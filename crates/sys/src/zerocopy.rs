@@ -1,8 +1,8 @@
 //! Sending memory that the kernel borrows instead of copying (`MSG_ZEROCOPY`,
 //! Documentation/networking/msg_zerocopy.rst, Linux 4.14).
 //!
-//! The kernel returns what it borrowed through the error queue of the socket, in the order of the calls. Lent memory
-//! must stay as it is until then; memory that never changes may be lent many times at once.
+//! The kernel returns what it borrowed through the error queue of the socket, in the order of the calls. Such memory
+//! must stay as it is until then; memory that never changes may be in flight many times at once.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd};
@@ -23,7 +23,7 @@ pub fn enable(fd: impl AsFd) -> Result<()> {
 /// [`stream_io::send_gathered`] without a copy.
 ///
 /// # Errors
-/// `ENOBUFS` when too much is lent already; else as [`stream_io::send`].
+/// `ENOBUFS` when too much memory is in flight; else as [`stream_io::send`].
 pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<usize> {
     stream_io::send_message(fd, block, copies, SEND_FLAGS | libc::MSG_ZEROCOPY)
 }
@@ -31,7 +31,7 @@ pub fn send_gathered(fd: impl AsFd, block: &[u8], copies: usize) -> io::Result<u
 /// [`stream_io::send_slices`] without a copy.
 ///
 /// # Errors
-/// `ENOBUFS` when too much is lent already; else as [`stream_io::send`].
+/// `ENOBUFS` when too much memory is in flight; else as [`stream_io::send`].
 pub fn send_slices(fd: impl AsFd, slices: &[IoSlice<'_>]) -> io::Result<usize> {
     stream_io::send_slices_with(fd, slices, SEND_FLAGS | libc::MSG_ZEROCOPY)
 }
@@ -120,7 +120,7 @@ mod tests {
                 other => break other.expect("a notice"),
             }
         };
-        // On loopback the kernel copies all the same, and says so.
+        // On loopback the kernel copies nevertheless, and reports it.
         assert_eq!(completion, Completion { calls: 1, copied: true });
     }
 }

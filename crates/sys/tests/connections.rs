@@ -26,7 +26,7 @@ fn both_ends_name_each_other() {
 }
 
 #[test]
-fn accept_tells_that_nobody_waits() {
+fn accept_returns_none_without_a_connection() {
     let (fd, _) = listener(V4);
     assert!(socket::accept(&fd).expect("no error").is_none());
 }
@@ -97,7 +97,7 @@ fn a_refused_connection_names_operation_address_and_reason() {
 fn a_pending_error_is_taken_once() {
     let (fd, server) = listener(V4);
     drop(fd);
-    // A datagram to a port where nobody listens is answered by ICMP, which the socket keeps as pending error.
+    // A datagram to a closed port is answered by ICMP, which the socket keeps as pending error.
     let client = open(V4, Protocol::Udp);
     assert_eq!(socket::connect(&client, &server).expect("connect"), Connect::Done);
     linerate_sys::udp::send(&client, b"x").expect("send");
@@ -191,7 +191,7 @@ fn the_family_is_honoured() {
 }
 
 #[test]
-fn impossible_names_are_refused_in_the_resolvers_words() {
+fn impossible_names_are_refused_with_the_resolvers_text() {
     for host in ["with\0nul".to_owned(), "x".repeat(5000)] {
         let error = socket::resolve(&host, 1, None).expect_err("impossible");
         assert_eq!(error.to_string(), "Name or service not known");

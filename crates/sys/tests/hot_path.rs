@@ -249,7 +249,7 @@ fn a_batch_arrives_datagram_by_datagram_with_its_source() {
 }
 
 #[test]
-fn sources_of_a_batch_are_told_apart() {
+fn batch_keeps_the_source_of_each_datagram() {
     let (first, receiver) = udp_pair(V4);
     let second = open(V4, Protocol::Udp);
     socket::connect(&second, &socket::local_addr(&receiver).expect("local")).expect("connect");
@@ -274,7 +274,7 @@ fn a_batch_takes_no_more_than_its_limit_and_no_zero_length() {
 }
 
 #[test]
-fn a_short_slot_tells_the_length_of_what_it_cut() {
+fn short_slot_reports_the_full_length() {
     let (sender, receiver) = udp_pair(V4);
     let data = pattern(1_200);
     udp::send(&sender, &data).expect("send");
@@ -350,7 +350,7 @@ fn a_train_arrives_joined_with_gro() {
     let here = socket::local_addr(&sender).expect("local");
     let data = pattern(1_000 * 7 + 321);
     udp::send_segmented(&sender, &data, 1_000).expect("send");
-    // A lone datagram behind the train has no segment size to tell.
+    // A lone datagram behind the train has no segment size.
     udp::send(&sender, b"alone").expect("send");
     let mut batch = RecvBatch::new(16, 65_536).expect("memory");
     let mut segments = Vec::new();
@@ -435,7 +435,7 @@ fn receive(batch: &mut RecvBatch, fd: impl AsFd) -> usize {
     batch.recv(&fd).expect("recv")
 }
 
-/// Sockets for trains; `None` where the kernel has none, which its capabilities must then say.
+/// Sockets for trains; `None` where the kernel has none, which its capabilities must then report.
 fn train_pair(gro: bool) -> Option<(OwnedFd, OwnedFd)> {
     let (sender, receiver) = udp_pair(V4);
     let outcome = sockopt::set_udp_gro(&receiver, gro).and_then(|()| sockopt::get_udp_segment(&sender));

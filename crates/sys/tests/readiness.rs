@@ -51,7 +51,7 @@ fn readiness_comes_under_the_token_and_lasts() {
 }
 
 #[test]
-fn an_edge_is_told_once_per_change() {
+fn edge_triggers_once_per_change() {
     let bell = EventFd::new().expect("eventfd");
     let epoll = Epoll::new().expect("epoll");
     epoll

@@ -1,8 +1,8 @@
-//! What a listener does when descriptors or memory ran out: nothing for a moment, and one complaint a minute.
+//! Pauses a listener when descriptors or memory ran out, with one warning a minute.
 
 use std::time::{Duration, Instant};
 
-/// The pause of one listener, or of several that share a fate.
+/// The pause of one listener, or of several together.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptPause {
     /// No connection is accepted before.
@@ -12,11 +12,11 @@ pub(crate) struct AcceptPause {
 
 /// Long enough that a listener that stays readable costs nothing.
 const PAUSE: Duration = Duration::from_millis(50);
-/// Time between two complaints.
+/// Time between two warnings.
 const WARNING_PERIOD: Duration = Duration::from_secs(60);
 
 impl AcceptPause {
-    /// Begins a pause; true when the operator should know.
+    /// Begins a pause; true when a warning is due.
     pub(crate) fn begin(&mut self, now: Instant) -> bool {
         self.until = Some(now + PAUSE);
         let is_due = self

@@ -1,15 +1,15 @@
-//! Which addresses may come.
+//! Access by client address.
 
 use std::net::IpAddr;
 use std::path::Path;
 
 use linerate_model::network::{Network, NotANetwork};
-use linerate_model::sharing::{AccessRules, AccessSource};
+use linerate_model::policy::{AccessRules, AccessSource};
 
 /// The rules with their files read.
 #[derive(Debug, Default)]
 pub(crate) struct AccessList {
-    /// `None` when there is no such list; an empty one admits nobody.
+    /// `None` when there is no such list; an empty one admits no address.
     allow: Option<Vec<Network>>,
     deny: Vec<Network>,
 }
@@ -21,7 +21,7 @@ impl AccessList {
     /// Reads the rules; `read` returns the text of a file.
     ///
     /// # Errors
-    /// The first file that cannot be read or line that names no range, in words.
+    /// The first file that cannot be read or line that names no range, as text.
     pub(crate) fn load(
         rules: &AccessRules,
         read: impl Fn(&Path) -> std::io::Result<String> + Copy,
@@ -61,6 +61,19 @@ fn parse(text: &str) -> Result<Vec<Network>, NotANetwork> {
         .map(|line| line.split('#').next().unwrap_or_default().trim());
     lines.filter(|line| !line.is_empty()).map(str::parse).collect()
 }
+
+/// Reads a file of users or address ranges.
+pub(crate) fn read_text(path: &Path) -> std::io::Result<String> {
+    use std::io::Read as _;
+    let mut text = String::new();
+    std::fs::File::open(path)?
+        .take(FILE_BYTES_MAX)
+        .read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Largest file of users or address ranges that is read.
+const FILE_BYTES_MAX: u64 = 16 << 20;
 
 #[cfg(test)]
 mod tests {

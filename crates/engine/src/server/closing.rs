@@ -1,4 +1,4 @@
-//! Connections that are through and wait for the peer to close.
+//! Connections that wait for the peer to close.
 //!
 //! Closing a socket with unread bytes sends a reset, which can overtake and destroy our last message. So the write
 //! side is closed first and the socket is kept until the peer has closed too, or for a short time.
@@ -12,9 +12,9 @@ use linerate_sys::{socket, stream_io};
 
 /// Descriptors on their way out.
 #[derive(Debug)]
-pub(super) struct ClosingConnections {
+pub(crate) struct ClosingConnections {
     closing: Vec<Closing>,
-    /// More are closed at once; whoever opens so many connections has no claim on a gentle end.
+    /// Most connections that are kept; more are closed at once.
     closing_max: usize,
     next_look: Option<Instant>,
 }
@@ -29,13 +29,13 @@ struct Closing {
 
 /// How long a peer may take to close its side.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause between two looks: nothing waits for these connections.
+/// Poll period; nothing waits for these connections.
 const LOOK: Duration = Duration::from_millis(100);
-/// Bytes thrown away per look.
+/// Bytes discarded per poll.
 const DISCARD_BYTES: usize = 4096;
 
 impl ClosingConnections {
-    pub(super) fn new(closing_max: usize) -> Self {
+    pub(crate) fn new(closing_max: usize) -> Self {
         Self {
             closing: Vec::new(),
             closing_max,
@@ -44,16 +44,16 @@ impl ClosingConnections {
     }
 
     /// Closes all of them: their descriptors are needed.
-    pub(super) fn close_all(&mut self) {
+    pub(crate) fn close_all(&mut self) {
         self.closing.clear();
         self.next_look = None;
     }
 
-    /// Takes a descriptor over, and others that are closed with it; what happens to it is announced under `token`.
-    pub(super) fn add(&mut self, fd: OwnedFd, companions: Vec<Arc<OwnedFd>>, epoll: &Epoll, token: u64) {
+    /// Takes a descriptor over, and others that are closed with it; its events have `token`.
+    pub(crate) fn add(&mut self, fd: OwnedFd, companions: Vec<Arc<OwnedFd>>, epoll: &Epoll, token: u64) {
         if self.closing.len() < self.closing_max && socket::shutdown_write(fd.as_fd()).is_ok() {
             if epoll.modify(fd.as_fd(), token, Interest::READ).is_err() {
-                // Without the announcement it is noticed at the next look.
+                // Without the event it is noticed at the next poll.
                 let _ = epoll.add(fd.as_fd(), token, Interest::READ);
             }
             let now = Instant::now();
@@ -67,28 +67,28 @@ impl ClosingConnections {
         }
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.next_look
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.closing.is_empty()
     }
 
     /// Something happened to one of them.
-    pub(super) fn poll_soon(&mut self) {
+    pub(crate) fn poll_soon(&mut self) {
         self.next_look = Some(Instant::now());
     }
 
-    /// Drops those whose peer has closed or whose time is up, if it is time to look.
-    pub(super) fn expire(&mut self, now: Instant) {
+    /// Drops those whose peer has closed or whose time is up, if a poll is due.
+    pub(crate) fn expire(&mut self, now: Instant) {
         if self.next_look.is_some_and(|t| t <= now) {
             self.look(now);
         }
     }
 
     /// Drops those whose peer has closed or whose time is up.
-    pub(super) fn look(&mut self, now: Instant) {
+    pub(crate) fn look(&mut self, now: Instant) {
         let mut buffer = [0; DISCARD_BYTES];
         self.closing
             .retain(|l| l.deadline > now && !peer_has_closed(&l.fd, &mut buffer));

@@ -40,7 +40,7 @@ impl Liveness {
         Duration::from_nanos(self.timeout_ns)
     }
 
-    /// There was no progress for the whole patience. Samples may fall behind the truth for a moment, so only a new
+    /// There was no progress for the whole timeout. Counters may be read late, so only a new
     /// highest value counts.
     pub(crate) fn is_over(&mut self, now_ns: u64, progress_bytes: u64) -> bool {
         if progress_bytes >= self.progress_bytes.saturating_add(self.progress_bytes_min) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_progress_is_a_sign_of_life() {
+    fn only_progress_renews_the_timeout() {
         let mut liveness = Liveness::new(Duration::from_nanos(100), 0);
         assert!(!liveness.is_over(90, 5));
         assert!(!liveness.is_over(150, 4), "a reading that is behind the truth");

@@ -1,4 +1,4 @@
-//! Slows down guessing: an address whose logins keep failing has to wait.
+//! Limits password guessing: an address whose logins keep failing is locked out for a while.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use linerate_model::network::Network;
 
 /// Failed logins by address. Each is forgotten after a while; with too many of them logins are refused unseen.
 #[derive(Debug, Default)]
-pub(super) struct LoginGuard {
+pub(crate) struct LoginGuard {
     failures: HashMap<Network, Failures>,
 }
 
@@ -19,7 +19,7 @@ struct Failures {
     at: Instant,
 }
 
-/// Failures that are nobody's attack: a class of people who mistype their password behind one address.
+/// Failures without an attack: a class of people who mistype their password behind one address.
 const FAILURES_MAX: u32 = 10;
 /// Time after which one failure is forgotten: 10 guesses a minute from then on.
 const FORGET_ONE: Duration = Duration::from_secs(6);
@@ -27,12 +27,12 @@ const FORGET_ONE: Duration = Duration::from_secs(6);
 const ADDRESSES_MAX: usize = 4096;
 
 impl LoginGuard {
-    pub(super) fn is_locked_out(&self, address: IpAddr, now: Instant) -> bool {
+    pub(crate) fn is_locked_out(&self, address: IpAddr, now: Instant) -> bool {
         let failures = self.failures.get(&Network::of_client(address));
         failures.is_some_and(|f| f.count_at(now) >= FAILURES_MAX)
     }
 
-    pub(super) fn note_failure(&mut self, address: IpAddr, now: Instant) {
+    pub(crate) fn note_failure(&mut self, address: IpAddr, now: Instant) {
         if self.failures.len() >= ADDRESSES_MAX {
             self.make_room(now);
         }
@@ -49,7 +49,7 @@ impl LoginGuard {
     fn make_room(&mut self, now: Instant) {
         self.failures.retain(|_, f| f.count_at(now) > 0);
         if self.failures.len() >= ADDRESSES_MAX {
-            // Whoever has so many addresses is not slowed down by this table anyhow.
+            // A client with so many addresses is not slowed down by this table.
             self.failures.retain(|_, f| f.count_at(now) >= FAILURES_MAX);
         }
         if self.failures.len() >= ADDRESSES_MAX {
@@ -73,7 +73,7 @@ mod tests {
     const LUIGI: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
     #[test]
-    fn guessing_is_stopped_for_the_address_that_guesses() {
+    fn an_address_is_locked_out_after_failed_logins() {
         let (mut guard, now) = (LoginGuard::default(), Instant::now());
         for _ in 0..FAILURES_MAX {
             assert!(!guard.is_locked_out(MARIO, now));

@@ -1,11 +1,11 @@
-//! Connections that have not yet said what they want: how many are kept, and who has to leave for a newcomer.
+//! Limits on pending connections: accepted, test not yet known.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use linerate_model::network::Network;
 
-/// PendingBounds what strangers can make the server keep. Members are numbered in the order in which they came.
+/// Bounds the pending connections of one address and of all. Ids ascend in the order of arrival.
 #[derive(Debug)]
 pub(crate) struct PendingLimit {
     members: HashMap<u64, Network>,
@@ -21,7 +21,7 @@ pub(crate) struct PendingBounds {
 }
 
 impl PendingBounds {
-    /// PendingBounds that leave most of the descriptors to tests. Honest clients are members for milliseconds, so that even
+    /// Bounds that leave most of the descriptors to tests. Regular clients are pending for milliseconds, so that even
     /// the smaller bound is far beyond what they need.
     pub(crate) fn of_descriptors(descriptors: u64) -> Self {
         let total = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(16, 2048);
@@ -45,7 +45,7 @@ impl PendingLimit {
         self.bounds
     }
 
-    /// Takes a member in; returns who has to leave, if there are too many: the oldest of this address if it alone has
+    /// Adds a connection; returns the one to evict if there are too many: the oldest of this address if it alone has
     /// too many, else the oldest of the address that has most.
     pub(crate) fn enter(&mut self, id: u64, address: IpAddr) -> Option<u64> {
         let address = Network::of_client(address);
@@ -73,7 +73,7 @@ impl PendingLimit {
         }
     }
 
-    /// Who has to leave when something else than a bound runs out.
+    /// The connection to evict when another resource runs out.
     pub(crate) fn oldest_of_largest_source(&self) -> Option<u64> {
         let largest_source = self.by_address.values().max_by_key(|own| own.len())?;
         largest_source.first().copied()
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn one_address_displaces_only_its_own() {
+    fn one_address_evicts_only_its_own() {
         let mut pending_limit = pending_limit();
         assert_eq!(pending_limit.enter(1, address(9)), None);
         for id in 2..=4 {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn many_addresses_displace_the_greediest_not_the_modest() {
+    fn many_addresses_evict_the_largest_source() {
         let mut pending_limit = pending_limit();
         pending_limit.enter(1, address(9));
         for id in 2..=4 {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_left_counts_no_more() {
+    fn removed_connections_do_not_count() {
         let mut pending_limit = pending_limit();
         for id in 1..=3 {
             pending_limit.enter(id, address(1));

@@ -1,4 +1,4 @@
-//! The order of those who wait for their turn, and how long it will take.
+//! The queue of clients that wait for admission, and their expected wait.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -7,48 +7,48 @@ use linerate_model::network::Network;
 
 /// Clients in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct AdmissionQueue {
+pub(crate) struct AdmissionQueue {
     waiting: VecDeque<(u64, Network)>,
 }
 
-/// Clients that may wait; more would wait longer than any of them has patience.
+/// Most clients in the queue; more would exceed any reasonable timeout.
 const WAITING_MAX: usize = 128;
 /// Clients of one address that may wait, so that none fills the queue alone.
 const WAITING_PER_ADDRESS_MAX: usize = WAITING_MAX / 8;
 
 impl AdmissionQueue {
-    /// What a client that has not said how long its test takes is counted with: iperf3's default.
-    pub(super) const DEFAULT_TEST_TIME: Duration = Duration::from_secs(10);
+    /// Assumed duration of a test whose parameters are not known: the default of clients.
+    pub(crate) const DEFAULT_TEST_TIME: Duration = Duration::from_secs(10);
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Takes a client in, unless its wait would exceed `patience`. `remaining` is what the running tests still need,
-    /// `None` where nobody knows.
-    pub(super) fn enter(
+    /// Queues a client, unless its wait would exceed `wait_max`. `remaining` is the time left of the running tests,
+    /// `None` where it is unknown.
+    pub(crate) fn enter(
         &mut self,
         id: u64,
         address: Network,
         remaining: impl Iterator<Item = Option<Duration>>,
         places: usize,
-        patience: Duration,
+        wait_max: Duration,
     ) -> bool {
         let wait = expected_wait(remaining, self.waiting.len(), places);
         let own = self.waiting.iter().filter(|(_, other)| *other == address).count();
         let has_room = self.waiting.len() < WAITING_MAX && own < WAITING_PER_ADDRESS_MAX;
-        let welcome = has_room && wait <= patience;
+        let welcome = has_room && wait <= wait_max;
         if welcome {
             self.waiting.push_back((id, address));
         }
         welcome
     }
 
-    pub(super) fn leave(&mut self, id: u64) {
+    pub(crate) fn leave(&mut self, id: u64) {
         self.waiting.retain(|(other, _)| *other != id);
     }
 
-    pub(super) fn next(&mut self) -> Option<u64> {
+    pub(crate) fn next(&mut self) -> Option<u64> {
         self.waiting.pop_front().map(|(id, _)| id)
     }
 }
@@ -101,10 +101,10 @@ mod tests {
     }
 
     #[test]
-    fn who_would_wait_too_long_is_not_taken_in() {
+    fn client_with_too_long_a_wait_is_not_queued() {
         let mut queue = AdmissionQueue::default();
-        let patience = Duration::from_secs(25);
-        let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, patience);
+        let wait_max = Duration::from_secs(25);
+        let mut enter = |id| queue.enter(id, address(1), [seconds(10)].into_iter(), 1, wait_max);
         assert_eq!([enter(1), enter(2), enter(3)], [true, true, false]);
         queue.leave(1);
         assert_eq!(queue.next(), Some(2));

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use linerate_model::network::Network;
+use linerate_model::policy::{Limits, ServerLimits};
 use linerate_model::service::RefusalReason;
-use linerate_model::sharing::{Limits, ServerLimits};
 
 use super::resource_quota::{Capacity, Requirements, ResourceQuota};
-use crate::quota::{Quota, SharedRate};
+use crate::data::quota::{Quota, SharedRate};
 
-/// Who runs a test and what it will need.
+/// Who requests a test and what it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct QuotaRequest {
     pub(crate) address: Network,
@@ -35,7 +35,7 @@ pub(crate) struct QuotaRequest {
 pub(crate) struct Quotas {
     limits: ServerLimits,
     /// Longest time of a test without a user.
-    stranger_time_max: Option<Duration>,
+    anonymous_time_max: Option<Duration>,
     resources: ResourceQuota,
     entries: BTreeMap<u64, Entry>,
 }
@@ -61,7 +61,7 @@ struct Rates {
 /// A limit, and the tests it is about.
 type Scope<'a> = (&'a Limits, &'a dyn Fn(&QuotaRequest) -> bool);
 
-/// Time between two looks at what the tests have moved.
+/// Period of quota checks.
 pub(crate) const CHECK_NS: u64 = 500_000_000;
 /// Time from the agreed end of a test to its results.
 const GRACE: Duration = Duration::from_secs(10);
@@ -70,13 +70,13 @@ impl Quotas {
     pub(crate) fn new(limits: ServerLimits) -> Self {
         Self {
             limits,
-            stranger_time_max: None,
+            anonymous_time_max: None,
             resources: ResourceQuota::new(Capacity::UNBOUNDED),
             entries: BTreeMap::new(),
         }
     }
 
-    /// PendingBounds what all tests together take of this host. Before the first test.
+    /// Bounds what all tests together take of this host. Before the first test.
     pub(crate) fn within(mut self, capacity: Capacity) -> Self {
         self.resources = ResourceQuota::new(capacity);
         self
@@ -84,11 +84,11 @@ impl Quotas {
 
     /// Ends tests of clients that have not logged in after this time, whatever was agreed.
     pub(crate) fn with_anonymous_time_max(mut self, time: Option<Duration>) -> Self {
-        self.stranger_time_max = time;
+        self.anonymous_time_max = time;
         self
     }
 
-    /// Whether the address has room for one more test, as far as can be said before the test is known.
+    /// Whether the address may start one more test, before its parameters are known.
     pub(crate) fn has_room(&self, address: Network) -> Result<(), RefusalReason> {
         check_count(self.limits.server.tests, self.entries.len(), RefusalReason::Busy)?;
         let own = self.entries.values().filter(|e| e.request.address == address).count();
@@ -154,22 +154,22 @@ impl Quotas {
         self.entries.remove(&id);
     }
 
-    /// Whether [`Quotas::look`] has anything to find.
+    /// Whether [`Quotas::check`] is needed.
     pub(crate) fn needs_checks(&self) -> bool {
         let ServerLimits { server, address, user } = &self.limits;
         let has_bytes = [server, address, user].into_iter().any(|l| l.bytes.is_some());
-        !self.entries.is_empty() && (has_bytes || self.stranger_time_max.is_some())
+        !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
     }
 
-    /// Looks at what the tests have moved so far; returns those that have to end, with the reason.
-    pub(crate) fn look(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
+    /// Compares what the tests have moved with their limits; returns those that have to end, with the reason.
+    pub(crate) fn check(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
         let mut over = Vec::new();
         for (id, bytes) in totals {
             let Some(entry) = self.entries.get_mut(&id) else {
                 continue;
             };
             let began_ns = *entry.began_ns.get_or_insert(now_ns);
-            let time_max = self.stranger_time_max.filter(|_| entry.request.user.is_none());
+            let time_max = self.anonymous_time_max.filter(|_| entry.request.user.is_none());
             if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > nanos(max.saturating_add(GRACE))) {
                 over.push((id, RefusalReason::Duration));
             } else if entry.bytes_max.is_some_and(|max| bytes > max) {
@@ -191,10 +191,10 @@ impl Quotas {
         if longest.is_some_and(|max| request.duration.is_none_or(|d| d > max)) {
             return Err(RefusalReason::Duration);
         }
-        let stranger_time_max = self.stranger_time_max.filter(|_| request.user.is_none());
+        let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
         if request
             .duration
-            .is_some_and(|time| stranger_time_max.is_some_and(|max| time > max))
+            .is_some_and(|time| anonymous_time_max.is_some_and(|max| time > max))
         {
             return Err(RefusalReason::Duration);
         }
@@ -249,7 +249,7 @@ fn smallest<T: Ord>(limits: &ServerLimits, request: &QuotaRequest, field: impl F
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::quota::Grant;
+    use crate::data::quota::Grant;
 
     fn request(last: u8, user: Option<&str>) -> QuotaRequest {
         QuotaRequest {
@@ -430,7 +430,7 @@ mod tests {
             ..announced
         };
         quotas.take(2, generous).expect("within the limits");
-        let mut over = |id, bytes| !quotas.look(0, [(id, bytes)].into_iter()).is_empty();
+        let mut over = |id, bytes| !quotas.check(0, [(id, bytes)].into_iter()).is_empty();
         assert_eq!(
             [over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)],
             [false, true, false, true]
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_strangers_end_after_their_longest_time() {
+    fn anonymous_tests_end_after_their_time_limit() {
         let hour = Duration::from_secs(3600);
         let mut quotas = Quotas::new(ServerLimits::default()).with_anonymous_time_max(Some(hour));
         let lasting = |time, user| QuotaRequest {
@@ -451,7 +451,7 @@ mod tests {
         );
         assert_eq!(quotas.take(1, lasting(None, None)), Ok(()));
         assert_eq!(quotas.take(2, lasting(Some(2 * hour), Some("mario"))), Ok(()));
-        let mut look = |now_ns| quotas.look(now_ns, [(1, 1), (2, 1)].into_iter());
+        let mut look = |now_ns| quotas.check(now_ns, [(1, 1), (2, 1)].into_iter());
         assert_eq!(look(5), []);
         assert_eq!(look(5 + nanos(hour)), []);
         assert_eq!(look(6 + nanos(hour + GRACE)), [(1, RefusalReason::Duration)]);
@@ -469,8 +469,8 @@ mod tests {
         assert!(!quotas.needs_checks());
         quotas.take(1, request(1, None)).expect("within the limits");
         assert!(quotas.needs_checks());
-        assert_eq!(quotas.look(0, [(1, 1000)].into_iter()), []);
-        assert_eq!(quotas.look(0, [(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
+        assert_eq!(quotas.check(0, [(1, 1000)].into_iter()), []);
+        assert_eq!(quotas.check(0, [(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
         assert_eq!(quotas.quota(1).grant(0), Grant::Bytes(1001));
     }
 }

@@ -7,7 +7,7 @@ use linerate_model::spec::BitrateLimit;
 
 /// Averages the bytes of all streams over the last few steps.
 #[derive(Debug)]
-pub(super) struct RateGuard {
+pub(crate) struct RateGuard {
     limit_bps: u64,
     step_ns: u64,
     /// Totals at the last step boundaries, oldest first.
@@ -22,7 +22,7 @@ const STEP_DEFAULT: Duration = Duration::from_secs(1);
 const STEPS_MAX: usize = 600;
 
 impl RateGuard {
-    pub(super) fn new(limit: &BitrateLimit, interval: Option<Duration>, now_ns: u64) -> Self {
+    pub(crate) fn new(limit: &BitrateLimit, interval: Option<Duration>, now_ns: u64) -> Self {
         let step = interval.filter(|i| !i.is_zero()).unwrap_or(STEP_DEFAULT);
         let steps = (limit.window.as_secs_f64() / step.as_secs_f64()).round() as usize;
         let step_ns = u64::try_from(step.as_nanos()).unwrap_or(u64::MAX);
@@ -35,12 +35,12 @@ impl RateGuard {
         }
     }
 
-    pub(super) fn next_ns(&self) -> u64 {
+    pub(crate) fn next_ns(&self) -> u64 {
         self.next_ns
     }
 
-    /// Looks at a step boundary; the average in bit/s when it is above the limit.
-    pub(super) fn exceeded_bps(&mut self, now_ns: u64, total_bytes: u64) -> Option<u64> {
+    /// Evaluates a step boundary; the average in bit/s when it is above the limit.
+    pub(crate) fn exceeded_bps(&mut self, now_ns: u64, total_bytes: u64) -> Option<u64> {
         if now_ns < self.next_ns {
             return None;
         }

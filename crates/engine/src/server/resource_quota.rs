@@ -9,7 +9,7 @@ use linerate_model::workload::Shape;
 use linerate_model::{Direction, TestSpec, Transport};
 use linerate_sys::{memory, process};
 
-use crate::worker;
+use crate::data::worker;
 
 /// What one test needs, at most.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub(crate) struct Capacity {
     pub(crate) unproven_tests: u64,
 }
 
-/// Who has taken what.
+/// Resources in use.
 #[derive(Debug)]
 pub(crate) struct ResourceQuota {
     capacity: Capacity,
@@ -98,7 +98,7 @@ impl Capacity {
     /// address and a quarter for flows; a quarter of the memory, and a quarter of that for one address; a quarter of the
     /// places for flows.
     pub(crate) fn of_host(tests_max: u32) -> Self {
-        // The limit can be raised no further than it already is; asking again tells it.
+        // Raising the limit again returns the limit in force.
         let descriptors = process::raise_fd_limit().unwrap_or(1024);
         let memory_bytes = memory::limit_bytes().map_or(u64::MAX, |bytes| bytes / 4);
         let descriptors = (descriptors / 4)
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_missing_until_it_is_released() {
+    fn reserved_resources_are_missing_until_released() {
         let mut quota = quota();
         assert_eq!(quota.take(1, address(1), requirements(6, 10)), Ok(()));
         assert_eq!(

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use linerate_model::Transport;
-use linerate_model::service::{ClientProgress, Progress, TestFacts, TransportTotal};
+use linerate_model::service::{ClientProgress, Outcome, Progress, TestFacts, TestRecord, TransportTotal};
+use linerate_model::{Failure, StreamRole, Summary, Transport};
 
-use crate::run::TestRun;
+use crate::data::run::TestRun;
 
 /// Payload bytes of one test.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl ServerStats {
         }
     }
 
-    /// A test begins; gives it its number, and says how many run beside it.
+    /// Registers a started test; sets its number and the number of concurrent tests.
     pub(crate) fn start(&mut self, id: u64, now: Instant, mut facts: TestFacts) -> TestFacts {
         if self.running.is_empty() {
             self.since = now;
@@ -77,7 +77,7 @@ impl ServerStats {
         facts
     }
 
-    /// Notes what a test has moved in total.
+    /// Records the bytes a test has moved in total.
     pub(crate) fn update(&mut self, id: u64, moved: ByteTotals) {
         let Some(entry) = self.running.get_mut(&id) else { return };
         let received_bytes = moved.received_bytes.saturating_sub(entry.counted.received_bytes);
@@ -142,6 +142,36 @@ impl ServerStats {
     }
 }
 
+/// The log record of a test that has ended.
+pub(crate) fn record(
+    facts: TestFacts,
+    cookie: String,
+    summary: Option<&Summary>,
+    outcome: &Result<(), Failure>,
+    ran_beside_max: u32,
+) -> TestRecord {
+    let streams = summary.map_or(&[][..], |s| &s.streams);
+    let bytes = |role| {
+        let halves = streams.iter().filter(|s| s.role == role).filter_map(|s| s.local());
+        halves.map(|h| h.bytes).fold(0, u64::saturating_add)
+    };
+    let durations_ns = streams.iter().filter_map(|s| s.local()).map(|h| h.duration_ns);
+    TestRecord {
+        facts,
+        cookie,
+        received_bytes: bytes(StreamRole::Receiver),
+        sent_bytes: bytes(StreamRole::Sender),
+        duration_ns: durations_ns.max().unwrap_or_default(),
+        outcome: match outcome {
+            Ok(()) => Outcome::Complete,
+            Err(failure) => Outcome::Partial {
+                reason: failure.message.clone(),
+            },
+        },
+        ran_beside_max,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -193,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_most_neighbours_are_remembered_by_all() {
+    fn every_test_keeps_its_maximum_of_concurrent_tests() {
         let now = Instant::now();
         let mut stats = ServerStats::new(now);
         let beside = |stats: &mut ServerStats, id| stats.start(id, now, facts(1, Transport::Tcp)).running_beside;

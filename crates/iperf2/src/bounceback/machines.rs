@@ -15,7 +15,7 @@ pub struct Responder {
     digits_missing: usize,
 }
 
-/// What a complete request asks for.
+/// The effect of a complete request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reply {
     /// Wait for the hold of this head, then send its reply.
@@ -49,7 +49,7 @@ impl Responder {
     /// the request had arrived.
     ///
     /// # Errors
-    /// When the bytes are no request, or one that asks for too much.
+    /// When the bytes are no request, or one beyond the limits.
     pub fn read(&mut self, now: Timestamp, input: &mut &[u8]) -> Result<Option<Reply>, BounceError> {
         while self.head_read < HEAD_LEN {
             let Some((byte, rest)) = input.split_first() else {
@@ -134,7 +134,7 @@ pub struct RoundTrip {
     pub round_trip: Duration,
     /// Number of the burst.
     pub burst: u32,
-    /// One-way delays in ns, request and reply, if both ends told their clock.
+    /// One-way delays in ns, request and reply, if both ends sent their clock.
     pub one_way_ns: Option<(i64, i64)>,
 }
 

@@ -24,13 +24,13 @@ const RECEIVE_GRACE: Duration = Duration::from_secs(2);
 /// What a client knows of its flow.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FlowClientSetup {
-    /// What every datagram tells the server; `None` tells nothing (`-C`).
+    /// The header in every datagram; `None` without one (`-C`).
     pub header: Option<Header>,
     /// Bytes of a datagram.
     pub datagram_bytes: usize,
     /// Time limit of the test.
     pub time_limit: Option<Duration>,
-    /// The server is asked for its report. Never of a multicast group.
+    /// A report is requested. Never of a multicast group.
     pub wants_report: bool,
 }
 
@@ -39,14 +39,14 @@ pub struct FlowClientSetup {
 pub enum FlowClientInput {
     /// All that was to be sent is sent; the next number would be this one.
     SendingDone {
-        /// Number of the first datagram that says the flow has ended.
+        /// Number of the first datagram that marks the end of the flow.
         next_number: i64,
     },
     /// The server's data arrive.
     DataArrived,
     /// The server's last datagram has arrived.
     LastArrived,
-    /// Somebody wants this to end now.
+    /// The test is ended now.
     Interrupted,
     /// Something failed.
     Failed(Failure),
@@ -63,7 +63,7 @@ pub enum FlowClientAction {
     Send(Vec<u8>),
     /// What the server counted.
     Report(Box<FinalReport>),
-    /// The server was asked and said nothing.
+    /// The server sent no report.
     NoReport,
     /// The flow is through; always the last action.
     Close(Result<(), Failure>),
@@ -123,7 +123,7 @@ impl FlowClient {
         client
     }
 
-    /// A datagram of this flow with all it tells but number and time.
+    /// A datagram of this flow complete but for number and time.
     #[must_use]
     pub fn template(&self) -> Vec<u8> {
         datagram::template(self.setup.header.as_ref(), self.setup.datagram_bytes)
@@ -132,7 +132,7 @@ impl FlowClient {
     /// Takes a datagram that arrived after the last one was sent. Data of both ways are the caller's.
     pub fn handle_datagram(&mut self, _now: Instant, datagram: &[u8]) {
         if let Phase::Ending { .. } = self.phase {
-            // Any answer ends the wait, as with the originals: the server has heard us.
+            // Any answer ends the wait, as with the originals: the server has received it.
             match FinalReport::parse(datagram) {
                 Some(report) => self.push(FlowClientAction::Report(Box::new(report))),
                 None => self.push(FlowClientAction::NoReport),
@@ -164,7 +164,7 @@ impl FlowClient {
             }
             (FlowClientInput::Interrupted, Phase::Asking { .. }) => self.close(Ok(())),
             (FlowClientInput::Interrupted, Phase::Running) if !self.is_sending => self.close(Ok(())),
-            // A sender is asked to finish by its caller and answers with `SendingDone`.
+            // The caller stops a sender, which ends with `SendingDone`.
             _ => {}
         }
     }

@@ -19,7 +19,7 @@ pub const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
 /// What a client knows when the connection stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StreamClientSetup {
-    /// What the server is told; `None` says nothing and sends data (`-C`, and connections back).
+    /// The header; `None` sends data without one (`-C`, and connections back).
     pub header: Option<Header>,
     /// Time limit of the test.
     pub time_limit: Option<Duration>,
@@ -30,7 +30,7 @@ pub struct StreamClientSetup {
 pub enum StreamClientInput {
     /// All that was to be sent is sent, or the time is over.
     SendingDone,
-    /// Somebody wants this to end now; the report is about what has happened.
+    /// The test is ended now; the report is about what has happened.
     Interrupted,
     /// Something failed.
     Failed(Failure),
@@ -41,9 +41,9 @@ pub enum StreamClientInput {
 pub enum StreamClientAction {
     /// Send these bytes; they are part of the amount.
     Send(Vec<u8>),
-    /// The server said who it is.
+    /// The server identified itself.
     ServerAck(ServerAck),
-    /// What the server's times say about the two clocks.
+    /// The offset of the two clocks by the server's times.
     ClockCheck(ClockCheck),
     /// Send data.
     StartSending,
@@ -52,7 +52,7 @@ pub enum StreamClientAction {
         /// Length of the header the server sent in front of its data; it is counted as received.
         header_bytes: usize,
     },
-    /// Nothing more is sent; tell the server (`shutdown(2)`).
+    /// Nothing more is sent; close this direction (`shutdown(2)`).
     FinishSending,
     /// The connection is through; always the last action.
     Close(Result<(), Failure>),
@@ -67,7 +67,7 @@ enum Incoming {
     Header(TcpHeaderReader),
     /// Data; they belong to the caller.
     Data,
-    /// An answer nobody asked for, until the server closes. Left unread it would turn our close into a reset.
+    /// An unexpected answer, until the server closes. Left unread it would turn our close into a reset.
     Discard,
     /// The server has closed.
     Ended,
@@ -293,6 +293,6 @@ pub(crate) fn failure(message: String) -> Failure {
     }
 }
 
-/// Bytes of an answer nobody asked for are read in pieces of this size.
+/// Size of reads of an unexpected answer.
 const DISCARD_LEN: usize = 4096;
 const NO_ACK: &str = "the server did not answer; releases before 2.0.14 never do";

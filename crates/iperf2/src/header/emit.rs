@@ -55,7 +55,7 @@ impl Header {
     /// Bytes of a TCP header without a key.
     fn tcp_len(&self) -> usize {
         let mut len = self.extended_len();
-        if self.tells_start() {
+        if self.sends_start() {
             len = TCP_TAIL.frames;
         }
         if self.frames.is_some() {
@@ -86,7 +86,7 @@ impl Header {
     }
 
     /// What a server is to send must not be cut off; real clients cut it off.
-    fn tells_start(&self) -> bool {
+    fn sends_start(&self) -> bool {
         let frames_for_server = self.frames.is_some() && self.mode.server_sends();
         self.start.is_some() || self.fq_rate_bytes_per_s.is_some() || frames_for_server
     }

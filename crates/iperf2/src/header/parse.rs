@@ -1,4 +1,4 @@
-//! Reading headers. Nothing is believed before flags, length and version agree.
+//! Reading headers. A header is valid only if flags, length and version agree.
 
 use super::{
     CONGESTION_LEN_MAX, DATAGRAM_PREFIX_LEN, FrameSettings, Header, HeaderError, Mode, NARROW_LEN, PERMIT_KEY_LEN_MAX,
@@ -17,7 +17,7 @@ pub struct TcpHeaderReader {
 }
 
 impl TcpHeaderReader {
-    /// Bytes that are still missing as far as can be told: never more than belong to the header.
+    /// Bytes that are still missing as far as is known: never more than belong to the header.
     ///
     /// # Errors
     /// When what has arrived is the beginning of no header.
@@ -112,7 +112,7 @@ fn announced_len(flags: u32) -> Result<usize, HeaderError> {
     Ok(len)
 }
 
-/// Length of the key behind a header of `len` bytes, whose last two tell it.
+/// Length of the key behind a header of `len` bytes, whose last two hold it.
 fn key_len(bytes: &[u8], len: usize) -> Result<usize, HeaderError> {
     let announced = usize::from(half(bytes, len - 2).ok_or(HeaderError::Short)?);
     if (1..=PERMIT_KEY_LEN_MAX).contains(&announced) {

@@ -1,4 +1,4 @@
-//! A UDP flow seen from the server. Flows are told apart by their source address, so that none gets another's
+//! A UDP flow seen from the server. Flows are identified by their source address, so that none gets another's
 //! datagrams.
 
 use std::collections::VecDeque;
@@ -68,10 +68,10 @@ pub enum FlowRefusal {
     /// It is not the first of a flow.
     #[error("the datagram begins no flow")]
     NoFlow,
-    /// It asks for data, and this server sends none over UDP.
+    /// It requests data, and this server sends none over UDP.
     #[error("the client asks for data over UDP")]
     UdpReverse,
-    /// It asks for data for longer than a server sends them.
+    /// It requests data for longer than a server sends them.
     #[error("the client asks for data over UDP for too long")]
     Amount,
 }
@@ -111,7 +111,7 @@ pub struct FlowServer {
 }
 
 impl FlowServer {
-    /// A flow whose first datagram arrived now. `is_group` tells that it was sent to a multicast group, which nobody
+    /// A flow whose first datagram arrived now. With `is_group` it was sent to a multicast group, which no peer
     /// answers.
     ///
     /// # Errors
@@ -195,7 +195,7 @@ impl FlowServer {
             return;
         }
         match self.phase {
-            // A client that receives has no reason to say more; its test has an end of its own.
+            // A client that receives sends nothing more; its test has an end of its own.
             Phase::Running if self.mode == Mode::Reverse => self.deadline = None,
             Phase::Running | Phase::Proving { .. } => {
                 self.push(FlowServerAction::StopReceiving);

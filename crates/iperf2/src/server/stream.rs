@@ -47,7 +47,7 @@ pub enum StreamServerAction {
     },
     /// Open a connection to the client's address, and only to it.
     ConnectBack(Box<ConnectBack>),
-    /// Nothing more is sent; tell the client (`shutdown(2)`).
+    /// Nothing more is sent; close this direction (`shutdown(2)`).
     FinishSending,
     /// The connection is through; always the last action.
     Close(Result<(), Failure>),
@@ -114,7 +114,7 @@ impl StreamServer {
             Phase::Opening(read) => Some(OPENING_LEN.saturating_sub(read.len())),
             Phase::Header(reader) => Some(reader.missing().unwrap_or(0)),
             Phase::Bounce(read) => Some(HEAD_LEN.saturating_sub(read.len())),
-            // A client that only receives has nothing to say but good-bye.
+            // A client that only receives sends nothing but its end.
             Phase::Running if self.is_sending && !self.is_receiving => Some(DISCARD_LEN),
             Phase::Running | Phase::Closed => None,
         }
@@ -390,5 +390,5 @@ fn closed(message: &str) -> Failure {
 }
 
 const NO_PERMIT: &str = "the client does not know the permit key";
-/// What a client says while it only receives is read in pieces of this size.
+/// Size of reads from a client that only receives.
 const DISCARD_LEN: usize = 4096;

@@ -16,7 +16,7 @@ fn server_after(bytes: &[u8]) -> Pair {
 }
 
 #[test]
-fn silence_ends_a_session_in_time_however_much_was_said() {
+fn silent_peer_ends_a_session_in_any_state() {
     let header = header(Mode::Forward).emit_tcp();
     let beginnings: [&[u8]; 5] = [b"", &header[..1], &header[..3], &header[..30], &header[..59]];
     for beginning in beginnings {
@@ -31,7 +31,7 @@ fn silence_ends_a_session_in_time_however_much_was_said() {
 }
 
 #[test]
-fn a_peer_that_closes_early_is_told_from_one_that_fails() {
+fn early_close_differs_from_failure() {
     for beginning in [&b""[..], &[0x40, 0x01]] {
         let mut pair = server_after(beginning);
         pair.server.handle_eof(pair.now);
@@ -81,7 +81,7 @@ fn a_header_whose_version_or_length_is_wrong_is_refused() {
 }
 
 #[test]
-fn a_server_that_is_told_to_end_says_so_once() {
+fn terminated_server_reports_it_once() {
     let mut pair = server_after(&header(Mode::Forward).emit_tcp());
     pair.server.handle_local(pair.now, StreamServerInput::Terminated);
     pair.server.handle_local(pair.now, StreamServerInput::Terminated);

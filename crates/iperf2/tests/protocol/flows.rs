@@ -192,7 +192,7 @@ fn a_flow_whose_client_vanished_ends() {
 }
 
 #[test]
-fn a_forged_datagram_makes_nobody_stream() {
+fn forged_datagram_starts_no_stream() {
     for mode in [Mode::Reverse, Mode::FullDuplex, Mode::Dual] {
         let now = Instant::now();
         let mut server = server(now, &client(now, mode));
@@ -306,7 +306,7 @@ fn the_end_of_a_forgotten_flow_begins_no_new_one() {
 }
 
 #[test]
-fn short_datagrams_still_begin_with_everything_that_is_told() {
+fn short_datagrams_begin_with_the_whole_header() {
     let now = Instant::now();
     let setup = FlowClientSetup {
         header: Some(header(Mode::Reverse)),

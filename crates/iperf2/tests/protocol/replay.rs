@@ -191,7 +191,7 @@ fn spec(capture: &Capture) -> Option<ClientSpec> {
 }
 
 #[test]
-fn our_client_says_what_the_recorded_client_said() {
+fn our_client_sends_the_recorded_bytes() {
     let mut replayed = 0;
     for capture in &captures() {
         let Some(spec) = spec(capture) else { continue };
@@ -255,7 +255,7 @@ fn play_server(capture: &Capture, header: &Header, client: &mut StreamClient) {
 }
 
 #[test]
-fn our_server_says_what_the_recorded_server_said() {
+fn our_server_sends_the_recorded_bytes() {
     let mut replayed = 0;
     for capture in captures().iter().filter(|capture| !capture.is_udp()) {
         let Some(first) = first_sent(capture).filter(|call| recognise(&call.bytes) == Opening::Header) else {

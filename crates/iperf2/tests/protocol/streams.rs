@@ -207,7 +207,7 @@ fn both_directions_of_one_connection_end_on_their_own() {
 }
 
 #[test]
-fn peer_detection_waits_for_the_answer_and_tells_the_version() {
+fn peer_detection_waits_for_the_answer_and_returns_the_version() {
     let told = Header {
         detect_peer: true,
         trip_times: true,
@@ -240,7 +240,7 @@ fn peer_detection_waits_for_the_answer_and_tells_the_version() {
 }
 
 #[test]
-fn connections_back_go_to_the_port_that_was_told() {
+fn connections_back_go_to_the_announced_port() {
     for (mode, afterwards) in [(Mode::Dual, false), (Mode::TradeOff, true)] {
         let told = Header {
             port: 6101,

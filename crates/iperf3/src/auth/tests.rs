@@ -147,7 +147,7 @@ fn tokens_made_by_openssl_are_accepted() {
 }
 
 #[test]
-fn every_reason_to_refuse_is_told_apart() {
+fn every_login_refusal_has_its_reason() {
     let Some(keys) = keys() else { return };
     let server = authenticator(&keys.private_pkcs8, false);
     let token =
@@ -243,7 +243,7 @@ fn credentials_no_server_accepts_are_refused_at_once() {
 }
 
 #[test]
-fn what_is_no_key_is_refused_with_a_reason() {
+fn invalid_key_is_refused_with_a_reason() {
     let Some(keys) = keys() else { return };
     let skew = Duration::from_secs(10);
     for pem in [

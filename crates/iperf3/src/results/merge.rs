@@ -1,4 +1,4 @@
-//! From the summary of this end to the wire, and the peer's figures into it.
+//! From the summary of this end to the wire, and the peer's results into it.
 
 use linerate_model::event::Endpoint;
 use linerate_model::summary::{StreamSummary, TcpSummary, UdpTotals};
@@ -8,7 +8,7 @@ use super::{Results, StreamResult, stream_id, wire_id};
 use crate::error_code::ErrorCode;
 
 impl Results {
-    /// What this end tells the peer: its own half of every stream. The server's report is added by who has it.
+    /// The results for the peer: this end's half of every stream. The caller adds the server's report.
     #[must_use]
     pub fn from_summary(summary: &Summary, spec: &TestSpec, endpoint: Endpoint) -> Self {
         let tcp = spec.transport == Transport::Tcp;
@@ -23,7 +23,7 @@ impl Results {
             congestion_used: congestion.clone().filter(|_| tcp),
             server_output: None,
             streams: summary.streams.iter().map(|stream| own_half(stream, tcp)).collect(),
-            // A server knows its client from the parameters; only a client has to be told.
+            // A server knows its client from the parameters; only a client needs the field.
             linerate: endpoint == Endpoint::Server,
             ran_beside: None,
             overflows: summary.overflows_local,
@@ -128,7 +128,7 @@ fn merge_stream(stream: &mut StreamSummary, spec: &TestSpec, retransmits_known: 
     }
 }
 
-/// The peer's measured part; `None` from releases that do not say.
+/// The peer's measured part; `None` from releases that do not send it.
 fn duration_ns(peer: &StreamResult) -> Option<u64> {
     let seconds = peer.end_time_s? - peer.start_time_s?;
     // A float cast saturates, and turns what is not a number into 0.

@@ -151,7 +151,7 @@ fn our_text_has_the_keys_of_the_original_in_its_order() {
 }
 
 #[test]
-fn a_receiver_says_so() {
+fn receiver_sends_its_role() {
     let summary = Summary {
         streams: vec![stream(0, StreamRole::Receiver, half(9, None))],
         receiver_congestion: Some("cubic".to_owned()),
@@ -194,7 +194,7 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
 }
 
 #[test]
-fn the_peer_tells_a_receiver_of_retransmits_if_it_counts_them() {
+fn peer_reports_retransmits_to_a_receiver_if_it_counts_them() {
     let spec = TestSpec {
         direction: Direction::Reverse,
         ..TestSpec::default()

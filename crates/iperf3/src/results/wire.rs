@@ -254,7 +254,7 @@ fn short_number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::
     }
 }
 
-#[allow(clippy::ref_option)] // the signature serde asks for
+#[allow(clippy::ref_option)] // the signature serde requires
 fn short_optional_number<S: Serializer>(number: &Option<f64>, serializer: S) -> Result<S::Ok, S::Error> {
     short_number(&number.unwrap_or(0.0), serializer)
 }

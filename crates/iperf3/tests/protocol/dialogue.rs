@@ -1,4 +1,4 @@
-//! What a whole test looks like, and that nobody waits for ever.
+//! A whole test, and that no end waits for ever.
 
 use std::time::Duration;
 

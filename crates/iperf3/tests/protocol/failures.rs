@@ -1,4 +1,4 @@
-//! What both sides say when something goes wrong.
+//! Messages of both ends after a failure.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use crate::items::Items;
 use crate::pair::{Pair, results, states, test};
 
 #[test]
-fn errors_of_the_server_reach_the_client_in_words() {
+fn errors_of_the_server_reach_the_client_as_text() {
     let mut pair = Pair::new(test());
     pair.server_obeys = false;
     pair.run_to_end();
@@ -37,7 +37,7 @@ fn errors_of_the_server_reach_the_client_in_words() {
 }
 
 #[test]
-fn words_that_do_not_come_are_not_invented() {
+fn missing_numbers_are_not_invented() {
     let rows: &[(&[u8], Option<i32>, &str)] = &[
         (&[0xfe], None, "server error"),
         (&[0xfe, 0, 0, 0], None, "server error"),
@@ -145,7 +145,7 @@ fn a_server_that_closes_after_the_parameters_gives_a_hint() {
 }
 
 #[test]
-fn signals_on_either_side_are_told_to_the_other() {
+fn signal_on_either_side_is_sent_to_the_other() {
     let mut pair = Pair::new(test());
     pair.run_until_running();
     pair.client.handle_local(
@@ -374,7 +374,7 @@ fn a_client_may_say_good_bye_at_any_time() {
 }
 
 #[test]
-fn streams_nobody_has_are_refused_by_both_sides() {
+fn unknown_streams_are_refused_by_both_sides() {
     let mut foreign = linerate_iperf3::fuzzing::sample_results();
     foreign.streams[0].wire_id = 7;
     let mut pair = Pair::new(test());
@@ -455,7 +455,7 @@ fn pair_with_login(token: Option<&str>) -> Pair {
 }
 
 #[test]
-fn who_cannot_prove_who_he_is_is_refused_and_learns_no_limits() {
+fn failed_login_is_refused_without_revealing_limits() {
     let mut pair = pair_with_login(None);
     pair.run_to_end();
     assert_eq!(pair.server.as_ref().and_then(Server::refusal), Some(&Refusal::NoToken));

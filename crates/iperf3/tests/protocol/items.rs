@@ -1,8 +1,8 @@
-//! Splits what was said on a control connection into its items.
+//! Splits the bytes of a control connection into its items.
 
 use serde_json::Value;
 
-/// One thing said.
+/// One item.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Item {
     /// 36 characters; the NUL is implied.
@@ -38,7 +38,7 @@ pub(crate) struct Items<'a> {
 }
 
 impl<'a> Items<'a> {
-    /// What a client said.
+    /// Items of a client.
     pub(crate) fn of_client(rest: &'a [u8]) -> Self {
         Self {
             rest,
@@ -47,7 +47,7 @@ impl<'a> Items<'a> {
         }
     }
 
-    /// What a server said.
+    /// Items of a server.
     pub(crate) fn of_server(rest: &'a [u8]) -> Self {
         Self {
             rest,
@@ -87,7 +87,7 @@ impl Iterator for Items<'_> {
     }
 }
 
-/// The keys of an object and of the first stream in it, in order. The server's report is somebody else's.
+/// The keys of an object and of the first stream in it, in order. The server's report is not compared.
 pub(crate) fn keys(text: &[u8]) -> Vec<String> {
     let json: Value = serde_json::from_slice(text).expect("valid JSON");
     let object = json.as_object().expect("an object");

@@ -19,7 +19,7 @@ pub(crate) struct Pair {
     pub(crate) client: Client,
     pub(crate) server: Option<Server>,
     pub(crate) policy: Policy,
-    /// Everything each side said.
+    /// All bytes of each side.
     pub(crate) client_said: Vec<u8>,
     pub(crate) server_said: Vec<u8>,
     /// How much of that has arrived.
@@ -82,7 +82,7 @@ impl Pair {
         }
     }
 
-    /// Carries segments until nobody says anything more, or until `limit` segments are carried.
+    /// Carries segments until both sides are idle, or until `limit` segments are carried.
     pub(crate) fn run(&mut self, limit: usize) -> usize {
         for carried in 0..limit {
             self.obey();
@@ -136,7 +136,7 @@ impl Pair {
         !(to_client.is_empty() && to_server.is_empty())
     }
 
-    /// Both engines carry out what is asked of them.
+    /// Both engines execute their actions.
     pub(crate) fn obey(&mut self) {
         while let Some(action) = self.client.poll_action() {
             assert_eq!(self.client_outcome, None, "nothing follows the end");
@@ -170,7 +170,7 @@ impl Pair {
         }
     }
 
-    /// The server's engine hears of the last stream before the client's does.
+    /// The server's engine accepts the last stream before the client's has opened it.
     pub(crate) fn open_streams(&mut self) {
         let server = self.server.as_mut().expect("it asked for streams");
         for _ in 0..4 {

@@ -1,5 +1,5 @@
 //! Recorded dialogues of real programs: our client answers the recorded server, our server the recorded client, and
-//! what ours say must be what theirs said, but for what is listed here.
+//! our bytes must equal theirs, except as listed here.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -103,7 +103,7 @@ fn interrupted() -> ClientInput {
 }
 
 #[test]
-fn our_client_says_what_the_recorded_clients_said() {
+fn our_client_sends_the_recorded_bytes() {
     let captures = captures();
     assert_eq!(captures.len(), 128);
     for capture in &captures {
@@ -181,7 +181,7 @@ fn answer_client(
     }
 }
 
-/// The result in one word and the error number.
+/// The result and the error number.
 fn outcome_of_client(outcome: &Result<(), Failure>) -> (&'static str, Option<i32>) {
     match outcome {
         Ok(()) => ("done", None),
@@ -222,7 +222,7 @@ fn compare_client(capture: &Capture, said: &[u8]) {
     let mut theirs: Vec<Item> = capture.from_client.iter().map(|(_, item)| item.clone()).collect();
     theirs.retain(|item| *item != Item::Eof);
     // Real clients send their good-bye into a connection that is closed already.
-    if outcome_says_closed(name) {
+    if outcome_is_closed(name) {
         assert_eq!(theirs.pop(), Some(Item::State(16)), "{name}");
     }
     for their in theirs {
@@ -241,12 +241,12 @@ fn compare_client(capture: &Capture, said: &[u8]) {
     assert_eq!(ours.next(), None, "{name}");
 }
 
-fn outcome_says_closed(name: &str) -> bool {
+fn outcome_is_closed(name: &str) -> bool {
     expected_client_outcome(name).1 == Some(109)
 }
 
 #[test]
-fn our_server_says_what_the_recorded_servers_said() {
+fn our_server_sends_the_recorded_bytes() {
     for capture in &captures() {
         // Both need the recorded key, or the recorded mishap of the padding.
         if !capture.name.starts_with("ctl-auth-") {
@@ -364,7 +364,7 @@ fn compare_server(capture: &Capture, said: &[u8]) {
         assert_eq!(theirs.pop(), Some(Item::State(10)));
         theirs.extend(failed);
     } else if name.contains("bitrate-limit-exceeded") {
-        // 3.12 says nothing, 3.21 everything twice.
+        // 3.12 prints nothing, 3.21 everything twice.
         theirs.truncate(4);
         theirs.extend(failed);
     } else if name.contains("bad-congestion") {

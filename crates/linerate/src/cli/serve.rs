@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_model::sharing::{AccessRules, AccessSource, Admission, FactsAccess, ServerLimits, Sharing, Uncontrolled};
+use linerate_model::policy::{
+    AccessRules, AccessSource, Admission, FactsAccess, Iperf2Listener, ServerLimits, ServerPolicy,
+};
 use linerate_model::spec::{AcceptedPadding, BindSpec, LocalOptions, ServerAuth, ServerSpec};
 use linerate_report::service::{Format, Level, LogOptions};
 use linerate_sys::error::io_text;
@@ -169,7 +171,7 @@ fn user(name: &str) -> Result<User, String> {
     }
 }
 
-fn stranger_time_max(limits: &ServerLimits) -> Option<Duration> {
+fn anonymous_time_max(limits: &ServerLimits) -> Option<Duration> {
     let is_named = limits.server.duration.is_some() || limits.address.duration.is_some();
     (!is_named).then_some(STRANGER_TIME_MAX)
 }
@@ -185,7 +187,7 @@ impl ServeArgs {
         let warnings = self.warnings();
         let mut limits = ServerLimits::default();
         self.limit.iter().for_each(|limit| limit.apply(&mut limits));
-        let uncontrolled = self.uncontrolled();
+        let iperf2 = self.iperf2_listener();
         let local = LocalOptions {
             port: self.one_port.map_or(self.port, |address| address.port()),
             bind: BindSpec {
@@ -207,18 +209,18 @@ impl ServeArgs {
             max_duration: None,
             auth,
             mptcp: false,
-            sharing: Sharing {
+            policy: ServerPolicy {
                 admission: self.admit,
                 liveness: self.liveness,
                 access: AccessRules {
                     allow: self.allow,
                     deny: self.deny,
                 },
-                stranger_time_max: stranger_time_max(&limits),
+                anonymous_time_max: anonymous_time_max(&limits),
                 limits,
                 allow_split_address: self.allow_split_address,
-                uncontrolled,
-                uncontrolled_udp_reverse: self.iperf2_udp_reverse,
+                iperf2,
+                iperf2_udp_reverse: self.iperf2_udp_reverse,
                 facts: self.facts,
             },
         };
@@ -254,8 +256,8 @@ impl ServeArgs {
         }
         let first = privileges::first_port_for_all();
         let port = self.one_port.map_or(self.port, |address| address.port());
-        let ports = match self.uncontrolled() {
-            Uncontrolled::Port(other) => [Some(port), Some(other)],
+        let ports = match self.iperf2_listener() {
+            Iperf2Listener::Port(other) => [Some(port), Some(other)],
             _ => [Some(port), None],
         };
         match ports.into_iter().flatten().find(|port| (1..first).contains(port)) {
@@ -266,12 +268,12 @@ impl ServeArgs {
         }
     }
 
-    fn uncontrolled(&self) -> Uncontrolled {
+    fn iperf2_listener(&self) -> Iperf2Listener {
         let default = self.iperf2.then_some(IPERF2_PORT);
         match (self.one_port, self.iperf2_port.or(default)) {
-            (Some(_), _) => Uncontrolled::SamePort,
-            (None, None | Some(0)) => Uncontrolled::Refused,
-            (None, Some(port)) => Uncontrolled::Port(port),
+            (Some(_), _) => Iperf2Listener::SamePort,
+            (None, None | Some(0)) => Iperf2Listener::Refused,
+            (None, Some(port)) => Iperf2Listener::Port(port),
         }
     }
 

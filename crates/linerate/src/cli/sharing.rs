@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_model::sharing::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
+use linerate_model::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
 
 use super::iperf3::numbers::{Base, whole_with_unit};
 
@@ -30,10 +30,10 @@ pub(crate) fn admission(text: &str) -> Result<Admission, String> {
                 Some((number, wait)) => (number, wait),
                 None => ("1", None),
             };
-            let patience = wait.map(seconds).transpose()?.unwrap_or(Admission::PATIENCE);
+            let wait_max = wait.map(seconds).transpose()?.unwrap_or(Admission::WAIT_MAX);
             Ok(Admission::Queue {
                 tests_max: count(number)?,
-                patience,
+                wait_max,
             })
         }
         ("exclusive", None) => Ok(Admission::Exclusive),
@@ -147,7 +147,7 @@ mod tests {
     fn admissions_are_read_with_their_numbers() {
         let queue = |tests_max, s| Admission::Queue {
             tests_max,
-            patience: Duration::from_secs(s),
+            wait_max: Duration::from_secs(s),
         };
         let rows = [
             ("parallel", Admission::Parallel { tests_max: 1000 }),

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 
-use linerate_engine::{StopHandle, server};
-use linerate_model::sharing::{AccessRules, Sharing};
+use linerate_engine::StopHandle;
+use linerate_engine::dialect::iperf3::server;
+use linerate_model::policy::{AccessRules, ServerPolicy};
 use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
 use linerate_model::{Event, EventSink, Failure, FailureKind, ServerReporter, SinkError};
 
@@ -89,9 +90,9 @@ fn spec(host: Option<String>, port: u16, access: AccessRules) -> ServerSpec {
         max_duration: None,
         auth: None,
         mptcp: false,
-        sharing: Sharing {
+        policy: ServerPolicy {
             access,
-            ..Sharing::default()
+            ..ServerPolicy::default()
         },
     }
 }

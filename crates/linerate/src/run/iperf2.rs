@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use linerate_engine::iperf2::{client, server};
+use linerate_engine::dialect::iperf2::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, LocalOptions, ServerSpec, TestSpec};
@@ -39,7 +39,7 @@ pub(crate) fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode 
 
 /// Serves clients.
 pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCode {
-    let test = spec.local.end.serving.as_ref().map(|serving| serving.test.clone());
+    let test = spec.local.end.defaults.as_ref().map(|defaults| defaults.test.clone());
     let test = test.unwrap_or_default();
     if let Some(text) = unsupported(&test, &spec.local) {
         return refuse(text);
@@ -120,7 +120,7 @@ fn options(endpoint: Endpoint, output: &OutputOptions, local: &LocalOptions) -> 
             server: excluded.server,
         },
         process_id: std::process::id(),
-        serving: local.end.serving.clone(),
+        defaults: local.end.defaults.clone(),
         ..Options::new(endpoint)
     }
 }

@@ -17,7 +17,8 @@ mod watch;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use linerate_engine::{Interrupts, client, server};
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::{client, server};
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, ServerSpec};
 use linerate_model::{Failure, FailureKind};

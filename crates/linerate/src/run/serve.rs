@@ -7,10 +7,11 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use linerate_engine::{Interrupts, server};
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::server;
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
-use linerate_model::sharing::{AccessSource, Uncontrolled};
+use linerate_model::policy::{AccessSource, Iperf2Listener};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_report::{Output, iperf3, service};
@@ -40,16 +41,18 @@ pub(crate) fn run(what: &Service) -> ExitCode {
 fn explained(failure: &Failure, spec: &ServerSpec) -> String {
     let port = spec.local.port;
     if failure.code == Some(ErrorCode::Listen.number()) {
-        let remedy = match spec.sharing.uncontrolled {
-            Uncontrolled::SamePort => "choose another one with --one-port",
+        let remedy = match spec.policy.iperf2 {
+            Iperf2Listener::SamePort => "choose another one with --one-port",
             _ => "choose another one with --port",
         };
         let host = spec.local.bind.host.as_ref();
         let host = host.map(|host| format!("{host} ")).unwrap_or_default();
         return in_use::explained(&format!("{host}port {port}: {failure}"), port, remedy);
     }
-    match spec.sharing.uncontrolled {
-        Uncontrolled::Port(port) => in_use::explained(&failure.message, port, "choose another one with --iperf2-port"),
+    match spec.policy.iperf2 {
+        Iperf2Listener::Port(port) => {
+            in_use::explained(&failure.message, port, "choose another one with --iperf2-port")
+        }
         _ => failure.to_string(),
     }
 }
@@ -92,7 +95,7 @@ fn assume_user(what: &Service) -> Result<(), Failure> {
 
 /// The user file is read at every login, the lists of addresses at SIGHUP.
 fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
-    let rules = &spec.sharing.access;
+    let rules = &spec.policy.access;
     let lists = rules.allow.iter().chain(&rules.deny).filter_map(|source| match source {
         AccessSource::File(path) => Some(path.as_path()),
         AccessSource::Network(_) => None,

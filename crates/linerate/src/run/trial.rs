@@ -3,9 +3,9 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
-use linerate_engine::client;
+use linerate_engine::dialect::iperf3::client;
 use linerate_model::event::Endpoint;
-use linerate_model::sharing::AccessRules;
+use linerate_model::policy::AccessRules;
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{
     Direction, EndCondition, Event, EventSink, Failure, FailureKind, SinkError, Summary, TestSpec, Transport,

@@ -124,8 +124,8 @@ fn joined(group: IpAddr) -> [String; 2] {
 }
 
 fn serving(options: &Options) -> Option<String> {
-    let serving = options.serving.as_ref()?;
-    let is_told = serving.one_at_a_time && serving.test.transport == Transport::Tcp;
+    let defaults = options.defaults.as_ref()?;
+    let is_told = defaults.one_at_a_time && defaults.test.transport == Transport::Tcp;
     is_told.then(|| "Server set to single client traffic mode (serialize traffic tests)".to_owned())
 }
 
@@ -194,7 +194,7 @@ fn tos_of_server(options: &Options, test: &TestSpec) -> Vec<String> {
     if test.socket.tos != 0 {
         lines.push(format!("TOS will be set to 0x{:x}", test.socket.tos));
     }
-    if let Some(tos) = options.serving.as_ref().and_then(|serving| serving.reply_tos) {
+    if let Some(tos) = options.defaults.as_ref().and_then(|defaults| defaults.reply_tos) {
         lines.push(format!("Reflected TOS will be set to 0x{tos:x}"));
     }
     lines
@@ -350,9 +350,9 @@ fn client_histogram(options: &Options, test: &TestSpec) -> Vec<String> {
 fn permit_key(options: &Options, test: &TestSpec) -> Option<String> {
     let key = test.workload.permit_key.as_ref()?;
     let lifetime = options
-        .serving
+        .defaults
         .as_ref()
-        .and_then(|serving| serving.permit_key_lifetime)
+        .and_then(|defaults| defaults.permit_key_lifetime)
         .unwrap_or_default();
     Some(format!(
         "Permit key is '{}' (timeout in {:.1} seconds)",

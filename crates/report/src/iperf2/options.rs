@@ -1,7 +1,7 @@
 //! What the user chose about the output.
 
 use linerate_model::event::Endpoint;
-use linerate_model::workload::Serving;
+use linerate_model::workload::Iperf2Defaults;
 
 use super::amount::Units;
 
@@ -66,7 +66,7 @@ pub struct Options {
     /// Process id, shown with more columns.
     pub process_id: u32,
     /// What a server applies to every test.
-    pub serving: Option<Box<Serving>>,
+    pub defaults: Option<Box<Iperf2Defaults>>,
 }
 
 impl Options {
@@ -85,7 +85,7 @@ impl Options {
             utc: false,
             excluded: Excluded::default(),
             process_id: 0,
-            serving: None,
+            defaults: None,
         }
     }
 

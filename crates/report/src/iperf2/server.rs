@@ -50,9 +50,9 @@ impl ServerReporter for Reporter {
         if self.options.style == Style::Text && !self.options.excluded.settings {
             let test = self
                 .options
-                .serving
+                .defaults
                 .as_ref()
-                .map(|serving| serving.test.clone())
+                .map(|defaults| defaults.test.clone())
                 .unwrap_or_default();
             self.output.report(banner::listener(&self.options, facts, &test))?;
         }

@@ -10,7 +10,7 @@ use linerate_model::metrics::{
 use linerate_model::spec::{TestSpec, Transport};
 use linerate_model::stream::{EffectiveOptions, ListenerFacts, SocketFacts, StreamFacts};
 use linerate_model::summary::{EndpointTotals, StreamSummary, Summary, UdpTotals};
-use linerate_model::workload::{Pairing, Serving};
+use linerate_model::workload::{Iperf2Defaults, Pairing};
 use linerate_model::{
     Direction, Flow, IntervalReport, Stream, StreamId, StreamInterval, StreamRole, TcpInterval, UdpInterval,
 };
@@ -100,7 +100,7 @@ impl Builder<'_> {
             print_mss: self.own.print_mss,
             utc: true,
             process_id,
-            serving: Some(Box::new(Serving {
+            defaults: Some(Box::new(Iperf2Defaults {
                 test: server.test.clone(),
                 lifetime: None,
                 connections_max: None,

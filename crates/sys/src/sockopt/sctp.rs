@@ -17,7 +17,7 @@ pub fn set_sctp_no_delay(fd: impl AsFd, on: bool) -> Result<()> {
     option!(IPPROTO_SCTP, SCTP_NODELAY, 3).set_bool(fd, on)
 }
 
-/// Asks for this many streams per association, out and in (`SCTP_INITMSG`); before the connection.
+/// Requests this many streams per association, out and in (`SCTP_INITMSG`); before the connection.
 ///
 /// # Errors
 /// The operating system's.

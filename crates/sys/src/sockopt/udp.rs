@@ -22,7 +22,7 @@ pub fn get_udp_segment(fd: impl AsFd) -> Result<u32> {
     SEGMENT.get_u32(fd)
 }
 
-/// Receives trains of equal datagrams as one buffer (`UDP_GRO`, Linux 5.0); [`crate::udp::RecvBatch`] tells the size
+/// Receives trains of equal datagrams as one buffer (`UDP_GRO`, Linux 5.0); [`crate::udp::RecvBatch`] returns the size
 /// of one.
 ///
 /// # Errors

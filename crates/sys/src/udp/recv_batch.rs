@@ -114,7 +114,7 @@ impl RecvBatch {
         self.prepare();
         let fd = fd.as_fd().as_raw_fd();
         let slots = self.headers.len() as c_uint;
-        // With MSG_TRUNC the kernel tells the full length of what it cut. The type of the flags differs between C
+        // With MSG_TRUNC the kernel returns the full length of what it cut. The type of the flags differs between C
         // libraries.
         let flags = (libc::MSG_DONTWAIT | libc::MSG_TRUNC) as _;
         // SAFETY: `prepare` made every header point to its own slot's slice, source and control buffer with their

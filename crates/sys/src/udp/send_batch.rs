@@ -49,7 +49,7 @@ pub fn send_many(fd: impl AsFd, buffer: &[u8], datagram_len: usize) -> io::Resul
 /// in one call (`UDP_SEGMENT`, Linux 4.18). All or nothing: returns `buffer.len()`.
 ///
 /// `buffer` is at most 65507 bytes (IPv4 payload) and [`SEGMENTS_MAX`] segments. A kernel that does not know trains
-/// sends one large datagram without a word: ask [`crate::caps::Capabilities::udp_gso`] first.
+/// sends one large datagram silently: check [`crate::caps::Capabilities::udp_gso`] first.
 ///
 /// # Errors
 /// `EIO` where the device cannot compute checksums, `EINVAL` for more segments than the kernel takes, `EMSGSIZE` for a

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use linerate_http::control::ControlSpec;
 use linerate_http::server::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
 use linerate_model::network::Network;
-use linerate_model::sharing::{AccessRules, AccessSource};
+use linerate_model::policy::{AccessRules, AccessSource};
 
 use super::control::{ControlArgs, ControlChannel};
 use crate::cli::file_modes;

@@ -3,9 +3,9 @@
 use std::net::Ipv6Addr;
 use std::time::Duration;
 
-use linerate_model::sharing::Sharing;
+use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
-use linerate_model::workload::{BounceBack, Isochronous, Pairing, Release, Serving, Shape, Start};
+use linerate_model::workload::{BounceBack, Iperf2Defaults, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
 
 use super::args::{Args, Layout, OutputOptions, RateArg, Role};
@@ -139,7 +139,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
     let has_key = test.workload.permit_key.is_some();
     let key_s = args.server.permit_key_s.unwrap_or(PERMIT_KEY_S);
     let mut local = args.local.clone();
-    local.end.serving = Some(Box::new(Serving {
+    local.end.defaults = Some(Box::new(Iperf2Defaults {
         test,
         lifetime: args.time_s.filter(|time_s| *time_s > 0.0).and_then(seconds),
         connections_max: args.parallel.filter(|count| *count > 0),
@@ -159,7 +159,7 @@ fn server(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, S
             max_duration: None,
             auth: None,
             mptcp: false,
-            sharing: Sharing::default(),
+            policy: ServerPolicy::default(),
         }),
         daemon: args.daemon,
         output: args.output.clone(),

@@ -35,9 +35,9 @@ fn test(line: &str) -> TestSpec {
     client(line).0.test
 }
 
-fn serving(line: &str) -> Serving {
+fn defaults(line: &str) -> Iperf2Defaults {
     match command(&words(&format!("-s {line}"))) {
-        Ok(Command::Server { spec, .. }) => *spec.local.end.serving.expect("a server serves"),
+        Ok(Command::Server { spec, .. }) => *spec.local.end.defaults.expect("a server serves"),
         other => panic!("{line} is no server: {other:?}"),
     }
 }
@@ -56,7 +56,7 @@ fn defaults_are_those_of_the_original() {
     let udp = test("-u");
     assert_eq!((udp.block_len_bytes, udp.pacing.rate_bps), (1470, Some(1_048_576)));
     assert_eq!(test("-u -V").block_len_bytes, 1450);
-    let server = serving("");
+    let server = defaults("");
     assert_eq!(
         (server.lifetime, server.connections_max, server.test.block_len_bytes),
         (None, None, 131_072)
@@ -74,7 +74,7 @@ fn the_commands_of_the_reports_mean_what_they_say() {
         (32, true, 100)
     );
     assert_eq!(small.socket.window_bytes, Some(1 << 20));
-    assert_eq!(serving("-w 1M").test.socket.window_bytes, Some(1 << 20));
+    assert_eq!(defaults("-w 1M").test.socket.window_bytes, Some(1 << 20));
 }
 
 #[test]
@@ -238,12 +238,12 @@ fn addresses_have_ports_and_devices() {
 fn an_end_speaks_as_the_release_whose_lines_it_writes() {
     assert_eq!(test("").workload.release, Release::V2_1);
     assert_eq!(test("--lr-format 2.2").workload.release, Release::V2_2);
-    assert_eq!(serving("--lr-format 2.2").test.workload.release, Release::V2_2);
+    assert_eq!(defaults("--lr-format 2.2").test.workload.release, Release::V2_2);
 }
 
 #[test]
 fn who_shows_the_sizes_of_reads_reads_what_the_banner_says() {
-    let exact = |line| serving(line).test.workload.exact_reads;
+    let exact = |line| defaults(line).test.workload.exact_reads;
     assert_eq!((exact(""), exact("-e"), exact("-l 8K")), (false, true, true));
 }
 
@@ -297,14 +297,14 @@ fn histograms_have_a_width_and_a_number_of_bins() {
     ];
     for (line, expected) in rows {
         assert_eq!(test(line).workload.histogram, Some(expected), "{line}");
-        assert_eq!(serving(line).test.workload.histogram, Some(expected), "{line}");
+        assert_eq!(defaults(line).test.workload.histogram, Some(expected), "{line}");
     }
     assert!(test("--histograms").workload.write_times && client("--histograms").1.enhanced);
 }
 
 #[test]
 fn servers_have_options_of_their_own() {
-    let server = serving("-t 5 -P 1 -1 --tos-override ef -V -u -l 100 -b 1m");
+    let server = defaults("-t 5 -P 1 -1 --tos-override ef -V -u -l 100 -b 1m");
     assert_eq!(server.lifetime, Some(Duration::from_secs(5)));
     assert_eq!(
         (server.connections_max, server.one_at_a_time, server.dual_stack),
@@ -317,14 +317,14 @@ fn servers_have_options_of_their_own() {
 
 #[test]
 fn a_server_without_a_key_makes_one_up() {
-    let server = serving("--permit-key");
+    let server = defaults("--permit-key");
     assert_eq!(server.test.workload.permit_key.as_deref(), Some("a-secret"));
     assert_eq!(server.permit_key_lifetime, Some(Duration::from_secs(20)));
     assert_eq!(
-        serving("--permit-key=abcd").test.workload.permit_key.as_deref(),
+        defaults("--permit-key=abcd").test.workload.permit_key.as_deref(),
         Some("abcd")
     );
-    assert_eq!(serving("").permit_key_lifetime, None);
+    assert_eq!(defaults("").permit_key_lifetime, None);
 }
 
 #[test]

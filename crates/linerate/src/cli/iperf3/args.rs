@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use linerate_model::sharing::Sharing;
+use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
 
@@ -114,7 +114,7 @@ pub(crate) struct ServerArgs {
     /// Longest test.
     pub(crate) max_duration: Option<Duration>,
     /// How the server is shared among its clients.
-    pub(crate) sharing: Sharing,
+    pub(crate) policy: ServerPolicy,
     /// A patience with silent clients was named.
     pub(crate) liveness_given: bool,
 }

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use linerate_model::Direction;
-use linerate_model::sharing::{AccessSource, FactsAccess};
+use linerate_model::policy::{AccessSource, FactsAccess};
 use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, SendPath, SequenceCheck};
 use linerate_model::units::UnitFormat;
 
@@ -320,22 +320,22 @@ pub(super) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(super) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.sharing.facts = sharing::facts(&text(value)).map_err(ParameterError::Added)?;
+    args.server.policy.facts = sharing::facts(&text(value)).map_err(ParameterError::Added)?;
     Ok(())
 }
 
 pub(super) fn no_facts(args: &mut Args) -> Outcome {
-    args.server.sharing.facts = FactsAccess::None;
+    args.server.policy.facts = FactsAccess::None;
     Ok(())
 }
 
 pub(super) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.sharing.admission = sharing::admission(&text(value)).map_err(ParameterError::Added)?;
+    args.server.policy.admission = sharing::admission(&text(value)).map_err(ParameterError::Added)?;
     Ok(())
 }
 
 pub(super) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.sharing.liveness = sharing::seconds(&text(value)).map_err(ParameterError::Added)?;
+    args.server.policy.liveness = sharing::seconds(&text(value)).map_err(ParameterError::Added)?;
     args.server.liveness_given = true;
     Ok(())
 }
@@ -347,7 +347,7 @@ pub(super) fn access(value: &OsStr, into: &mut Vec<AccessSource>) -> Outcome {
 
 pub(super) fn limit(args: &mut Args, value: &OsStr) -> Outcome {
     let limit = sharing::limit(&text(value)).map_err(ParameterError::Added)?;
-    limit.apply(&mut args.server.sharing.limits);
+    limit.apply(&mut args.server.policy.limits);
     Ok(())
 }
 

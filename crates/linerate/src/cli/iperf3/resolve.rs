@@ -254,9 +254,9 @@ fn client(
 }
 
 fn server(args: Args, auth: Option<ServerAuth>) -> Command {
-    let mut sharing = args.server.sharing;
+    let mut policy = args.server.policy;
     if args.rcv_timeout_given && !args.server.liveness_given {
-        sharing.liveness = sharing.liveness.max(args.local.rcv_timeout);
+        policy.liveness = policy.liveness.max(args.local.rcv_timeout);
     }
     Command::Server {
         spec: Box::new(ServerSpec {
@@ -267,7 +267,7 @@ fn server(args: Args, auth: Option<ServerAuth>) -> Command {
             max_duration: args.server.max_duration,
             auth,
             mptcp: args.test.mptcp,
-            sharing,
+            policy,
         }),
         process: args.process,
         output: args.output,

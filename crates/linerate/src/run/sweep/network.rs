@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_doctor::account::Account;
-use linerate_engine::client;
+use linerate_engine::dialect::iperf3::client;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::{Event, EventSink, Failure, FailureKind, SinkError, Summary};

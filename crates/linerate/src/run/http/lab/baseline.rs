@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_engine::client;
+use linerate_engine::dialect::iperf3::client;
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::PlannedTest;
 use linerate_lab::http::plan::Direction as Way;

@@ -1,0 +1,172 @@
+//! The way the data took, and how well it went.
+
+use std::os::fd::AsFd;
+
+use linerate_model::data_path::{DataPath, Method, PerCall};
+use linerate_model::spec::{IoStrategy, SendPath, SequenceCheck};
+use linerate_model::{StreamRole, TestSpec, Transport};
+use linerate_sys::zerocopy;
+
+use super::OpenStream;
+use crate::data::worker::{datagrams_per_call, is_adjustable, may_pause, usual_call_bytes};
+use crate::measure::observations::Histogram;
+
+/// How byte streams were written and read at the end of a test.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StrategyUsed {
+    pub(super) strategy: IoStrategy,
+    /// Trials that led to it; `None` when nothing was left open.
+    pub(super) trials: Option<u32>,
+}
+
+/// How the data of these streams moved, one path per role.
+pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream], used: StrategyUsed) -> impl Iterator<Item = DataPath> {
+    [StreamRole::Sender, StreamRole::Receiver]
+        .into_iter()
+        .filter_map(move |role| {
+            let first = streams.iter().find(|s| s.stream.role == role)?;
+            Some(match (spec.transport, role) {
+                (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
+                (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec.udp.check),
+                (_, StreamRole::Sender) => bytes_out(spec, used),
+                (_, StreamRole::Receiver) => bytes_in(spec, used),
+            })
+        })
+}
+
+fn bytes_out(spec: &TestSpec, used: StrategyUsed) -> DataPath {
+    let (method, how) = match spec.send_path {
+        SendPath::Auto | SendPath::Copy => (Method::Copy, "copied from memory"),
+        SendPath::SendFile => (Method::SendFile, "pages of a file (sendfile)"),
+        SendPath::ZeroCopy => (Method::ZeroCopy, "memory lent to the kernel (MSG_ZEROCOPY)"),
+    };
+    let block = spec.block_len_bytes as usize;
+    let call = if is_adjustable(spec) {
+        block * usize::from(used.strategy.blocks_per_call)
+    } else {
+        usual_call_bytes(spec)
+    };
+    let size = match call / block.max(1) {
+        _ if call % block.max(1) != 0 => format!("{call} bytes per call, for a smooth rate"),
+        1 => format!("one block of {block} bytes per call"),
+        blocks => format!("{blocks} blocks of {block} bytes per call"),
+    };
+    let note = match used.trials {
+        Some(trials) if is_adjustable(spec) => chosen(trials),
+        _ if spec.coalesce && spec.block_len_explicit => "; small writes are gathered".to_owned(),
+        _ => String::new(),
+    };
+    DataPath {
+        role: StreamRole::Sender,
+        method,
+        per_call: Some(PerCall::Bytes(call)),
+        description: format!("Send path: {how}, {size}{note}"),
+    }
+}
+
+/// Where a strategy came from.
+fn chosen(trials: u32) -> String {
+    match trials {
+        0 => String::new(),
+        1 => ", chosen by 1 trial during the test".to_owned(),
+        _ => format!(", chosen by {trials} trials during the test"),
+    }
+}
+
+fn bytes_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
+    let (method, how) = if spec.skip_rx_copy {
+        (Method::Discard, "discarded in the kernel (MSG_TRUNC)")
+    } else {
+        (Method::Copy, "copied to memory, as an application does")
+    };
+    let when = match used.strategy.receive_pause_us {
+        pause_us if pause_us == 0 || !may_pause(spec) => "waits for each segment".to_owned(),
+        pause_us => format!("pauses {pause_us} us when the queue is empty"),
+    };
+    let note = used.trials.filter(|_| may_pause(spec)).map(chosen).unwrap_or_default();
+    received(method, &format!("{how}; {when}{note}"))
+}
+
+fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
+    let most = datagrams_per_call(spec, spec.block_len_bytes as usize, peer_coalesces);
+    let (method, how) = match most {
+        1 => (Method::SingleDatagrams, "one datagram per call".to_owned()),
+        _ => (
+            Method::SegmentedDatagrams,
+            format!("up to {most} datagrams per call (UDP_SEGMENT), as the rate needs it"),
+        ),
+    };
+    DataPath {
+        role: StreamRole::Sender,
+        method,
+        per_call: Some(PerCall::Datagrams(most)),
+        description: format!("Send path: {how}"),
+    }
+}
+
+fn datagrams_in(check: SequenceCheck) -> DataPath {
+    match check {
+        SequenceCheck::EveryDatagram => received(
+            Method::JoinedDatagrams,
+            "datagrams joined by the kernel (UDP_GRO), every number is checked",
+        ),
+        SequenceCheck::FirstOfBurst => received(
+            Method::JoinedDatagramsFirstChecked,
+            "datagrams joined by the kernel (UDP_GRO), only the first number of a burst is checked; \
+             order inside bursts is not",
+        ),
+    }
+}
+
+fn received(method: Method, how: &str) -> DataPath {
+    DataPath {
+        role: StreamRole::Receiver,
+        method,
+        per_call: None,
+        description: format!("Receive path: {how}"),
+    }
+}
+
+/// What is worth saying once the data has stopped.
+pub(super) fn remarks(streams: &[OpenStream]) -> impl Iterator<Item = String> {
+    [pacing(streams), copies(streams)].into_iter().flatten()
+}
+
+/// How well the rate was kept: a portion that leaves late makes a gap and then a burst.
+fn pacing(streams: &[OpenStream]) -> Option<String> {
+    let lateness = Histogram::default();
+    streams
+        .iter()
+        .filter_map(|s| s.counters.observations.lateness.as_ref())
+        .for_each(|one| lateness.add(one));
+    let [median_us, most_us] = [0.5, 0.99].map(|share| lateness.quantile_ns(share).map(|ns| ns as f64 / 1e3));
+    Some(format!(
+        "Pacing: {} portions left at most {:.0} us (median) and {:.0} us (99 %) after they were due",
+        lateness.count(),
+        median_us?,
+        most_us?
+    ))
+}
+
+fn copies(streams: &[OpenStream]) -> Option<String> {
+    // What came back after the last call; the workers are through.
+    for stream in streams.iter().filter(|s| s.stream.role == StreamRole::Sender) {
+        while let Ok(returned) = zerocopy::take_completion(stream.fd.as_fd()) {
+            stream
+                .counters
+                .observations
+                .note_completions(returned.calls, returned.copied);
+        }
+    }
+    let shares: Vec<f64> = streams
+        .iter()
+        .filter_map(|s| s.counters.observations.copied_share())
+        .collect();
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    (!shares.is_empty()).then(|| {
+        format!(
+            "Zero copy: the kernel copied {:.0} % of the lent memory after all",
+            mean * 100.0
+        )
+    })
+}

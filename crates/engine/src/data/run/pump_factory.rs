@@ -1,0 +1,164 @@
+//! Makes the pump of each stream: what a test is to do, decided once before it starts.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+
+use linerate_model::spec::SendPath;
+use linerate_model::{StreamRole, Transport};
+use linerate_sys::sendfile_source::SourceFile;
+use linerate_sys::{PageBuffer, zerocopy};
+
+use super::amount::Amount;
+use super::{OpenStream, PumpInputs, RunSettings};
+use crate::data::files;
+use crate::data::payload;
+use crate::data::quota::Quota;
+use crate::data::worker::{
+    DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, SUBMISSION_BYTES, Sink, Source,
+    StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, may_pause,
+};
+use crate::error::{EngineError, Operation};
+
+/// What the pumps of one test share.
+pub(super) struct PumpFactory<'a> {
+    settings: &'a RunSettings,
+    amount: &'a Amount,
+    quota: &'a Quota,
+    start_ns: u64,
+    memory: Option<Arc<PageBuffer>>,
+    pages: Option<Arc<SourceFile>>,
+}
+
+impl<'a> PumpFactory<'a> {
+    pub(super) fn new(settings: &'a RunSettings, amount: &'a Amount, quota: &'a Quota, start_ns: u64) -> Self {
+        Self {
+            settings,
+            amount,
+            quota,
+            start_ns,
+            memory: None,
+            pages: None,
+        }
+    }
+
+    pub(super) fn assignment(&mut self, open: &mut OpenStream) -> Result<StreamAssignment, EngineError> {
+        let pump = self.pump(open)?;
+        let counters = Arc::clone(&open.counters);
+        Ok(StreamAssignment {
+            id: open.stream.id,
+            pump: if self.quota.is_empty() {
+                pump
+            } else {
+                Box::new(Metered::new(pump, counters, self.quota.clone()))
+            },
+        })
+    }
+
+    fn pump(&mut self, open: &mut OpenStream) -> Result<Box<dyn Pump>, EngineError> {
+        let (fd, counters) = (Arc::clone(&open.fd), Arc::clone(&open.counters));
+        if let Some(build_pump) = open.build_pump.take() {
+            let start_ns = self.start_ns;
+            return build_pump(PumpInputs { fd, counters, start_ns }).map_err(Operation::InitStream.failed());
+        }
+        let spec = &self.settings.spec;
+        Ok(match (spec.transport, open.stream.role) {
+            (Transport::Udp, StreamRole::Sender) => {
+                let (block, budget) = (self.block()?, self.amount.budget.clone());
+                let datagrams = Datagrams {
+                    block: &block,
+                    peer_coalesces: open.peer_coalesces,
+                    sequence: (self.datagrams().writer)(spec),
+                };
+                let sender = DatagramSender::new(fd, counters, datagrams, spec, self.start_ns, budget);
+                Box::new(sender.map_err(Operation::InitStream.failed())?)
+            }
+            (Transport::Udp, StreamRole::Receiver) => {
+                let sequence = (self.datagrams().reader)(spec);
+                Box::new(DatagramReceiver::new(
+                    fd,
+                    counters,
+                    sequence,
+                    self.amount.target.clone(),
+                ))
+            }
+            (_, StreamRole::Sender) => {
+                let (source, budget) = (self.source(fd.as_fd())?, self.amount.budget.clone());
+                Box::new(StreamSender::new(fd, counters, source, spec, self.start_ns, budget))
+            }
+            (_, StreamRole::Receiver) => {
+                let (sink, target) = (self.sink()?, self.amount.target.clone());
+                Box::new(StreamReceiver::new(
+                    fd,
+                    counters,
+                    sink,
+                    spec.block_len_bytes,
+                    may_pause(spec),
+                    target,
+                ))
+            }
+        })
+    }
+
+    fn datagrams(&self) -> DatagramFormat {
+        let format = self.settings.datagrams;
+        format.expect("a dialect without a format builds the pumps of its flows")
+    }
+
+    fn block(&self) -> Result<PageBuffer, EngineError> {
+        let spec = &self.settings.spec;
+        let block = payload::block(spec.payload, (spec.block_len_bytes as usize).max(1));
+        block.map_err(Operation::InitStream.failed())
+    }
+
+    /// Memory that all senders of byte streams share: a block, or several if they may share a write.
+    fn memory(&mut self) -> Result<Arc<PageBuffer>, EngineError> {
+        let blocks = blocks_per_memory(&self.settings.spec);
+        if let Some(memory) = &self.memory {
+            return Ok(Arc::clone(memory));
+        }
+        let mut memory = self.block()?;
+        if blocks > 1 {
+            memory = PageBuffer::repeated(&memory, blocks).map_err(Operation::InitStream.failed())?;
+        }
+        Ok(Arc::clone(self.memory.insert(Arc::new(memory))))
+    }
+
+    /// What a stream sender reads from; `fd` is its socket.
+    fn source(&mut self, fd: BorrowedFd<'_>) -> Result<Source, EngineError> {
+        let spec = &self.settings.spec;
+        if let Some(path) = &self.settings.local.file {
+            return files::source(path, spec.block_len_bytes as usize).map_err(Operation::OpenFile.failed());
+        }
+        match spec.send_path {
+            SendPath::Auto | SendPath::Copy => Ok(Source::Block(self.memory()?)),
+            SendPath::ZeroCopy => {
+                zerocopy::enable(fd).map_err(Operation::InitStream.failed())?;
+                Ok(Source::ZeroCopy(self.memory()?))
+            }
+            SendPath::SendFile => Ok(Source::Pages(self.pages()?)),
+        }
+    }
+
+    fn pages(&mut self) -> Result<Arc<SourceFile>, EngineError> {
+        let block = self.memory()?;
+        let pages = match &self.pages {
+            Some(pages) => Arc::clone(pages),
+            None => {
+                let copies = (SUBMISSION_BYTES / block.len()).max(1);
+                let pages = SourceFile::filled("linerate-block", &block.repeat(copies));
+                let pages = Arc::new(pages.map_err(Operation::InitStream.failed())?);
+                self.pages = Some(Arc::clone(&pages));
+                pages
+            }
+        };
+        Ok(pages)
+    }
+
+    fn sink(&self) -> Result<Sink, EngineError> {
+        match &self.settings.local.file {
+            Some(path) => files::sink(path).map_err(Operation::OpenFile.failed()),
+            None if self.settings.spec.skip_rx_copy => Ok(Sink::Discard),
+            None => Ok(Sink::Memory),
+        }
+    }
+}

@@ -1,0 +1,554 @@
+//! Chooses how byte streams are written and read by comparing candidates while the test runs.
+//!
+//! How many blocks a send call should submit, and whether a receiver should pause between two reads, depends on the CPU,
+//! its caches, the placement of both ends and what else runs; constants of one machine are wrong on the next. So the
+//! current strategy is compared with one challenger at a time in pairs of short slots whose order is random, which
+//! cancels most of what neighbours of the machine do. Payload bytes per second decide; where they are equal, CPU time per
+//! byte does. The pairs are judged by their ranks (Wilcoxon's signed-rank interval), which a few slots without a CPU do not
+//! move. What the original does ([`IoStrategy::PLAIN`]) is always a candidate.
+//!
+//! Streams of one end compete for the same CPUs, so they are judged together: a stream that was measured alone would
+//! choose what takes time from the others.
+
+use linerate_model::spec::IoStrategy;
+
+use crate::random::Sequence;
+
+/// Cumulative totals of one end of a test.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct LoadSample {
+    pub(super) at_ns: u64,
+    /// Payload of all streams, both directions.
+    pub(super) bytes: u64,
+    /// CPU time of the workers.
+    pub(super) cpu_ns: u64,
+    /// How often workers have slept until data arrived or a pause was over.
+    pub(super) waits: u64,
+}
+
+/// What the user left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Adjustable {
+    /// The number of blocks per send call.
+    pub(super) blocks: bool,
+    /// The pause between reads.
+    pub(super) pause: bool,
+}
+
+/// The comparison of strategies during one test.
+#[derive(Debug)]
+pub(super) struct StrategyTrials {
+    candidates: Vec<Candidate>,
+    /// Index of the strategy in force outside of trials.
+    current: usize,
+    state: State,
+    /// Trials that came to a decision.
+    decided: u32,
+    /// Shortest slot with this number of streams.
+    slot_ns: u64,
+    random: Sequence,
+}
+
+#[derive(Debug)]
+struct Candidate {
+    strategy: IoStrategy,
+    /// No trial before this time.
+    retry_ns: u64,
+    /// Doubles with every rejection.
+    backoff_ns: u64,
+}
+
+#[derive(Debug)]
+enum State {
+    /// The current strategy is in force.
+    Holding {
+        since: LoadSample,
+        until_ns: u64,
+    },
+    Comparing(Trial),
+}
+
+#[derive(Debug)]
+struct Trial {
+    challenger: usize,
+    /// The challenger has the first slot of this pair.
+    is_challenger_first: bool,
+    first: Option<Slot>,
+    /// Begin of the trial.
+    since_ns: u64,
+    /// Begin of the current slot.
+    begin: LoadSample,
+    until_ns: u64,
+    pairs: Vec<Pair>,
+}
+
+/// What happened in one slot.
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    bytes_per_s: f64,
+    cpu_ns_per_byte: f64,
+}
+
+/// Natural logarithms of challenger over current strategy.
+#[derive(Debug, Clone, Copy)]
+struct Pair {
+    rate: f64,
+    cpu: f64,
+}
+
+/// Blocks per call that are compared; the first one is plain.
+const BLOCKS: [u16; 3] = [1, 8, 32];
+/// Pauses that are compared; the first one is plain. The longest bounds how much later data is read.
+const PAUSES_US: [u16; 3] = [0, 30, 100];
+/// What a test begins with: the send call that was fastest in most measurements, and no pause, which is right for slow paths
+/// and short tests.
+pub(super) const INITIAL: IoStrategy = IoStrategy {
+    blocks_per_call: 8,
+    receive_pause_us: 0,
+};
+
+/// Time before the first trial: connections leave slow start.
+const SETTLE_NS: u64 = 30_000_000;
+/// Shortest slot. It holds hundreds of calls at rates where the strategy matters.
+const SLOT_MIN_NS: u64 = 10_000_000;
+/// A slot is at least this long for each stream: data that was written in an earlier slot waits in the queues of all streams
+/// (up to 10 MB each by default, 2 ms at 40 Gbit/s) and is read first.
+const SLOT_PER_STREAM_NS: u64 = 5_000_000;
+const SLOT_MAX_NS: u64 = 500_000_000;
+/// Period of checks whether a trial is due.
+const HOLD_NS: u64 = 100_000_000;
+const BACKOFF_MIN_NS: u64 = 1_000_000_000;
+const BACKOFF_MAX_NS: u64 = 32_000_000_000;
+const PAIRS_MIN: usize = 5;
+const PAIRS_MAX: usize = 16;
+/// How many Walsh averages lie outside of either end of a one-sided 95 % interval, by number of pairs from [`PAIRS_MIN`] on
+/// (critical values of the signed-rank statistic).
+const RANKS_OUTSIDE: [usize; PAIRS_MAX - PAIRS_MIN + 1] = [0, 2, 3, 5, 8, 10, 13, 17, 21, 25, 30, 35];
+/// A gain below 3 % is none.
+const RATE_MARGIN: f64 = 0.03;
+/// At equal rates, CPU time per byte must fall by 10 %.
+const CPU_MARGIN: f64 = 0.1;
+/// A challenger that loses 14 % in each of the first two pairs is rejected: more pairs would cost more than a wrong rejection,
+/// which the next trial corrects.
+const EARLY_REJECTION: f64 = -0.15;
+/// Workers that use less of a CPU than this do not hold the test back.
+const CPU_SHARE_MIN: f64 = 0.25;
+/// Sleeps per second from which a pause can spare wake-ups, and below which it ends: it would only delay.
+const WAITS_PER_S_PAUSE: f64 = 4_000.0;
+const WAITS_PER_S_PLAIN: f64 = 2_000.0;
+
+impl StrategyTrials {
+    /// Trials of what is adjustable for this number of streams; `None` when nothing is.
+    pub(super) fn new(adjustable: Adjustable, streams: usize, now_ns: u64, random: Sequence) -> Option<Self> {
+        let slot_ns = SLOT_PER_STREAM_NS
+            .saturating_mul(streams as u64)
+            .clamp(SLOT_MIN_NS, SLOT_MAX_NS);
+        let blocks = if adjustable.blocks {
+            &BLOCKS[..]
+        } else {
+            &[INITIAL.blocks_per_call]
+        };
+        let pauses = if adjustable.pause {
+            &PAUSES_US[..]
+        } else {
+            &[INITIAL.receive_pause_us]
+        };
+        let candidates: Vec<Candidate> = blocks
+            .iter()
+            .flat_map(|blocks| pauses.iter().map(move |pause| (*blocks, *pause)))
+            .map(|(blocks_per_call, receive_pause_us)| Candidate {
+                strategy: IoStrategy {
+                    blocks_per_call,
+                    receive_pause_us,
+                },
+                retry_ns: 0,
+                backoff_ns: BACKOFF_MIN_NS,
+            })
+            .collect();
+        let current = candidates.iter().position(|candidate| candidate.strategy == INITIAL)?;
+        (candidates.len() > 1).then(|| Self {
+            candidates,
+            current,
+            state: State::Holding {
+                since: LoadSample {
+                    at_ns: now_ns,
+                    ..LoadSample::default()
+                },
+                until_ns: now_ns.saturating_add(SETTLE_NS.max(slot_ns)),
+            },
+            decided: 0,
+            slot_ns,
+            random,
+        })
+    }
+
+    /// When to call [`StrategyTrials::advance`] next, monotonic ns.
+    pub(super) fn next_ns(&self) -> u64 {
+        match &self.state {
+            State::Holding { until_ns, .. } => *until_ns,
+            State::Comparing(trial) => trial.until_ns,
+        }
+    }
+
+    /// The strategy that has won so far.
+    pub(super) fn current(&self) -> IoStrategy {
+        self.candidates[self.current].strategy
+    }
+
+    /// Trials that came to a decision.
+    pub(super) fn decided(&self) -> u32 {
+        self.decided
+    }
+
+    /// Takes the totals at the end of a slot or a hold; returns the strategy that is in force from now on.
+    pub(super) fn advance(&mut self, now: LoadSample) -> IoStrategy {
+        if now.at_ns < self.next_ns() {
+            return self.in_force();
+        }
+        match std::mem::replace(
+            &mut self.state,
+            State::Holding {
+                since: now,
+                until_ns: now.at_ns + HOLD_NS,
+            },
+        ) {
+            State::Holding { since, .. } => self.end_hold(since, now),
+            State::Comparing(trial) => self.end_slot(trial, now),
+        }
+        self.in_force()
+    }
+
+    fn in_force(&self) -> IoStrategy {
+        match &self.state {
+            State::Comparing(trial) if trial.is_challenger_first == trial.first.is_none() => {
+                self.candidates[trial.challenger].strategy
+            }
+            _ => self.current(),
+        }
+    }
+
+    /// Begins a trial when the workers are busy enough and a challenger is due.
+    fn end_hold(&mut self, since: LoadSample, now: LoadSample) {
+        let elapsed_ns = now.at_ns.saturating_sub(since.at_ns).max(1) as f64;
+        let cpu_share = now.cpu_ns.saturating_sub(since.cpu_ns) as f64 / elapsed_ns;
+        let waits_per_s = now.waits.saturating_sub(since.waits) as f64 * 1e9 / elapsed_ns;
+        if self.current().receive_pause_us > 0 && waits_per_s < WAITS_PER_S_PLAIN {
+            self.end_pause();
+        }
+        if cpu_share < CPU_SHARE_MIN {
+            return;
+        }
+        if let Some(challenger) = self.due_challenger(now.at_ns, waits_per_s) {
+            let is_challenger_first = self.random.coin();
+            self.state = State::Comparing(Trial {
+                challenger,
+                is_challenger_first,
+                first: None,
+                since_ns: now.at_ns,
+                begin: now,
+                until_ns: self.slot_end_ns(now.at_ns),
+                pairs: Vec::with_capacity(PAIRS_MAX),
+            });
+        }
+    }
+
+    /// The same strategy without a pause is current from now on.
+    fn end_pause(&mut self) {
+        let plain = IoStrategy {
+            receive_pause_us: 0,
+            ..self.current()
+        };
+        if let Some(index) = self.candidates.iter().position(|candidate| candidate.strategy == plain) {
+            self.current = index;
+        }
+    }
+
+    /// A candidate that differs from the current strategy in one respect and has waited longest.
+    fn due_challenger(&self, now_ns: u64, waits_per_s: f64) -> Option<usize> {
+        let current = self.current();
+        let is_due = |candidate: &Candidate| {
+            let IoStrategy {
+                blocks_per_call,
+                receive_pause_us,
+            } = candidate.strategy;
+            let same_blocks = blocks_per_call == current.blocks_per_call;
+            let same_pause = receive_pause_us == current.receive_pause_us;
+            let spares_wake_ups = receive_pause_us <= current.receive_pause_us || waits_per_s >= WAITS_PER_S_PAUSE;
+            same_blocks != same_pause && spares_wake_ups && candidate.retry_ns <= now_ns
+        };
+        let due = self
+            .candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| is_due(candidate));
+        due.min_by_key(|(_, candidate)| candidate.retry_ns)
+            .map(|(index, _)| index)
+    }
+
+    fn end_slot(&mut self, mut trial: Trial, now: LoadSample) {
+        let Some(slot) = Slot::between(trial.begin, now) else {
+            // Nothing moved: the end is near, or the path is gone.
+            return;
+        };
+        match trial.first.take() {
+            None => trial.first = Some(slot),
+            Some(first) => {
+                let (challenger, current) = if trial.is_challenger_first {
+                    (first, slot)
+                } else {
+                    (slot, first)
+                };
+                trial.pairs.push(Pair::of(challenger, current));
+                trial.is_challenger_first = self.random.coin();
+                if let Some(is_better) = flow_totals(&trial.pairs) {
+                    self.decide(&trial, is_better, now.at_ns);
+                    return;
+                }
+            }
+        }
+        trial.begin = now;
+        trial.until_ns = self.slot_end_ns(now.at_ns);
+        self.state = State::Comparing(trial);
+    }
+
+    fn decide(&mut self, trial: &Trial, is_better: bool, now_ns: u64) {
+        self.decided += 1;
+        let loser = if is_better { self.current } else { trial.challenger };
+        if is_better {
+            self.current = trial.challenger;
+            self.candidates[loser].backoff_ns = BACKOFF_MIN_NS;
+        }
+        let candidate = &mut self.candidates[loser];
+        candidate.retry_ns = now_ns.saturating_add(candidate.backoff_ns);
+        candidate.backoff_ns = (candidate.backoff_ns * 2).min(BACKOFF_MAX_NS);
+        if let State::Holding { until_ns, .. } = &mut self.state {
+            // A better strategy may be one step from another. After a rejection the current one is in force for as long as
+            // the trial took, so that challengers have a quarter of any time at most.
+            let hold_ns = if is_better {
+                self.slot_ns
+            } else {
+                now_ns.saturating_sub(trial.since_ns)
+            };
+            *until_ns = now_ns.saturating_add(hold_ns);
+        }
+    }
+
+    fn slot_end_ns(&mut self, now_ns: u64) -> u64 {
+        // The random part keeps trials of the two ends out of step.
+        now_ns.saturating_add(self.slot_ns + self.random.next() % (self.slot_ns / 2))
+    }
+}
+
+impl Slot {
+    /// `None` when nothing moved.
+    fn between(begin: LoadSample, end: LoadSample) -> Option<Self> {
+        let bytes = end.bytes.saturating_sub(begin.bytes) as f64;
+        let ns = end.at_ns.saturating_sub(begin.at_ns) as f64;
+        let cpu_ns = end.cpu_ns.saturating_sub(begin.cpu_ns) as f64;
+        (bytes > 0.0 && ns > 0.0).then(|| Self {
+            bytes_per_s: bytes / ns * 1e9,
+            // A nanosecond keeps the logarithm finite.
+            cpu_ns_per_byte: (cpu_ns + 1.0) / bytes,
+        })
+    }
+}
+
+impl Pair {
+    fn of(challenger: Slot, current: Slot) -> Self {
+        Self {
+            rate: (challenger.bytes_per_s / current.bytes_per_s).ln(),
+            cpu: (challenger.cpu_ns_per_byte / current.cpu_ns_per_byte).ln(),
+        }
+    }
+}
+
+/// Whether the challenger is better; `None` while undecided.
+fn flow_totals(pairs: &[Pair]) -> Option<bool> {
+    if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
+        return Some(false);
+    }
+    let outside = *RANKS_OUTSIDE.get(pairs.len().checked_sub(PAIRS_MIN)?)?;
+    let rate = Interval::of(pairs.iter().map(|pair| pair.rate), outside);
+    let cpu = Interval::of(pairs.iter().map(|pair| pair.cpu), outside);
+    let is_faster = rate.low > 0.0 && rate.middle > RATE_MARGIN;
+    let is_as_fast_and_cheaper = rate.low > -RATE_MARGIN && cpu.high < -CPU_MARGIN;
+    if is_faster || is_as_fast_and_cheaper {
+        Some(true)
+    } else if rate.high < 0.0 || pairs.len() >= PAIRS_MAX {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// Where the median of a symmetric distribution lies: the Hodges-Lehmann estimate and its one-sided 95 % bounds.
+#[derive(Debug, Clone, Copy)]
+struct Interval {
+    low: f64,
+    middle: f64,
+    high: f64,
+}
+
+impl Interval {
+    /// `outside` Walsh averages (means of two values or of one and itself) lie beyond each bound; there are more than twice as
+    /// many.
+    fn of(values: impl Iterator<Item = f64>, outside: usize) -> Self {
+        let values: Vec<f64> = values.collect();
+        let mut averages: Vec<f64> = (0..values.len())
+            .flat_map(|i| values[i..].iter().map(move |other| (i, *other)))
+            .map(|(i, other)| (values[i] + other) / 2.0)
+            .collect();
+        averages.sort_by(f64::total_cmp);
+        Self {
+            low: averages[outside],
+            middle: averages[averages.len() / 2],
+            high: averages[averages.len() - 1 - outside],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOTH: Adjustable = Adjustable {
+        blocks: true,
+        pause: true,
+    };
+
+    /// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
+    fn run(
+        adjustable: Adjustable,
+        seed: u64,
+        seconds: u64,
+        noise: f64,
+        path: impl Fn(IoStrategy) -> (f64, f64),
+    ) -> StrategyTrials {
+        let mut trials = StrategyTrials::new(adjustable, 1, 0, Sequence::new(seed)).expect("something is adjustable");
+        let mut random = Sequence::new(seed.wrapping_add(77));
+        let (mut now, mut strategy) = (LoadSample::default(), INITIAL);
+        while now.at_ns < seconds * 1_000_000_000 {
+            let elapsed_ns = trials.next_ns() - now.at_ns;
+            // A sum of uniform numbers is close to a normal one; their standard deviation is 1.
+            let normal: f64 = (0..12).map(|_| (random.next() % 1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+            let (bytes_per_ns, cpu_ns_per_byte) = path(strategy);
+            let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
+            now = LoadSample {
+                at_ns: trials.next_ns(),
+                bytes: now.bytes + bytes as u64,
+                cpu_ns: now.cpu_ns + (bytes * cpu_ns_per_byte) as u64,
+                waits: now.waits + elapsed_ns / 50_000,
+            };
+            strategy = trials.advance(now);
+        }
+        trials
+    }
+
+    fn plain_is_best(strategy: IoStrategy) -> (f64, f64) {
+        let loss = if strategy.blocks_per_call > 1 { 0.7 } else { 1.0 }
+            * if strategy.receive_pause_us > 0 { 0.6 } else { 1.0 };
+        (5.0 * loss, 0.2)
+    }
+
+    fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
+        (
+            3.0 + f64::from(strategy.receive_pause_us) / 100.0 + f64::from(strategy.blocks_per_call.min(8)) / 16.0,
+            0.2,
+        )
+    }
+
+    #[test]
+    fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
+        for seed in 1..=20 {
+            assert_eq!(
+                run(BOTH, seed, 4, 0.2, plain_is_best).current(),
+                IoStrategy::PLAIN,
+                "{seed}"
+            );
+            let found = run(BOTH, seed, 2, 0.1, long_pause_is_best).current();
+            assert_eq!(found.receive_pause_us, 100, "{seed}");
+        }
+    }
+
+    #[test]
+    fn cpu_time_decides_between_equal_rates() {
+        let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 30 { 0.15 } else { 0.3 });
+        let pause = Adjustable {
+            blocks: false,
+            pause: true,
+        };
+        assert_eq!(run(pause, 5, 3, 0.01, path).current().receive_pause_us, 30);
+    }
+
+    #[test]
+    fn trials_take_a_small_part_of_a_long_test() {
+        let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(3)).expect("something is adjustable");
+        let (mut now, mut in_trials_ns) = (LoadSample::default(), 0);
+        while now.at_ns < 60_000_000_000 {
+            let elapsed_ns = trials.next_ns() - now.at_ns;
+            if matches!(trials.state, State::Comparing(_)) {
+                in_trials_ns += elapsed_ns;
+            }
+            now = LoadSample {
+                at_ns: trials.next_ns(),
+                bytes: now.bytes + elapsed_ns * 5,
+                cpu_ns: now.cpu_ns + elapsed_ns,
+                waits: now.waits + elapsed_ns / 50_000,
+            };
+            trials.advance(now);
+        }
+        assert!(trials.decided() > 4, "{}", trials.decided());
+        assert!(in_trials_ns < 60_000_000_000 / 6, "{in_trials_ns}");
+    }
+
+    #[test]
+    fn equal_strategies_are_not_exchanged_because_of_noise() {
+        let changed = (1..=100).filter(|seed| run(BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current() != INITIAL);
+        assert!(changed.count() < 30);
+    }
+
+    #[test]
+    fn many_streams_have_long_slots() {
+        let trials = StrategyTrials::new(BOTH, 128, 0, Sequence::new(2)).expect("something is adjustable");
+        assert_eq!(trials.next_ns(), SLOT_MAX_NS);
+    }
+
+    #[test]
+    fn interval_of_a_few_values() {
+        let interval = Interval::of([1.0, 2.0, 3.0, 4.0, 5.0].into_iter(), 0);
+        assert_eq!((interval.low, interval.middle, interval.high), (1.0, 3.0, 5.0));
+    }
+
+    #[test]
+    fn slow_path_is_left_alone() {
+        // 100 Mbit/s, a hundredth of a CPU.
+        let slow = run(BOTH, 9, 5, 0.1, |_| (0.0125, 0.8));
+        assert_eq!((slow.current(), slow.decided()), (INITIAL, 0));
+    }
+
+    #[test]
+    fn pause_ends_when_data_becomes_rare() {
+        let mut trials = run(BOTH, 4, 2, 0.05, long_pause_is_best);
+        assert!(trials.current().receive_pause_us > 0);
+        let mut now = LoadSample {
+            at_ns: trials.next_ns(),
+            bytes: u64::MAX / 2,
+            ..LoadSample::default()
+        };
+        // A trial that runs ends first, because nothing moves.
+        for _ in 0..3 {
+            now.at_ns = trials.next_ns();
+            trials.advance(now);
+        }
+        assert_eq!(trials.current().receive_pause_us, 0);
+    }
+
+    #[test]
+    fn nothing_adjustable_needs_no_trials() {
+        let none = Adjustable {
+            blocks: false,
+            pause: false,
+        };
+        assert!(StrategyTrials::new(none, 1, 0, Sequence::new(1)).is_none());
+    }
+}

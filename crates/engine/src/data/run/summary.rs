@@ -1,0 +1,127 @@
+//! The totals of a test.
+
+use std::time::Duration;
+
+use linerate_model::summary::{FileSummary, StreamSummary, Summary};
+use linerate_model::{Event, Flow, StreamRole, Transport};
+use std::os::fd::AsFd;
+
+use super::data_path::{self, StrategyUsed};
+use super::{TestRun, strategy_trials};
+use crate::measure::overflow;
+use crate::reporter::Reporter;
+
+impl TestRun {
+    /// Closes the last interval and adds up this end's half of the test.
+    pub(crate) fn finish(&mut self, now_ns: u64, reporter: &mut Reporter<'_>) -> Summary {
+        let Some(started) = &self.started else {
+            return Summary::default();
+        };
+        let omitting = started.timeline.omitting();
+        let cpu = started.cpu.usage(now_ns);
+        let report = self.sampler.close_interval(omitting, true);
+        if worth_reporting(&report, self.settings.local.interval) {
+            reporter.emit(&Event::Interval(report));
+        }
+        let strategy = self.strategy_used();
+        for path in data_path::paths(&self.settings.spec, &self.streams, strategy) {
+            reporter.emit(&Event::DataPath(path));
+        }
+        data_path::remarks(&self.streams).for_each(|line| reporter.emit(&Event::Addition(line)));
+        let file_name = self.settings.local.file.as_deref();
+        let mut summary = Summary {
+            cpu_local: cpu,
+            overflows_local: self.overflows(),
+            ..Summary::default()
+        };
+        for (stream, totals, tcp, metrics) in self.sampler.totals() {
+            let sends = stream.role == StreamRole::Sender;
+            summary.streams.push(StreamSummary {
+                id: stream.id,
+                role: stream.role,
+                flow: stream.flow,
+                sender: sends.then_some(totals),
+                receiver: (!sends).then_some(totals),
+                tcp,
+                file: file_name.map(|path| FileSummary {
+                    name: path.display().to_string(),
+                    size_bytes: std::fs::metadata(path).map_or(0, |m| m.len()),
+                }),
+                local_metrics: metrics.map(Box::new),
+                peer_metrics: None,
+            });
+        }
+        self.name_congestion(&mut summary);
+        summary
+    }
+
+    fn strategy_used(&self) -> StrategyUsed {
+        match &self.trials {
+            Some(trials) => StrategyUsed {
+                strategy: trials.current(),
+                trials: Some(trials.decided()),
+            },
+            None => StrategyUsed {
+                strategy: self.settings.local.io_strategy.unwrap_or(strategy_trials::INITIAL),
+                trials: None,
+            },
+        }
+    }
+
+    fn overflows(&self) -> Option<u64> {
+        let udp = self.settings.spec.transport == Transport::Udp;
+        let receivers = self
+            .streams
+            .iter()
+            .filter(|s| udp && s.stream.role == StreamRole::Receiver);
+        overflow::count(receivers.map(|s| s.fd.as_fd()))
+    }
+
+    fn name_congestion(&self, summary: &mut Summary) {
+        let main = if self.streams.iter().any(|s| s.stream.flow == Flow::Forward) {
+            Flow::Forward
+        } else {
+            Flow::Reverse
+        };
+        let Some(first) = self.streams.iter().find(|s| s.stream.flow == main) else {
+            return;
+        };
+        let name = first.stream.effective.congestion.clone();
+        match first.stream.role {
+            StreamRole::Sender => summary.sender_congestion = name,
+            StreamRole::Receiver => summary.receiver_congestion = name,
+        }
+    }
+
+    /// Payload bytes of all streams so far, both directions.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.sampler.total_bytes()
+    }
+
+    /// Payload bytes that have arrived here so far.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        self.sampler.received_bytes()
+    }
+
+    /// Payload bytes that only a living peer can have moved: those that arrived and those it has acknowledged. `None`
+    /// when nothing of the kind can be seen, because this end sends datagrams only.
+    pub(crate) fn progress_bytes(&self) -> Option<u64> {
+        let received_bytes = self.sampler.received_bytes();
+        if self.settings.spec.transport == Transport::Udp {
+            let receives = self.streams.iter().any(|s| s.stream.role == StreamRole::Receiver);
+            return receives.then_some(received_bytes);
+        }
+        let sent_bytes = self.sampler.total_bytes().saturating_sub(received_bytes);
+        Some(received_bytes + sent_bytes.saturating_sub(self.outstanding_bytes()))
+    }
+}
+
+/// A last interval of less than a tenth of the grid in which nothing moved is a sliver.
+fn worth_reporting(report: &linerate_model::IntervalReport, interval: Option<Duration>) -> bool {
+    let moved = report.streams.iter().any(|s| s.bytes > 0);
+    let length_s = report
+        .streams
+        .first()
+        .map_or(0.0, linerate_model::StreamInterval::seconds);
+    moved || interval.is_none_or(|i| length_s >= i.as_secs_f64() / 10.0)
+}

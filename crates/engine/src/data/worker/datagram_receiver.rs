@@ -1,0 +1,163 @@
+//! Receiving UDP datagrams and reading their numbers.
+
+use std::io::ErrorKind;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_model::StreamRole;
+use linerate_model::spec::SequenceCheck;
+use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::udp::Message;
+
+use super::Target;
+use super::scratch::RECEIVE_SLOTS;
+use super::{DatagramKind, Ended, Pump, Pumped, Scratch, SequenceReader};
+use crate::measure::counters::StreamCounters;
+
+/// Receives until stopped and checks the number of every datagram.
+pub(crate) struct DatagramReceiver {
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    sequence: Box<dyn SequenceReader>,
+    /// Between the clock of the kernel's receive stamps and ours.
+    offset: RealtimeOffset,
+    /// The sender's last datagram has arrived.
+    is_over: bool,
+    jitter_resets_seen: u64,
+    target: Option<Arc<Target>>,
+}
+
+/// Receive calls per pump, so that a flood on one stream leaves its neighbours their turn.
+const CALLS_PER_PUMP: u32 = 8;
+
+impl DatagramReceiver {
+    pub(crate) fn new(
+        fd: Arc<OwnedFd>,
+        counters: Arc<StreamCounters>,
+        sequence: Box<dyn SequenceReader>,
+        target: Option<Arc<Target>>,
+    ) -> Self {
+        Self {
+            fd,
+            counters,
+            sequence,
+            offset: RealtimeOffset::read(),
+            is_over: false,
+            jitter_resets_seen: 0,
+            target,
+        }
+    }
+
+    /// These have arrived before there was a worker.
+    pub(crate) fn after(mut self, early: &[(Vec<u8>, u64)]) -> Self {
+        let (mut bytes, mut datagrams) = (0, 0);
+        for (datagram, arrival_ns) in early {
+            let (b, d) = self.take(datagram, datagram.len(), *arrival_ns);
+            bytes += b;
+            datagrams += d;
+        }
+        self.account(bytes, datagrams);
+        self
+    }
+
+    /// One buffer from the kernel: a datagram, or several of the same length in a row.
+    fn take(&mut self, data: &[u8], segment_len: usize, arrival_ns: u64) -> (u64, u64) {
+        let (mut bytes, mut datagrams) = (0, 0);
+        for datagram in data.chunks(segment_len.max(1)) {
+            match self.sequence.take(datagram, arrival_ns) {
+                DatagramKind::Data => {}
+                DatagramKind::Foreign => continue,
+                DatagramKind::Last => self.is_over = true,
+            }
+            bytes += datagram.len() as u64;
+            datagrams += 1;
+        }
+        (bytes, datagrams)
+    }
+
+    /// The first head of a buffer stands for all its datagrams.
+    fn take_first(&mut self, message: &Message<'_>, arrival_ns: u64) -> (u64, u64) {
+        let datagrams = message.datagrams() as u64;
+        match self.sequence.take_burst(message.data, datagrams, arrival_ns) {
+            DatagramKind::Data => {}
+            DatagramKind::Foreign => return (0, 0),
+            DatagramKind::Last => self.is_over = true,
+        }
+        (message.full_len as u64, datagrams)
+    }
+
+    fn account(&mut self, bytes: u64, datagrams: u64) {
+        self.counters.add(bytes, datagrams);
+        self.sequence.publish(&self.counters);
+        if let Some(target) = &self.target {
+            target.add(bytes);
+        }
+    }
+
+    fn follow_jitter_resets(&mut self) {
+        let resets = self.counters.jitter_resets();
+        if resets != self.jitter_resets_seen {
+            self.jitter_resets_seen = resets;
+            self.sequence.reset_jitter();
+        }
+    }
+}
+
+impl Pump for DatagramReceiver {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn role(&self) -> StreamRole {
+        StreamRole::Receiver
+    }
+
+    fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
+        let fd = Arc::clone(&self.fd);
+        self.follow_jitter_resets();
+        if self.is_over {
+            return Pumped::Ended(Ended::Eof);
+        }
+        let mut room = scratch.room() as u64;
+        for _ in 0..CALLS_PER_PUMP {
+            if room == 0 {
+                return Pumped::Again;
+            }
+            let check = self.sequence.check();
+            let batch = match check {
+                SequenceCheck::EveryDatagram => scratch.datagrams(),
+                SequenceCheck::FirstOfBurst => scratch.headers(),
+            };
+            let (batch, messages) = match batch.and_then(|batch| batch.recv(fd.as_fd()).map(|n| (batch, n))) {
+                Ok(received) => received,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Pumped::Blocked,
+                Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                // A datagram of ours bounced; what the peer sends is not affected.
+                Err(e) if e.kind() == ErrorKind::ConnectionRefused => continue,
+                Err(e) => return Pumped::Ended(Ended::Failed(e)),
+            };
+            self.offset.refresh();
+            let read_ns = clock::monotonic_ns();
+            let (mut bytes, mut datagrams) = (0, 0);
+            for i in 0..messages {
+                let message = batch.message(i);
+                let arrival_ns = message.arrival_ns(self.offset, read_ns);
+                let (b, d) = match check {
+                    SequenceCheck::EveryDatagram => self.take(message.data, message.segment_len, arrival_ns),
+                    SequenceCheck::FirstOfBurst => self.take_first(&message, arrival_ns),
+                };
+                bytes += b;
+                datagrams += d;
+            }
+            self.account(bytes, datagrams);
+            room = room.saturating_sub(bytes);
+            if self.is_over {
+                return Pumped::Ended(Ended::Eof);
+            }
+            if messages < RECEIVE_SLOTS {
+                return Pumped::Blocked;
+            }
+        }
+        Pumped::Again
+    }
+}

@@ -1,0 +1,91 @@
+//! Data plane threads.
+//!
+//! A worker owns its streams: their sockets, one scratch memory and the right to write their counters. It runs one
+//! loop, whatever the streams do; what differs is a [`Pump`] per stream, chosen before the start. The control thread
+//! reaches it through [`RunControl`] only.
+//!
+//! Sketch of the costs: a clock reading and a flag per pump call (about 30 ns) against at least one system call that
+//! moves up to 1 MiB (about 100 µs), so the loop stays below 0.1 % of the work even with one stream.
+
+mod control;
+mod datagram_receiver;
+mod datagram_sender;
+mod metered;
+mod pace;
+mod pool;
+mod scratch;
+mod sequence;
+mod stream_receiver;
+mod stream_sender;
+mod target;
+mod worker_loop;
+
+use std::io;
+use std::os::fd::BorrowedFd;
+
+use linerate_model::StreamRole;
+
+pub(crate) use control::{Notice, RunControl};
+pub(crate) use datagram_receiver::DatagramReceiver;
+pub(crate) use datagram_sender::{DatagramSender, Datagrams, datagrams_per_call};
+pub(crate) use metered::Metered;
+pub(crate) use pace::kernel_pacing_bytes_per_s;
+pub(crate) use pool::{StreamAssignment, WorkerPool, threads_for};
+pub(crate) use scratch::Scratch;
+pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
+pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause};
+pub(crate) use stream_sender::{
+    SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, usual_call_bytes,
+};
+pub(crate) use target::Target;
+
+/// What one call of [`Pump::pump`] led to.
+#[derive(Debug)]
+pub(crate) enum Pumped {
+    /// More can be done at once.
+    Again,
+    /// Nothing until the socket is ready again.
+    Blocked,
+    /// Nothing before this monotonic time, ns.
+    Until(u64),
+    /// Nothing before this time, and then at once: the last stretch is spent spinning.
+    Precisely(u64),
+    /// As blocked, after data was read: the worker may let the receive queue fill before it reads again, because being
+    /// woken for each segment costs more than it brings.
+    Drained,
+    /// The stream has ended.
+    Ended(Ended),
+}
+
+/// Why a stream has ended.
+#[derive(Debug)]
+pub(crate) enum Ended {
+    /// The amount of the test, or the file, is used up.
+    AmountReached,
+    /// The peer closed the stream.
+    Eof,
+    /// The operating system refused.
+    Failed(io::Error),
+}
+
+/// One stream's work, in portions small enough to notice a stop in time.
+pub(crate) trait Pump: Send {
+    /// The socket.
+    fn fd(&self) -> BorrowedFd<'_>;
+    /// What this end does on the stream; decides which readiness matters.
+    fn role(&self) -> StreamRole;
+    /// It reads and writes in turns on one socket.
+    fn is_duplex(&self) -> bool {
+        false
+    }
+    /// From now on one call submits so many blocks, if the user left that open.
+    fn set_blocks_per_call(&mut self, _blocks: u16) {}
+    /// Moves a portion.
+    fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped;
+}
+
+/// Observes what a receiver reads.
+pub(crate) trait ReadObserver: Send {
+    /// The next bytes of the stream; one call per read.
+    fn observe(&mut self, bytes: &[u8]);
+}

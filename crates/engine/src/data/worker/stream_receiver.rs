@@ -1,0 +1,185 @@
+//! Receiving from a byte stream (TCP, Multipath TCP, SCTP).
+
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_model::workload::Shape;
+use linerate_model::{StreamRole, TestSpec, Transport};
+use linerate_sys::stream_io;
+
+use super::Target;
+use super::scratch::RECEIVE_BYTES;
+use super::{Ended, Pump, Pumped, ReadObserver, Scratch};
+use crate::measure::counters::StreamCounters;
+
+/// Where the bytes go.
+pub(crate) enum Sink {
+    /// Into memory, as an application would take them, and nowhere else.
+    Memory,
+    /// Discarded inside the kernel (`MSG_TRUNC`, tcp(7)).
+    Discard,
+    /// Into a file.
+    File(File),
+}
+
+/// Receives until stopped.
+pub(crate) struct StreamReceiver {
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    sink: Sink,
+    block_len: u64,
+    total: u64,
+    /// The receive queue may fill for a while before it is read again.
+    may_pause: bool,
+    target: Option<Arc<Target>>,
+    observer: Option<Box<dyn ReadObserver>>,
+    /// Most bytes of one read into memory.
+    read_len: usize,
+    /// The peer's end of the stream is what ends the test.
+    awaits_end: bool,
+}
+
+/// Below this rate few wake-ups could be spared, and a pause would show in short intervals.
+const PAUSE_MIN_RATE_BPS: u64 = 2_000_000_000;
+/// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
+const CALLS_PER_PUMP: u32 = 16;
+/// A discarding read has no buffer to fit into cache.
+const DISCARD_BYTES: usize = 4 * 1024 * 1024;
+/// More than this at once means that the window, not the sender, is about to limit: a pause would make it worse.
+const PAUSE_TAKEN_MAX_BYTES: usize = 2 * 1024 * 1024;
+
+impl StreamReceiver {
+    pub(crate) fn new(
+        fd: Arc<OwnedFd>,
+        counters: Arc<StreamCounters>,
+        sink: Sink,
+        block_len: u32,
+        may_pause: bool,
+        target: Option<Arc<Target>>,
+    ) -> Self {
+        Self {
+            fd,
+            counters,
+            sink,
+            block_len: u64::from(block_len.max(1)),
+            total: 0,
+            may_pause,
+            target,
+            observer: None,
+            read_len: RECEIVE_BYTES,
+            awaits_end: false,
+        }
+    }
+
+    /// Notices at once that the peer has closed the stream, for one more call whenever the queue is empty.
+    pub(crate) fn awaiting_end(mut self) -> Self {
+        self.awaits_end = true;
+        self
+    }
+
+    /// Takes at most `len` bytes with one call.
+    pub(crate) fn reading_at_most(mut self, len: u32) -> Self {
+        self.read_len = usize::try_from(len).unwrap_or(RECEIVE_BYTES).clamp(1, RECEIVE_BYTES);
+        self
+    }
+
+    /// Lets `observer` see everything that is read into memory.
+    pub(crate) fn observed_by(mut self, observer: Box<dyn ReadObserver>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
+    fn read(&mut self, scratch: &mut Scratch, len: usize) -> io::Result<usize> {
+        let fd = self.fd.as_fd();
+        match &mut self.sink {
+            Sink::Memory => stream_io::recv(fd, &mut scratch.bytes()?[..len]),
+            Sink::Discard => stream_io::recv_discard(fd, len),
+            Sink::File(file) => {
+                let buffer = &mut scratch.bytes()?[..len];
+                let n = stream_io::recv(fd, buffer)?;
+                file.write_all(&buffer[..n])?;
+                Ok(n)
+            }
+        }
+    }
+
+    fn capacity(&self) -> usize {
+        match self.sink {
+            Sink::Memory | Sink::File(_) => self.read_len,
+            Sink::Discard => DISCARD_BYTES,
+        }
+    }
+
+    /// The queue is empty after `taken` bytes.
+    fn emptied(&self, taken: usize) -> Pumped {
+        if self.may_pause && (1..PAUSE_TAKEN_MAX_BYTES).contains(&taken) {
+            Pumped::Drained
+        } else {
+            Pumped::Blocked
+        }
+    }
+
+    /// Counts every byte read. Blocks are derived from bytes, because the sizes of reads mean nothing.
+    fn account(&mut self, n: usize) {
+        let blocks_before = self.total / self.block_len;
+        self.total += n as u64;
+        self.counters.add(n as u64, self.total / self.block_len - blocks_before);
+        if let Some(target) = &self.target {
+            target.add(n as u64);
+        }
+    }
+}
+
+impl Pump for StreamReceiver {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    fn role(&self) -> StreamRole {
+        StreamRole::Receiver
+    }
+
+    fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
+        let mut taken = 0;
+        for _ in 0..CALLS_PER_PUMP {
+            let len = self.capacity().min(scratch.room() - taken);
+            if len == 0 {
+                return Pumped::Again;
+            }
+            match self.read(scratch, len) {
+                Ok(0) => return Pumped::Ended(Ended::Eof),
+                Ok(n) => {
+                    self.account(n);
+                    if let (Some(observer), Ok(bytes)) = (&mut self.observer, scratch.bytes()) {
+                        observer.observe(&bytes[..n.min(RECEIVE_BYTES)]);
+                    }
+                    taken += n;
+                    // A short read means that the queue is empty (epoll(7), "Questions and answers"), but not whether the
+                    // peer has closed behind it.
+                    if n < len && !self.awaits_end {
+                        return self.emptied(taken);
+                    }
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return self.emptied(taken),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Pumped::Ended(Ended::Failed(e)),
+            }
+        }
+        Pumped::Again
+    }
+}
+
+/// Whether receivers of a test may let their queues fill for a moment. Not where a delay is what is measured, not with a
+/// window that the user fixed, which is small compared to what arrives during a pause, and not with a rate so low that
+/// little is gained.
+pub(crate) fn may_pause(spec: &TestSpec) -> bool {
+    let workload = &spec.workload;
+    let measures_delay =
+        workload.trip_times || workload.histogram.is_some() || matches!(workload.shape, Shape::BounceBack(_));
+    spec.transport != Transport::Udp
+        && !measures_delay
+        && spec.socket.window_bytes.is_none()
+        && spec.pacing.rate_bps.is_none_or(|rate| rate >= PAUSE_MIN_RATE_BPS)
+}

@@ -1,0 +1,342 @@
+//! The loop of a worker.
+
+use std::io;
+use std::ops::RangeInclusive;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use linerate_model::spec::IoStrategy;
+use linerate_model::{StreamId, StreamRole};
+use linerate_sys::clock::{self, ThreadCpuClock};
+use linerate_sys::poll::{Epoll, EventFd, Interest, Ready};
+
+use super::control::{Notice, Phase, RunControl};
+use super::pool::{Inbox, StreamAssignment};
+use super::{Ended, Pump, Pumped, Scratch};
+
+struct Slot {
+    id: StreamId,
+    pump: Box<dyn Pump>,
+    state: SlotState,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SlotState {
+    Ready,
+    Blocked,
+    Until(u64),
+    Precisely {
+        due_ns: u64,
+        /// When to begin to spin.
+        wake_ns: u64,
+    },
+    /// As blocked; its receive queue held data until a moment ago.
+    Drained,
+    Done,
+}
+
+/// CPU time and waits of one worker so far.
+#[derive(Debug, Default)]
+pub(super) struct WorkerLoad {
+    cpu: OnceLock<ThreadCpuClock>,
+    waits: AtomicU64,
+}
+
+impl WorkerLoad {
+    /// CPU time in ns; 0 before the thread runs and after it has ended.
+    pub(super) fn cpu_ns(&self) -> u64 {
+        self.cpu.get().and_then(|clock| clock.read_ns()).unwrap_or_default()
+    }
+
+    /// How often it has slept until data arrived or a pause was over.
+    pub(super) fn waits(&self) -> u64 {
+        self.waits.load(Ordering::Relaxed)
+    }
+
+    fn count_wait(&self) {
+        self.waits.store(self.waits() + 1, Ordering::Relaxed);
+    }
+}
+
+pub(super) struct Worker {
+    slots: Vec<Slot>,
+    strategy: IoStrategy,
+    load: Arc<WorkerLoad>,
+    control: Arc<RunControl>,
+    wake: Arc<EventFd>,
+    inbox: Arc<Inbox>,
+    epoll: Epoll,
+    stopped: bool,
+}
+
+const WAKE_TOKEN: u64 = u64::MAX;
+/// Of the time to a deadline that must be met, this part is spent spinning: a sleeping thread wakes late, more so in a guest
+/// whose processor slept as well, and the longer it slept.
+const SPIN_SHARE: u64 = 8;
+/// At least and at most so much of it.
+const SPIN_NS: RangeInclusive<u64> = 40_000..=500_000;
+/// Bounds of the last reads before a stop is acknowledged: a peer that continues to send must not delay the end.
+const DRAIN_TIME_NS: u64 = 100_000_000;
+const DRAIN_CALLS: u32 = 1024;
+
+impl Worker {
+    pub(super) fn new(
+        control: Arc<RunControl>,
+        wake: Arc<EventFd>,
+        inbox: Arc<Inbox>,
+        load: Arc<WorkerLoad>,
+    ) -> linerate_sys::Result<Self> {
+        let epoll = Epoll::new()?;
+        epoll.add(
+            wake.as_fd(),
+            WAKE_TOKEN,
+            Interest {
+                read: true,
+                write: false,
+                edge: false,
+            },
+        )?;
+        Ok(Self {
+            slots: Vec::new(),
+            strategy: control.strategy(),
+            load,
+            control,
+            wake,
+            inbox,
+            epoll,
+            stopped: false,
+        })
+    }
+
+    pub(super) fn assign(&mut self, share: Vec<StreamAssignment>) -> linerate_sys::Result<()> {
+        for mut stream in share {
+            stream.pump.set_blocks_per_call(self.strategy.blocks_per_call);
+            let sends = stream.pump.role() == StreamRole::Sender;
+            let both = stream.pump.is_duplex();
+            self.epoll.add(
+                stream.pump.fd(),
+                self.slots.len() as u64,
+                Interest {
+                    read: !sends || both,
+                    write: sends || both,
+                    edge: true,
+                },
+            )?;
+            self.slots.push(Slot {
+                id: stream.id,
+                pump: stream.pump,
+                state: SlotState::Ready,
+            });
+        }
+        Ok(())
+    }
+
+    /// Streams that came while this one was at work.
+    fn take_assignments(&mut self) {
+        for stream in self.inbox.take() {
+            let id = stream.id;
+            if let Err(error) = self.assign(vec![stream]) {
+                let error = io::Error::other(error);
+                self.control.notify(Notice::Ended(id, Ended::Failed(error)));
+            }
+        }
+    }
+
+    pub(super) fn run(mut self) {
+        // Without it the kernel may be up to 50 µs late; everything still works.
+        let _ = clock::set_timer_slack_ns(1);
+        if let Some(clock) = ThreadCpuClock::of_this_thread() {
+            let _ = self.load.cpu.set(clock);
+        }
+        let mut scratch = Scratch::default();
+        let mut events = Vec::new();
+        loop {
+            match self.control.phase() {
+                Phase::Run => {}
+                Phase::StopSending if !self.stopped => self.stop(false, &mut scratch),
+                Phase::StopAndDrain if !self.stopped => self.stop(true, &mut scratch),
+                Phase::Quit => return,
+                _ => {}
+            }
+            self.follow_strategy();
+            self.take_assignments();
+            self.pump_ready(&mut scratch);
+            if let Err(error) = self.wait(&mut events) {
+                self.fail_all(&error);
+                return;
+            }
+        }
+    }
+
+    fn follow_strategy(&mut self) {
+        let strategy = self.control.strategy();
+        if strategy.blocks_per_call != self.strategy.blocks_per_call {
+            for slot in &mut self.slots {
+                slot.pump.set_blocks_per_call(strategy.blocks_per_call);
+            }
+        }
+        self.strategy = strategy;
+    }
+
+    fn pump_ready(&mut self, scratch: &mut Scratch) {
+        let now_ns = clock::monotonic_ns();
+        for slot in &mut self.slots {
+            let due = match slot.state {
+                SlotState::Ready => true,
+                SlotState::Until(t) | SlotState::Precisely { due_ns: t, .. } => t <= now_ns,
+                SlotState::Blocked | SlotState::Drained | SlotState::Done => false,
+            };
+            if due {
+                slot.advance(now_ns, scratch, &self.control, &self.epoll);
+            }
+        }
+    }
+
+    /// Sleeps until a socket is ready, a deadline is due, or the control thread signals.
+    fn wait(&mut self, events: &mut Vec<Ready>) -> io::Result<()> {
+        let pause_ns = u64::from(self.strategy.receive_pause_us) * 1000;
+        let timeout = match Wait::of(&self.slots, pause_ns > 0) {
+            // Every stream is ready: polling would only cost a call.
+            Wait::AllReady => return Ok(()),
+            Wait::SomeReady => Some(Duration::ZERO),
+            Wait::Pause => {
+                self.load.count_wait();
+                clock::sleep_until_ns(clock::monotonic_ns() + pause_ns);
+                if let [only] = &mut self.slots[..] {
+                    // A read finds out as well as a question for readiness, and saves that call.
+                    only.state = SlotState::Ready;
+                    return Ok(());
+                }
+                Some(Duration::ZERO)
+            }
+            Wait::WaitUntil(t) => Some(Duration::from_nanos(t.saturating_sub(clock::monotonic_ns()))),
+            Wait::WaitForEvents => {
+                self.load.count_wait();
+                None
+            }
+        };
+        for slot in &mut self.slots {
+            // The next wait without data lasts until there is some.
+            if slot.state == SlotState::Drained {
+                slot.state = SlotState::Blocked;
+            }
+        }
+        self.epoll.wait(events, timeout)?;
+        for event in events.iter() {
+            if event.token == WAKE_TOKEN {
+                self.wake.drain();
+            } else if let Some(slot) = self.slots.get_mut(event.token as usize)
+                && slot.state == SlotState::Blocked
+            {
+                slot.state = SlotState::Ready;
+            }
+        }
+        Ok(())
+    }
+
+    fn stop(&mut self, drain: bool, scratch: &mut Scratch) {
+        self.stopped = true;
+        let until_ns = clock::monotonic_ns().saturating_add(DRAIN_TIME_NS);
+        for slot in &mut self.slots {
+            match slot.pump.role() {
+                StreamRole::Sender => slot.finish(&self.epoll),
+                StreamRole::Receiver if drain => slot.drain(until_ns, scratch, &self.control, &self.epoll),
+                StreamRole::Receiver => {}
+            }
+        }
+        self.control.notify(Notice::Stopped);
+    }
+
+    fn fail_all(&mut self, error: &io::Error) {
+        for slot in &mut self.slots {
+            let copy = io::Error::from(error.kind());
+            self.control.notify(Notice::Ended(slot.id, Ended::Failed(copy)));
+        }
+    }
+}
+
+/// How long to spin at the end of a wait.
+fn spin_ns(wait_ns: u64) -> u64 {
+    (wait_ns / SPIN_SHARE).clamp(*SPIN_NS.start(), *SPIN_NS.end())
+}
+
+impl Slot {
+    fn advance(&mut self, now_ns: u64, scratch: &mut Scratch, control: &RunControl, epoll: &Epoll) {
+        self.state = match self.pump.pump(now_ns, scratch) {
+            Pumped::Again => SlotState::Ready,
+            Pumped::Blocked => SlotState::Blocked,
+            Pumped::Until(t) => SlotState::Until(t),
+            Pumped::Precisely(due_ns) => SlotState::Precisely {
+                due_ns,
+                wake_ns: due_ns.saturating_sub(spin_ns(due_ns.saturating_sub(now_ns))),
+            },
+            Pumped::Drained => SlotState::Drained,
+            Pumped::Ended(why) => {
+                self.finish(epoll);
+                control.notify(Notice::Ended(self.id, why));
+                SlotState::Done
+            }
+        };
+    }
+
+    fn drain(&mut self, until_ns: u64, scratch: &mut Scratch, control: &RunControl, epoll: &Epoll) {
+        for _ in 0..DRAIN_CALLS {
+            let now_ns = clock::monotonic_ns();
+            if self.state == SlotState::Done || now_ns > until_ns {
+                return;
+            }
+            self.advance(now_ns, scratch, control, epoll);
+            if self.state != SlotState::Ready {
+                return;
+            }
+        }
+    }
+
+    fn finish(&mut self, epoll: &Epoll) {
+        if self.state != SlotState::Done {
+            // The descriptor is open: the pump holds it.
+            let _ = epoll.remove(self.pump.fd());
+            self.state = SlotState::Done;
+        }
+    }
+}
+
+/// What a worker waits for.
+#[derive(Debug, PartialEq, Eq)]
+enum Wait {
+    AllReady,
+    SomeReady,
+    /// Every stream waits, and queues that were just emptied may fill for a while.
+    Pause,
+    WaitUntil(u64),
+    WaitForEvents,
+}
+
+impl Wait {
+    fn of(slots: &[Slot], may_pause: bool) -> Self {
+        let (mut ready, mut open, mut drained) = (0, 0, 0);
+        let mut earliest = u64::MAX;
+        for slot in slots {
+            match slot.state {
+                SlotState::Done => continue,
+                SlotState::Ready => ready += 1,
+                SlotState::Blocked => {}
+                SlotState::Until(t) => earliest = earliest.min(t),
+                SlotState::Precisely { wake_ns, .. } => earliest = earliest.min(wake_ns),
+                SlotState::Drained => drained += 1,
+            }
+            open += 1;
+        }
+        match (open, ready) {
+            (0, _) => Self::WaitForEvents,
+            _ if ready == open => Self::AllReady,
+            _ if ready > 0 => Self::SomeReady,
+            _ if earliest < u64::MAX => Self::WaitUntil(earliest),
+            _ if may_pause && drained > 0 => Self::Pause,
+            _ => Self::WaitForEvents,
+        }
+    }
+}

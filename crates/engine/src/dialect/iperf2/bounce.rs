@@ -1,0 +1,332 @@
+//! Requests and replies on one connection.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::bounceback::{Reply, Requester, Responder, RoundTrip};
+use linerate_iperf2::settings::bounce_head;
+use linerate_model::metrics::HistogramKind;
+use linerate_model::workload::BounceBack;
+use linerate_model::{StreamRole, TestSpec};
+use linerate_sys::{OsError, PageBuffer, clock, sockopt, stream_io};
+
+use super::machine::wall;
+use crate::data::run::PumpInputs;
+use crate::data::worker::{Ended, Pump, Pumped, Scratch};
+use crate::measure::counters::StreamCounters;
+use crate::measure::stream_stats::StreamStats;
+
+/// One socket and what is still to be written to it.
+struct Line {
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    stats: Arc<StreamStats>,
+    unsent: Vec<u8>,
+    sent: usize,
+    quick_ack: bool,
+    /// What is read are requests.
+    answers: bool,
+}
+
+/// Room for one read.
+const READ_BYTES: usize = 64 * 1024;
+
+impl Line {
+    fn new(inputs: PumpInputs, stats: Arc<StreamStats>, quick_ack: bool, answers: bool) -> Self {
+        Self {
+            fd: inputs.fd,
+            counters: inputs.counters,
+            stats,
+            unsent: Vec::new(),
+            sent: 0,
+            quick_ack,
+            answers,
+        }
+    }
+
+    fn put(&mut self, message: Vec<u8>) {
+        (self.unsent, self.sent) = (message, 0);
+    }
+
+    /// Writes what is left; false while the socket takes no more.
+    fn flush(&mut self) -> io::Result<bool> {
+        while self.sent < self.unsent.len() {
+            match stream_io::send(self.fd.as_fd(), &self.unsent[self.sent..]) {
+                Ok(n) => {
+                    self.sent += n;
+                    self.count(n as u64, 0);
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        Ok(true)
+    }
+
+    /// At most `wanted` bytes; `None` while there are none.
+    fn read<'b>(&mut self, wanted: usize, scratch: &'b mut [u8]) -> io::Result<Option<&'b [u8]>> {
+        let len = wanted.min(scratch.len());
+        if self.quick_ack {
+            // The kernel resets the option, so it is set for each read; without it the test is only slower.
+            let _ = sockopt::set_quick_ack(self.fd.as_fd(), true);
+        }
+        loop {
+            match stream_io::recv(self.fd.as_fd(), &mut scratch[..len]) {
+                Ok(n) => {
+                    if self.answers {
+                        self.begin_exchange(clock::monotonic_ns());
+                    }
+                    self.count(0, n as u64);
+                    return Ok(Some(&scratch[..n]));
+                }
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(None),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// A request is about to be counted.
+    fn begin_exchange(&self, now_ns: u64) {
+        self.stats.end_interval_before(now_ns, &self.counters);
+    }
+
+    fn count(&self, sent_bytes: u64, received_bytes: u64) {
+        self.counters.add(sent_bytes + received_bytes, 0);
+        self.stats.update(|samples| {
+            samples.sent_bytes += sent_bytes;
+            samples.received_bytes += received_bytes;
+            if received_bytes > 0 {
+                // Requests and replies are shorter than an eighth of a block.
+                let reads = samples.reads.get_or_insert_default();
+                reads.calls += 1;
+                reads.bins[0] += 1;
+            }
+        });
+    }
+}
+
+/// The client's end.
+pub(super) struct BounceClient {
+    line: Line,
+    requester: Requester,
+    scratch: PageBuffer,
+    ends_ns: u64,
+    is_over: bool,
+    /// The clocks of both ends can be compared.
+    has_delays: bool,
+}
+
+impl BounceClient {
+    pub(super) fn new(
+        inputs: PumpInputs,
+        spec: &TestSpec,
+        bounce: &BounceBack,
+        stats: Arc<StreamStats>,
+    ) -> Result<Self, OsError> {
+        let requester = Requester::new(Instant::now(), bounce_head(bounce, spec), bounce.burst, bounce.period);
+        let time = spec.end.duration().unwrap_or(Duration::MAX);
+        let time_ns = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Ok(Self {
+            ends_ns: inputs.start_ns.saturating_add(time_ns),
+            line: Line::new(inputs, stats, bounce.quick_ack, false),
+            requester,
+            scratch: PageBuffer::zeroed(READ_BYTES)?,
+            is_over: false,
+            has_delays: spec.workload.trip_times,
+        })
+    }
+
+    fn step(&mut self, now_ns: u64) -> io::Result<Option<Pumped>> {
+        if !self.line.flush()? {
+            return Ok(Some(Pumped::Blocked));
+        }
+        if self.is_over {
+            return Ok(Some(Pumped::Ended(Ended::AmountReached)));
+        }
+        if self.requester.due().is_none() {
+            return self.take_reply();
+        }
+        if now_ns >= self.ends_ns {
+            self.is_over = true;
+            self.line.put(self.requester.stop(wall()));
+            return Ok(None);
+        }
+        match self.requester.request(Instant::now(), wall()) {
+            Some(request) => {
+                self.line.begin_exchange(now_ns);
+                self.line.put(request);
+                Ok(None)
+            }
+            None => {
+                let due = self.requester.due().unwrap_or_else(Instant::now);
+                let wait = due.saturating_duration_since(Instant::now());
+                let wait_ns = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+                Ok(Some(Pumped::Until(now_ns.saturating_add(wait_ns).min(self.ends_ns))))
+            }
+        }
+    }
+
+    fn take_reply(&mut self) -> io::Result<Option<Pumped>> {
+        let wanted = self.requester.missing();
+        let Some(bytes) = self.line.read(wanted, &mut self.scratch)? else {
+            return Ok(Some(Pumped::Blocked));
+        };
+        if bytes.is_empty() {
+            return Ok(Some(Pumped::Ended(Ended::Eof)));
+        }
+        let mut rest = bytes;
+        match self.requester.read(Instant::now(), wall(), &mut rest) {
+            Ok(None) => {}
+            Ok(Some(trip)) => note(&self.line.stats, &trip, self.has_delays),
+            Err(error) => return Err(io::Error::other(error)),
+        }
+        Ok(None)
+    }
+}
+
+fn note(stats: &StreamStats, trip: &RoundTrip, has_delays: bool) {
+    let (round_trip_s, unix_s) = (trip.round_trip.as_secs_f64(), clock::unix_ns() as f64 / 1e9);
+    let one_way_ns = trip.one_way_ns.filter(|_| has_delays);
+    let one_way_s = one_way_ns.map(|(out, back)| (out as f64 / 1e9, back as f64 / 1e9));
+    stats.update(|samples| {
+        samples.round_trips.add(round_trip_s);
+        samples.add_to_histogram(HistogramKind::RoundTrips, round_trip_s, unix_s);
+        if let Some((out_s, back_s)) = one_way_s {
+            samples.add_to_histogram(HistogramKind::Out, out_s, unix_s);
+            samples.add_to_histogram(HistogramKind::Back, back_s, unix_s);
+            samples.out.add(out_s);
+            samples.back.add(back_s);
+            samples.asymmetry.add((back_s - out_s).abs());
+        }
+    });
+}
+
+impl Pump for BounceClient {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.line.fd.as_fd()
+    }
+
+    fn role(&self) -> StreamRole {
+        StreamRole::Sender
+    }
+
+    fn is_duplex(&self) -> bool {
+        true
+    }
+
+    fn pump(&mut self, now_ns: u64, _: &mut Scratch) -> Pumped {
+        // A reply that does not come must not hold the end up.
+        if now_ns >= self.ends_ns.saturating_add(REPLY_GRACE_NS) {
+            return Pumped::Ended(Ended::AmountReached);
+        }
+        loop {
+            match self.step(clock::monotonic_ns()) {
+                Ok(None) => {}
+                Ok(Some(Pumped::Blocked)) => return Pumped::Blocked,
+                Ok(Some(pumped)) => return pumped,
+                Err(error) => return Pumped::Ended(Ended::Failed(error)),
+            }
+        }
+    }
+}
+
+/// Time a last reply is waited for.
+const REPLY_GRACE_NS: u64 = 1_000_000_000;
+
+/// The server's end.
+pub(super) struct BounceServer {
+    line: Line,
+    responder: Responder,
+    scratch: PageBuffer,
+    /// A reply that waits for its time.
+    held: Option<(u64, Reply)>,
+}
+
+impl BounceServer {
+    /// The beginning of the first request has been `received` already.
+    pub(super) fn new(
+        inputs: PumpInputs,
+        stats: Arc<StreamStats>,
+        quick_ack: bool,
+        received: &[u8],
+    ) -> io::Result<Self> {
+        let line = Line::new(inputs, stats, quick_ack, true);
+        line.count(0, received.len() as u64);
+        let mut server = Self {
+            line,
+            responder: Responder::new(),
+            scratch: PageBuffer::zeroed(READ_BYTES).map_err(|error| error.source)?,
+            held: None,
+        };
+        server.take(received)?;
+        Ok(server)
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
+        if let Some(reply) = self.responder.read(wall(), &mut bytes).map_err(io::Error::other)? {
+            let hold = match &reply {
+                Reply::Send(head) => head.hold,
+                Reply::Stop => Duration::ZERO,
+            };
+            let hold_ns = u64::try_from(hold.as_nanos()).unwrap_or(u64::MAX);
+            self.held = Some((clock::monotonic_ns().saturating_add(hold_ns), reply));
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> io::Result<Option<Pumped>> {
+        if !self.line.flush()? {
+            return Ok(Some(Pumped::Blocked));
+        }
+        match self.held.take() {
+            Some((due_ns, reply)) if due_ns > clock::monotonic_ns() => {
+                self.held = Some((due_ns, reply));
+                return Ok(Some(Pumped::Precisely(due_ns)));
+            }
+            Some((_, Reply::Send(head))) => {
+                self.line.put(head.reply(wall()));
+                return Ok(None);
+            }
+            Some((_, Reply::Stop)) => return Ok(Some(Pumped::Ended(Ended::Eof))),
+            None => {}
+        }
+        let wanted = self.responder.missing();
+        let Some(n) = self.line.read(wanted, &mut self.scratch)?.map(<[u8]>::len) else {
+            return Ok(Some(Pumped::Blocked));
+        };
+        if n == 0 {
+            return Ok(Some(Pumped::Ended(Ended::Eof)));
+        }
+        let bytes = self.scratch[..n].to_vec();
+        self.take(&bytes)?;
+        Ok(None)
+    }
+}
+
+impl Pump for BounceServer {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.line.fd.as_fd()
+    }
+
+    fn role(&self) -> StreamRole {
+        StreamRole::Receiver
+    }
+
+    fn is_duplex(&self) -> bool {
+        true
+    }
+
+    fn pump(&mut self, _: u64, _: &mut Scratch) -> Pumped {
+        loop {
+            match self.step() {
+                Ok(None) => {}
+                Ok(Some(pumped)) => return pumped,
+                Err(error) => return Pumped::Ended(Ended::Failed(error)),
+            }
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Opens the connections and flows of a client.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_model::spec::{AddressFamily, ClientSpec};
+use linerate_model::workload::ConnectRetry;
+use linerate_model::{Failure, FailureKind, Transport};
+use linerate_sys::poll::Interest;
+use linerate_sys::socket::{self, Connect, Family};
+use linerate_sys::{OsError, sockopt};
+
+use super::sockets;
+use crate::interrupts::Interrupts;
+use crate::wait::{WaitError, wait};
+
+/// A socket on its way to being connected.
+pub(super) struct Unconnected {
+    pub(super) fd: OwnedFd,
+    pub(super) remote: SocketAddr,
+    pub(super) refused: Vec<String>,
+}
+
+/// A connected socket.
+pub(super) struct Connected {
+    pub(super) fd: OwnedFd,
+    pub(super) took: Duration,
+}
+
+/// Default connect timeout.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Where the server is.
+pub(super) fn resolve(spec: &ClientSpec) -> Result<SocketAddr, Failure> {
+    let family = spec.local.bind.family.map(|family| match family {
+        AddressFamily::V4 => Family::V4,
+        AddressFamily::V6 => Family::V6,
+    });
+    let found = socket::resolve(&spec.host, spec.local.port, family);
+    let first = found.ok().and_then(|addresses| addresses.into_iter().next());
+    first.ok_or_else(|| Failure::error(UNKNOWN_HOST, format!("{}: Host name lookup failure", spec.host)))
+}
+
+/// The one failure of a client with an exit code of its own in the original.
+const UNKNOWN_HOST: i32 = 1;
+
+/// The socket of one stream, bound and prepared.
+pub(super) fn open(spec: &ClientSpec, server: SocketAddr, index: u32) -> Result<Unconnected, Failure> {
+    let fan_out = spec.test.workload.fan_out;
+    let mut remote = server;
+    if fan_out.destination_port {
+        remote.set_port(raised_port(server.port(), index)?);
+    }
+    if fan_out.destination_address {
+        remote.set_ip(raised(server.ip(), index));
+    }
+    let fd = socket::open(&remote, sockets::protocol(spec.test.transport)).map_err(|e| os("socket", &e))?;
+    if let Some(device) = &spec.local.end.peer_device
+        && !is_scoped(&remote)
+    {
+        sockopt::bind_device(fd.as_fd(), device).map_err(|e| os("bind to device", &e))?;
+    }
+    bind(spec, &fd, &remote, index)?;
+    let sends = spec.test.direction != linerate_model::Direction::Reverse;
+    let receives = spec.test.direction != linerate_model::Direction::Forward;
+    let refused = sockets::prepare(fd.as_fd(), &spec.test, sends, receives);
+    Ok(Unconnected { fd, remote, refused })
+}
+
+fn bind(spec: &ClientSpec, fd: &OwnedFd, remote: &SocketAddr, index: u32) -> Result<(), Failure> {
+    let (wanted, fan_out) = (&spec.local.bind, spec.test.workload.fan_out);
+    let port = match wanted.client_port {
+        Some(port) => raised_port(port, index)?,
+        None => 0,
+    };
+    let address = match &wanted.host {
+        Some(host) => {
+            let found = socket::resolve(host, port, Some(sockets::family_of(remote)));
+            let first = found.ok().and_then(|addresses| addresses.into_iter().next());
+            first.ok_or_else(|| failure(format!("{host}: Host name lookup failure")))?
+        }
+        None if port > 0 => socket::wildcard(sockets::family_of(remote), port),
+        None => return Ok(()),
+    };
+    let mut address = address;
+    if fan_out.source_address {
+        address.set_ip(raised(address.ip(), index));
+    }
+    sockopt::set_reuse_addr(fd.as_fd(), true).map_err(|e| os("bind", &e))?;
+    socket::bind(fd.as_fd(), &address).map_err(|e| os("bind", &e))
+}
+
+fn is_scoped(address: &SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(v6) if v6.scope_id() != 0)
+}
+
+fn raised_port(port: u16, index: u32) -> Result<u16, Failure> {
+    let raised = u32::from(port).saturating_add(index);
+    u16::try_from(raised).map_err(|_| failure(format!("there is no port {raised}")))
+}
+
+fn raised(address: IpAddr, index: u32) -> IpAddr {
+    match address {
+        IpAddr::V4(v4) => IpAddr::V4(v4.to_bits().wrapping_add(index).into()),
+        IpAddr::V6(v6) => IpAddr::V6(v6.to_bits().wrapping_add(u128::from(index)).into()),
+    }
+}
+
+/// Connects all sockets at the same time. The outer error is an interruption.
+pub(super) fn connect_all(
+    unconnected: Vec<Unconnected>,
+    spec: &ClientSpec,
+    interrupts: &dyn Interrupts,
+) -> Result<Vec<Result<Connected, Failure>>, Failure> {
+    let began: Vec<(Unconnected, Instant, Result<Connect, OsError>)> = unconnected
+        .into_iter()
+        .map(|unconnected| {
+            let start = Instant::now();
+            let outcome = socket::connect(unconnected.fd.as_fd(), &unconnected.remote);
+            (unconnected, start, outcome)
+        })
+        .collect();
+    let timeout = spec.connect_timeout.unwrap_or(CONNECT_TIMEOUT);
+    let mut connected = Vec::with_capacity(began.len());
+    for (unconnected, start, outcome) in began {
+        let outcome = match outcome {
+            Ok(Connect::Done) => Ok(()),
+            Ok(Connect::InProgress) => {
+                let left = timeout.saturating_sub(start.elapsed());
+                match wait(unconnected.fd.as_fd(), Interest::WRITE, Some(left), interrupts) {
+                    Ok(()) => socket::take_error(unconnected.fd.as_fd()),
+                    Err(WaitError::Os(error)) => Err(error),
+                    Err(interrupted @ WaitError::Interrupted(_)) => return Err(interruption(&interrupted)),
+                }
+            }
+            Err(error) => Err(error),
+        };
+        connected.push(match outcome {
+            Ok(()) => Ok(Connected {
+                took: start.elapsed(),
+                fd: unconnected.fd,
+            }),
+            Err(error) => Err(os(&format!("{} connect", name(spec.test.transport)), &error)),
+        });
+    }
+    Ok(connected)
+}
+
+/// How a client ignores_unreachable on connecting.
+pub(super) struct ConnectRetries {
+    retry: Option<ConnectRetry>,
+    attempts: u32,
+    began: Instant,
+}
+
+impl ConnectRetries {
+    pub(super) fn new(retry: Option<ConnectRetry>) -> Self {
+        Self {
+            retry,
+            attempts: 0,
+            began: Instant::now(),
+        }
+    }
+
+    /// Waits for the next attempt; false when there is none.
+    pub(super) fn wait(&mut self, interrupts: &dyn Interrupts) -> Result<bool, Failure> {
+        let Some(retry) = self.retry else { return Ok(false) };
+        self.attempts += 1;
+        let is_spent = retry.attempts.is_some_and(|max| self.attempts > max);
+        if is_spent || retry.within.is_some_and(|within| self.began.elapsed() >= within) {
+            return Ok(false);
+        }
+        match wait_unless_interrupted(retry.pause, interrupts) {
+            None => Ok(true),
+            Some(failure) => Err(failure),
+        }
+    }
+}
+
+/// Waits; the interruption that ended the wait early.
+pub(super) fn wait_unless_interrupted(time: Duration, interrupts: &dyn Interrupts) -> Option<Failure> {
+    let until = Instant::now() + time;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return None;
+        }
+        let ready = linerate_sys::poll::wait_fd(interrupts.fd(), Interest::READ, Some(left));
+        if let (Ok(true), Some(signal)) = (ready, interrupts.take()) {
+            return Some(interruption(&WaitError::Interrupted(signal)));
+        }
+    }
+}
+
+fn interruption(error: &WaitError) -> Failure {
+    let signal = match error {
+        WaitError::Interrupted(text) => text.as_str(),
+        WaitError::Os(_) => "",
+    };
+    Failure {
+        kind: FailureKind::Interrupted,
+        message: format!("interrupted by {signal}"),
+        code: None,
+    }
+}
+
+fn name(transport: Transport) -> &'static str {
+    if transport == Transport::Udp { "udp" } else { "tcp" }
+}
+
+/// A failure with the dialect's text.
+pub(super) fn failure(message: String) -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message,
+        code: None,
+    }
+}
+
+pub(super) fn os(what: &str, error: &OsError) -> Failure {
+    failure(format!("{what} failed: {}", error.text()))
+}

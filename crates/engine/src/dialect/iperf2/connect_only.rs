@@ -1,0 +1,106 @@
+//! Connections that are opened and closed, and nothing else: what is measured is how long connecting takes.
+
+use std::time::{Duration, Instant};
+
+use linerate_model::metrics::ConnectTimes;
+use linerate_model::spec::ClientSpec;
+use linerate_model::spread::Spread;
+use linerate_model::{Event, Failure, Flow, Stream, StreamId, StreamRole};
+use linerate_sys::{interfaces, socket};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+use super::{connect, sockets};
+use crate::interrupts::Interrupts;
+use crate::measure::stream_stats::distribution;
+use crate::reporter::Reporter;
+
+/// Opens `count` connections one after the other, or as many as fit the time.
+pub(super) fn run(
+    spec: &ClientSpec,
+    server: SocketAddr,
+    count: Option<u32>,
+    reporter: &mut Reporter<'_>,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
+    let time = spec.test.end.duration().unwrap_or(Duration::MAX);
+    let until = Instant::now().checked_add(time);
+    let (mut times, mut errors, mut attempts) = (Spread::default(), 0, 0);
+    let mut last = Ok(());
+    let mut devices = DeviceCache::default();
+    while count.is_none_or(|count| attempts < count) && until.is_none_or(|until| Instant::now() < until) {
+        let due = spec.local.interval.map(|interval| Instant::now() + interval);
+        attempts += 1;
+        let unconnected = connect::open(spec, server, 0)?;
+        for outcome in connect::connect_all(vec![unconnected], spec, interrupts)? {
+            match outcome {
+                Ok(connected) => {
+                    times.add(connected.took.as_secs_f64());
+                    announce(spec, &connected, StreamId(attempts - 1), &mut devices, reporter);
+                }
+                Err(failure) => {
+                    errors += 1;
+                    reporter.emit(&Event::Warning(failure.message.clone()));
+                    last = Err(failure);
+                }
+            }
+        }
+        let is_last = count.is_some_and(|count| attempts >= count);
+        if let Some(due) = due.filter(|_| !is_last)
+            && connect::wait_unless_interrupted(due.saturating_duration_since(Instant::now()), interrupts).is_some()
+        {
+            break;
+        }
+    }
+    reporter.emit(&Event::ConnectTimes(ConnectTimes {
+        times: distribution(&times),
+        errors,
+    }));
+    if times.count > 0 { Ok(()) } else { last }
+}
+
+/// The original numbers all connections 1.
+fn announce(
+    spec: &ClientSpec,
+    connected: &connect::Connected,
+    id: StreamId,
+    devices: &mut DeviceCache,
+    reporter: &mut Reporter<'_>,
+) {
+    let fd = connected.fd.as_fd();
+    let (Ok(local), Ok(remote)) = (socket::local_addr(fd), socket::peer_addr(fd)) else {
+        return;
+    };
+    let mut facts = sockets::stream_facts(fd, 1, spec.test.transport);
+    facts.device = devices.device_of(local.ip());
+    facts.connect_us = u32::try_from(connected.took.as_micros()).ok();
+    reporter.emit(&Event::StreamOpened(Stream {
+        id,
+        role: StreamRole::Sender,
+        flow: Flow::Forward,
+        local: socket::unmap(local),
+        remote: socket::unmap(remote),
+        effective: sockets::effective(fd, spec.test.transport),
+        facts: Some(Box::new(facts)),
+    }));
+}
+
+/// The device of the address that was looked up last: a lookup takes longer than a connection on loopback, and all
+/// connections usually begin at one address.
+#[derive(Debug, Default)]
+struct DeviceCache {
+    last: Option<(IpAddr, Option<String>)>,
+}
+
+impl DeviceCache {
+    fn device_of(&mut self, address: IpAddr) -> Option<String> {
+        match &self.last {
+            Some((known, device)) if *known == address => device.clone(),
+            _ => {
+                let device = interfaces::device_of(address);
+                self.last = Some((address, device.clone()));
+                device
+            }
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Datagrams that are read before their flow has a worker.
+
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+
+use linerate_sys::OsError;
+use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::udp::RecvBatch;
+
+/// What arrived at a socket.
+pub(super) struct ReceivedDatagram {
+    pub(super) datagram: Vec<u8>,
+    pub(super) from: SocketAddr,
+    /// Monotonic.
+    pub(super) at_ns: u64,
+}
+
+/// Datagrams that are taken in one turn, so that a flood leaves others theirs.
+const DATAGRAMS_PER_TURN: usize = 4096;
+/// Datagrams of one call.
+const SLOTS: usize = 4;
+/// Largest UDP payload.
+const DATAGRAM_BYTES: usize = 65_535;
+
+/// Reads datagrams into memory of its own.
+pub(super) struct DatagramReader {
+    batch: RecvBatch,
+}
+
+impl DatagramReader {
+    /// # Errors
+    /// `OutOfMemory`.
+    pub(super) fn new() -> Result<Self, OsError> {
+        let batch = RecvBatch::new(SLOTS, DATAGRAM_BYTES)?;
+        Ok(Self { batch })
+    }
+
+    /// Reads what is there, as far as one turn allows.
+    pub(super) fn drain(&mut self, fd: impl AsFd, into: &mut impl Extend<ReceivedDatagram>) {
+        let offset = RealtimeOffset::read();
+        let mut taken = 0;
+        // An error of an earlier send is unrelated to what has arrived; the next turn reads again.
+        while taken < DATAGRAMS_PER_TURN
+            && let Ok(messages) = self.batch.recv(fd.as_fd())
+        {
+            let read_ns = clock::monotonic_ns();
+            taken += messages;
+            into.extend((0..messages).filter_map(|index| {
+                let message = self.batch.message(index);
+                Some(ReceivedDatagram {
+                    datagram: message.data.to_vec(),
+                    from: message.from?,
+                    at_ns: message.arrival_ns(offset, read_ns),
+                })
+            }));
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Chooses who moves the data of a connection or flow.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use linerate_iperf2::Version;
+use linerate_iperf2::datagram::NumberWidth;
+use linerate_model::workload::Shape;
+use linerate_model::{EndCondition, TestSpec};
+use linerate_sys::OsError;
+
+use super::bounce::{BounceClient, BounceServer};
+use super::burst_reports::BurstQueue;
+use super::datagrams::{HeadReader, HeadWriter, SharedFlowTotals};
+use super::framed_datagrams::FramedDatagrams;
+use super::read_observer::ReadWatcher;
+use super::shaped::ShapedSender;
+use crate::data::budget::{Budget, Unit};
+use crate::data::files;
+use crate::data::payload;
+use crate::data::run::PumpBuilder;
+use crate::data::worker::{
+    DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, may_pause,
+};
+use crate::measure::stream_stats::StreamStats;
+
+/// Where the bytes of a sender come from.
+#[derive(Debug, Clone, Default)]
+pub(super) enum Origin {
+    #[default]
+    Pattern,
+    File(PathBuf),
+    StandardInput,
+}
+
+impl Origin {
+    fn open(&self, block_len: usize) -> Result<Source, OsError> {
+        match self {
+            Self::Pattern => payload::shared_block(block_len.max(1)).map(Source::Block),
+            Self::File(path) => files::source(path, block_len),
+            Self::StandardInput => files::source("/dev/stdin".as_ref(), block_len),
+        }
+    }
+}
+
+/// The amount of one stream, of which so many bytes are sent already.
+fn budget(end: EndCondition, unit: Unit, sent: u64) -> Option<Arc<Budget>> {
+    let EndCondition::Bytes(bytes) = end else { return None };
+    let budget = Budget::new(unit, bytes.saturating_sub(sent));
+    budget.arm();
+    Some(Arc::new(budget))
+}
+
+/// A sender on a byte stream; `sent` bytes of its amount have left already.
+pub(super) fn stream_sender(spec: &TestSpec, origin: Origin, stats: &Arc<StreamStats>, sent: u64) -> PumpBuilder {
+    let (spec, stats) = (spec.clone(), Arc::clone(stats));
+    Box::new(move |inputs| {
+        let workload = &spec.workload;
+        // With heads in the data the header comes on top of the amount.
+        let frames = workload.trip_times || matches!(workload.shape, Shape::Isochronous(_) | Shape::Bursts { .. });
+        let budget = budget(spec.end, Unit::ExactBytes, if frames { 0 } else { sent });
+        if let Shape::BounceBack(bounce) = &workload.shape {
+            return Ok(Box::new(BounceClient::new(inputs, &spec, bounce, stats)?));
+        }
+        let is_plain = !frames && workload.shape == Shape::Continuous && !workload.write_times;
+        if !is_plain {
+            return Ok(Box::new(ShapedSender::new(inputs, &spec, stats, budget)?));
+        }
+        let source = origin.open(spec.block_len_bytes as usize)?;
+        let mut spec = spec.clone();
+        // Reports name the length of a write and count writes, so a rate does not change that length.
+        spec.block_len_explicit |= spec.pacing.rate_bps.is_some();
+        Ok(Box::new(StreamSender::new(
+            inputs.fd,
+            inputs.counters,
+            source,
+            &spec,
+            inputs.start_ns,
+            budget,
+        )))
+    })
+}
+
+/// A receiver on a byte stream; `block_len` is that of this end; with `is_framed` bursts have headers.
+pub(super) fn stream_receiver(
+    spec: &TestSpec,
+    block_len: u32,
+    stats: &Arc<StreamStats>,
+    is_framed: bool,
+    queue: Option<Arc<BurstQueue>>,
+) -> PumpBuilder {
+    let (spec, stats) = (spec.clone(), Arc::clone(stats));
+    Box::new(move |inputs| {
+        let sink = if spec.skip_rx_copy && !is_framed {
+            Sink::Discard
+        } else {
+            Sink::Memory
+        };
+        let sees_data = matches!(sink, Sink::Memory);
+        let mut receiver =
+            StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, may_pause(&spec), None).awaiting_end();
+        // Wherever bursts are reported the sizes of reads are, too.
+        if spec.workload.exact_reads || is_framed {
+            receiver = receiver.reading_at_most(block_len);
+        }
+        Ok(if sees_data {
+            Box::new(receiver.observed_by(Box::new(ReadWatcher::new(stats, &spec, block_len, is_framed, queue))))
+        } else {
+            Box::new(receiver)
+        })
+    })
+}
+
+/// The server's end of a bounce-back test.
+pub(super) fn bounce_server(stats: &Arc<StreamStats>, quick_ack: bool, received: Vec<u8>) -> PumpBuilder {
+    let stats = Arc::clone(stats);
+    Box::new(move |inputs| {
+        let made = BounceServer::new(inputs, stats, quick_ack, &received);
+        Ok(Box::new(made.map_err(|source| OsError::new("bounce", "", source))?))
+    })
+}
+
+/// A sender of datagrams like `template`, `sent` of which have left already; with `ignores_unreachable` an unreachable port
+/// does not end it.
+pub(super) fn datagram_sender(
+    spec: &TestSpec,
+    stats: &Arc<StreamStats>,
+    template: Vec<u8>,
+    version: Version,
+    sent: u64,
+    ignores_unreachable: bool,
+) -> PumpBuilder {
+    let (mut spec, stats) = (spec.clone(), Arc::clone(stats));
+    let len = template.len() as u64;
+    if let Some(per_s) = spec.workload.datagrams_per_s {
+        spec.pacing.rate_bps = Some(per_s.saturating_mul(len).saturating_mul(8)).filter(|rate| *rate > 0);
+    }
+    Box::new(move |inputs| {
+        let budget = budget(spec.end, Unit::Bytes, sent.saturating_mul(len));
+        if let Shape::Isochronous(frames) = &spec.workload.shape {
+            let sender = FramedDatagrams::new(inputs, frames, template, version, stats, budget)?;
+            return Ok(Box::new(sender.ignoring_unreachable(ignores_unreachable)));
+        }
+        let datagrams = Datagrams {
+            block: &template,
+            peer_coalesces: false,
+            sequence: Box::new(HeadWriter::new()),
+        };
+        let (fd, counters, start_ns) = (inputs.fd, inputs.counters, inputs.start_ns);
+        let sender = DatagramSender::new(fd, counters, datagrams, &spec, start_ns, budget)?;
+        let sender = sender.continuing_after(sent);
+        Ok(Box::new(if ignores_unreachable {
+            sender.ignoring_unreachable()
+        } else {
+            sender
+        }))
+    })
+}
+
+/// A receiver of datagrams, some of which have arrived already; its verdict becomes that of the flow.
+pub(super) fn datagram_receiver(
+    stats: &Arc<StreamStats>,
+    width: NumberWidth,
+    frames_of: Option<Version>,
+    early: Vec<(Vec<u8>, u64)>,
+    queue: Option<Arc<BurstQueue>>,
+) -> (PumpBuilder, SharedFlowTotals) {
+    let (reader, flow_totals) = HeadReader::new(width, frames_of, Arc::clone(stats));
+    let reader = reader.reporting_frames(queue);
+    let build_pump: PumpBuilder = Box::new(move |inputs| {
+        let receiver = DatagramReceiver::new(inputs.fd, inputs.counters, Box::new(reader), None);
+        Ok(Box::new(receiver.after(&early)))
+    });
+    (build_pump, flow_totals)
+}
+
+/// A file that cannot be read is better known before anybody connects.
+pub(super) fn check(origin: &Origin) -> Result<(), String> {
+    match origin {
+        Origin::File(path) => match File::open(path) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(format!(
+                "Unable to open the file stream: {}",
+                linerate_sys::error::io_text(&error)
+            )),
+        },
+        Origin::Pattern | Origin::StandardInput => Ok(()),
+    }
+}

@@ -1,0 +1,344 @@
+//! What one client address does at one time, and its report.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use linerate_iperf2::Header;
+use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
+use linerate_model::spec::LocalOptions;
+use linerate_model::workload::{Pairing, Shape, Start, Workload};
+use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport};
+use linerate_sys::{OsError, clock};
+
+use super::dial::{Dial, Progress};
+use crate::data::quota::Quota;
+use crate::dialect::iperf2::connection::Connection;
+use crate::dialect::iperf2::machine::{Machine, wall};
+use crate::dialect::iperf2::session::{Request, Session};
+use crate::dialect::iperf2::sockets;
+use crate::reporter::Reporter;
+use crate::server::liveness::{Liveness, liveness_timeout, progress_bytes_min};
+use crate::server::server_stats::ByteTotals;
+
+/// A client's connections.
+pub(super) struct ClientSession {
+    pub(super) peer: SocketAddr,
+    pub(super) reporter: Reporter<'static>,
+    header: Option<Header>,
+    accepted: Instant,
+    /// Longest time of a regular test of this kind.
+    until: Option<Instant>,
+    local: LocalOptions,
+    quota: Quota,
+    main: Session,
+    /// What runs when the session is through.
+    back: Option<Session>,
+    dials: Vec<Dial>,
+    liveness: Option<Liveness>,
+    moved: ByteTotals,
+    failure: Option<Failure>,
+}
+
+/// Time in which the connections of one client's test arrive.
+const JOIN_PERIOD: Duration = Duration::from_secs(5);
+/// Period of liveness checks.
+const POLL: Duration = Duration::from_millis(250);
+/// Time a test may take beyond twice what was announced: it may run one way and then the other.
+const OVERTIME: Duration = Duration::from_secs(30);
+/// Clients plan no further ahead.
+const START_AHEAD_MAX: Duration = Duration::from_secs(3600);
+/// Requests may be far apart.
+const BOUNCE_TIMEOUT: Duration = Duration::from_secs(60);
+
+impl ClientSession {
+    pub(super) fn new(
+        peer: SocketAddr,
+        reporter: Reporter<'static>,
+        header: Option<Header>,
+        spec: &TestSpec,
+        local: &LocalOptions,
+        liveness: Duration,
+    ) -> Result<Self, OsError> {
+        // A test in which only the client sends is ended by the client.
+        let decides_end = spec.direction != Direction::Forward && !is_afterwards(spec);
+        let timeout = match spec.workload.shape {
+            Shape::BounceBack(_) => liveness.max(BOUNCE_TIMEOUT),
+            _ => liveness_timeout(spec, liveness),
+        };
+        let progress_bytes = match spec.workload.shape {
+            Shape::BounceBack(_) => 1,
+            _ => progress_bytes_min(spec, timeout),
+        };
+        let wait = wait_for_start(spec);
+        let overtime = OVERTIME.saturating_add(wait);
+        let begin_ns = clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
+        let mut main = Session::new(false, spec.clone(), local, decides_end)?;
+        match spec.direction {
+            // It is read from at once, so that a client that gives up is noticed.
+            Direction::Forward => main.count_from(begin_ns),
+            Direction::Reverse | Direction::Bidirectional => main.wait_until(Start::After(wait)),
+        }
+        Ok(Self {
+            peer,
+            reporter,
+            header,
+            accepted: Instant::now(),
+            until: spec
+                .end
+                .duration()
+                .and_then(|time| Instant::now().checked_add(time.saturating_mul(2).saturating_add(overtime))),
+            local: local.clone(),
+            quota: Quota::default(),
+            main,
+            back: None,
+            dials: Vec::new(),
+            // Flows have a limit of their own on silence.
+            liveness: (spec.transport != Transport::Udp)
+                .then(|| Liveness::new(timeout, begin_ns).demanding(progress_bytes)),
+            moved: ByteTotals::default(),
+            failure: None,
+        })
+    }
+
+    /// Keeps everything of this client within `quota`. To be called before it has connections.
+    pub(super) fn limit(&mut self, quota: Quota) {
+        self.main.limit(quota.clone());
+        self.quota = quota;
+    }
+
+    /// One more connection of the same test.
+    pub(super) fn expects(&self, peer: SocketAddr, spec: &TestSpec, header: Option<&Header>) -> bool {
+        let (Some(own), Some(header)) = (&self.header, header) else {
+            return false;
+        };
+        let opened_by_client = self.main.connections().iter().filter(|connection| !connection.is_back);
+        let (here, limit) = (opened_by_client.count(), header.streams as usize);
+        self.peer.ip() == peer.ip()
+            && self.main.spec().transport == spec.transport
+            && here < limit
+            && (own.mode, own.streams, own.block_len_bytes, own.trip_times)
+                == (header.mode, header.streams, header.block_len_bytes, header.trip_times)
+            && self.accepted.elapsed() < JOIN_PERIOD
+            && !self.main.is_over()
+    }
+
+    pub(super) fn add(&mut self, connection: Connection) {
+        self.main.add(connection, &mut self.reporter);
+    }
+
+    pub(super) fn has(&self, remote: SocketAddr) -> bool {
+        let sessions = [Some(&self.main), self.back.as_ref()];
+        let mut connections = sessions.into_iter().flatten().flat_map(Session::connections);
+        connections.any(|c| c.remote == remote && c.closed.is_none())
+    }
+
+    pub(super) fn main(&self) -> &Session {
+        &self.main
+    }
+
+    pub(super) fn back(&self) -> Option<&Session> {
+        self.back.as_ref()
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.main.is_over() && self.dials.is_empty() && self.back.as_ref().is_none_or(Session::is_over)
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let dials = self.dials.iter().map(Dial::deadline);
+        let sessions = [self.main.deadline(), self.back.as_ref().and_then(Session::deadline)];
+        let life = self.liveness.as_ref().map(|_| Instant::now() + POLL);
+        sessions
+            .into_iter()
+            .flatten()
+            .chain(dials)
+            .chain(life)
+            .chain(self.until)
+            .min()
+    }
+
+    /// Payload bytes moved so far.
+    pub(super) fn moved(&mut self) -> ByteTotals {
+        let of = |session: &Session| ByteTotals::of(session.run());
+        let (first, second) = (of(&self.main), self.back.as_ref().map(of).unwrap_or_default());
+        self.moved = ByteTotals {
+            received_bytes: first.received_bytes.saturating_add(second.received_bytes),
+            sent_bytes: first.sent_bytes.saturating_add(second.sent_bytes),
+        };
+        self.moved
+    }
+
+    /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
+    pub(super) fn advance(&mut self, next_number: &mut u32) -> bool {
+        let mut requests = self.main.advance(&mut self.reporter);
+        if self.main.is_over() && self.main.summary().is_none() {
+            self.finish_main();
+        }
+        if let Some(back) = &mut self.back {
+            requests.extend(back.advance(&mut self.reporter));
+        }
+        for request in requests {
+            let Request::ConnectBack { port, back } = request;
+            let spec = back.map_or_else(|| self.back_spec(), |back| back.spec);
+            let remote = SocketAddr::new(self.peer.ip(), port);
+            self.dials.push(Dial::new(*next_number, remote, spec));
+            *next_number = next_number.saturating_add(1);
+        }
+        self.check_liveness();
+        let connections = self.connection_count();
+        let has_new_session = self.advance_dials();
+        if self.connection_count() > connections {
+            // New connections have actions, and no event announces them.
+            self.main.advance(&mut self.reporter);
+            self.back
+                .iter_mut()
+                .for_each(|back| drop(back.advance(&mut self.reporter)));
+        }
+        has_new_session
+    }
+
+    fn connection_count(&self) -> usize {
+        let back = self.back.as_ref().map_or(0, |back| back.connections().len());
+        self.main.connections().len() + back
+    }
+
+    fn back_spec(&self) -> TestSpec {
+        TestSpec {
+            direction: Direction::Forward,
+            workload: Workload {
+                without_header: true,
+                ..Workload::default()
+            },
+            ..self.main.spec().clone()
+        }
+    }
+
+    fn advance_dials(&mut self) -> bool {
+        let mut is_new_session = false;
+        for mut dial in std::mem::take(&mut self.dials) {
+            match dial.advance() {
+                Progress::PendingConnection => self.dials.push(dial),
+                Progress::Failed(text) => self
+                    .reporter
+                    .emit(&Event::Warning(format!("tcp connect failed: {text}"))),
+                Progress::Connected(fd) => {
+                    let socket = sockets::facts(std::os::fd::AsFd::as_fd(&fd), dial.spec.transport);
+                    self.reporter.emit(&Event::ConnectingBack {
+                        remote: dial.remote,
+                        socket,
+                    });
+                    match self.connected_back(fd, dial) {
+                        Ok(added) => is_new_session |= added,
+                        Err(error) => self.reporter.emit(&Event::Warning(error.text())),
+                    }
+                }
+            }
+        }
+        is_new_session
+    }
+
+    fn connected_back(&mut self, fd: std::os::fd::OwnedFd, dial: Dial) -> Result<bool, OsError> {
+        let (now, time_limit) = (Instant::now(), dial.spec.end.duration());
+        let machine = if dial.spec.transport == Transport::Udp {
+            Machine::FlowClient(FlowClient::new(
+                now,
+                wall(),
+                FlowClientSetup {
+                    header: None,
+                    datagram_bytes: dial.spec.block_len_bytes as usize,
+                    time_limit,
+                    wants_report: true,
+                },
+            ))
+        } else {
+            let setup = StreamClientSetup {
+                header: None,
+                time_limit,
+            };
+            Machine::StreamClient(StreamClient::new(now, setup))
+        };
+        let mut connection = Connection::new(fd, machine, dial.number, dial.spec)?;
+        connection.is_back = true;
+        if !is_afterwards(self.main.spec()) {
+            self.main.add(connection, &mut self.reporter);
+            return Ok(false);
+        }
+        let is_new = self.back.is_none();
+        let back = match &mut self.back {
+            Some(back) => back,
+            empty => {
+                let mut session = Session::new(false, self.main.spec().clone(), &self.local, true)?;
+                session.limit(self.quota.clone());
+                empty.insert(session.following(&self.main))
+            }
+        };
+        back.add(connection, &mut self.reporter);
+        Ok(is_new)
+    }
+
+    fn check_liveness(&mut self) {
+        if self.until.take_if(|until| *until <= Instant::now()).is_some() {
+            return self.end_early("the test takes far longer than was announced");
+        }
+        let Some(liveness) = &mut self.liveness else { return };
+        if !self.main.has_started() || self.main.is_over() {
+            return;
+        }
+        let Some(progress_bytes) = self.main.run().progress_bytes() else {
+            return;
+        };
+        if liveness.is_over(clock::monotonic_ns(), progress_bytes) {
+            let silent_s = liveness.timeout().as_secs();
+            self.end_early(&format!("no sign of life for {silent_s} s"));
+        }
+    }
+
+    /// Ends the test before its time.
+    pub(super) fn end_early(&mut self, why: &str) {
+        self.liveness = None;
+        self.reporter.emit(&Event::Warning(why.to_owned()));
+        self.failure
+            .get_or_insert_with(|| crate::dialect::iperf2::connect::failure(why.to_owned()));
+        self.main.terminate();
+        self.back.iter_mut().for_each(Session::terminate);
+        self.dials.clear();
+    }
+
+    fn finish_main(&mut self) {
+        if let Err(failure) = self.main.finish(&mut self.reporter) {
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    /// Reports what is left to be reported; what went wrong.
+    pub(super) fn finish(&mut self) -> Result<(), Failure> {
+        self.finish_main();
+        if let Some(back) = &mut self.back
+            && let Err(failure) = back.finish(&mut self.reporter)
+        {
+            self.failure.get_or_insert(failure);
+        }
+        self.reporter.emit(&Event::Finished);
+        self.failure.clone().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
+        let back = self.back.as_ref().and_then(Session::summary);
+        self.main.summary().into_iter().chain(back)
+    }
+}
+
+/// Time until the announced start of a test. The first datagram of a flow arrives at that time.
+fn wait_for_start(spec: &TestSpec) -> Duration {
+    match spec.workload.start {
+        Start::At(time) if spec.transport != Transport::Udp => {
+            let wait = time.saturating_sub(Duration::from_nanos(clock::unix_ns()));
+            Some(wait).filter(|wait| *wait <= START_AHEAD_MAX).unwrap_or_default()
+        }
+        Start::At(_) | Start::After(_) | Start::Now => Duration::ZERO,
+    }
+}
+
+fn is_afterwards(spec: &TestSpec) -> bool {
+    spec.workload.pairing == Pairing::ConnectBackAfterwards
+}

@@ -1,0 +1,152 @@
+//! Accepts UDP flows: a socket that receives the first datagrams of all clients.
+//!
+//! A flow gets a socket of its own, connected to its client, so that the kernel keeps flows apart from then on. Between
+//! bind and connect that socket may receive datagrams of others, and the listener may have
+//! caught some of this flow: all of them are read here and given to whom they belong, in the order of their arrival.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Instant;
+
+use linerate_iperf2::FlowServer;
+use linerate_iperf2::server::{FlowRefusal, Policy};
+use linerate_model::TestSpec;
+use linerate_sys::socket::{self, Protocol};
+use linerate_sys::{OsError, sockopt};
+
+use super::half_open::{HalfOpenFlows, Step};
+use crate::dialect::iperf2::datagram_reader::{DatagramReader, ReceivedDatagram};
+use crate::dialect::iperf2::machine::wall;
+use crate::dialect::iperf2::sockets;
+
+/// The socket, and where it is bound.
+pub(super) struct UdpListener {
+    fd: OwnedFd,
+    pub(super) address: SocketAddr,
+    v6_only: bool,
+    reader: DatagramReader,
+}
+
+/// A flow that begins.
+pub(super) struct NewFlow {
+    pub(super) fd: OwnedFd,
+    pub(super) peer: SocketAddr,
+    pub(super) machine: FlowServer,
+    /// Its first datagrams, and when they came.
+    pub(super) early: Vec<(Vec<u8>, u64)>,
+}
+
+/// What came of the datagrams that were waiting.
+#[derive(Default)]
+pub(super) struct NewFlows {
+    pub(super) flows: Vec<NewFlow>,
+    /// Addresses whose flow is not served, and why.
+    pub(super) refused: Vec<(SocketAddr, FlowRefusal)>,
+    /// Addresses whose flow could not be opened, and why.
+    pub(super) failed: Vec<(SocketAddr, OsError)>,
+}
+
+/// Flows that may begin in one turn.
+const NEW_FLOWS_PER_TURN: usize = 64;
+
+impl UdpListener {
+    pub(super) fn open(address: SocketAddr, v6_only: bool, test: &TestSpec) -> Result<Self, OsError> {
+        let fd = bound(address, v6_only)?;
+        sockets::prepare(fd.as_fd(), test, false, true);
+        Ok(Self {
+            fd,
+            address,
+            v6_only,
+            reader: DatagramReader::new()?,
+        })
+    }
+
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Opens the flows whose second datagram has arrived. `is_known` is true for addresses that have one; `admits` for those that
+    /// may have one.
+    pub(super) fn new_flows(
+        &mut self,
+        policy: &Policy,
+        test: &TestSpec,
+        half_open: &mut HalfOpenFlows,
+        is_known: impl Fn(SocketAddr) -> bool,
+        admits: impl Fn(SocketAddr) -> bool,
+    ) -> NewFlows {
+        let (mut refused, mut failed) = (Vec::new(), Vec::new());
+        let mut arrived = VecDeque::new();
+        self.reader.drain(&self.fd, &mut arrived);
+        let mut found: BTreeMap<SocketAddr, NewFlow> = BTreeMap::new();
+        while let Some(ReceivedDatagram { datagram, from, at_ns }) = arrived.pop_front() {
+            let peer = socket::unmap(from);
+            if let Some(flow) = found.get_mut(&peer) {
+                flow.early.push((datagram, at_ns));
+                continue;
+            }
+            if is_known(peer) || !admits(peer) || found.len() >= NEW_FLOWS_PER_TURN {
+                continue;
+            }
+            let is_group = self.address.ip().is_multicast();
+            let machine = |first: &[u8]| FlowServer::new(Instant::now(), wall(), policy.clone(), first, is_group);
+            let (first, first_ns) = match half_open.take(at_ns, peer, &datagram) {
+                Step::Follows(first, first_ns) => (first, first_ns),
+                Step::Held => {
+                    refused.extend(machine(&datagram).err().map(|refusal| (peer, refusal)));
+                    continue;
+                }
+                Step::Foreign => continue,
+            };
+            let Ok(machine) = machine(&first) else { continue };
+            let fd = match self.connect(from, test) {
+                Ok(fd) => fd,
+                Err(error) => {
+                    failed.push((peer, error));
+                    continue;
+                }
+            };
+            self.reader.drain(&fd, &mut arrived);
+            self.reader.drain(&self.fd, &mut arrived);
+            let early = vec![(first, first_ns), (datagram, at_ns)];
+            found.insert(
+                peer,
+                NewFlow {
+                    fd,
+                    peer,
+                    machine,
+                    early,
+                },
+            );
+        }
+        NewFlows {
+            flows: found.into_values().collect(),
+            refused,
+            failed,
+        }
+    }
+
+    fn connect(&self, remote: SocketAddr, test: &TestSpec) -> Result<OwnedFd, OsError> {
+        let fd = bound(self.address, self.v6_only)?;
+        sockets::prepare(fd.as_fd(), test, true, true);
+        if self.address.ip().is_multicast() {
+            sockopt::join_group(fd.as_fd(), self.address.ip(), None)?;
+        }
+        socket::connect(fd.as_fd(), &remote)?;
+        Ok(fd)
+    }
+}
+
+/// A socket bound to the server's port.
+fn bound(address: SocketAddr, v6_only: bool) -> Result<OwnedFd, OsError> {
+    let fd = socket::open(&address, Protocol::Udp)?;
+    sockopt::set_reuse_addr(fd.as_fd(), true)?;
+    if address.is_ipv6() {
+        sockopt::set_v6_only(fd.as_fd(), v6_only)?;
+    }
+    // Without it datagrams count as arrived when they are read.
+    let _ = sockopt::set_receive_stamps(fd.as_fd(), true);
+    socket::bind(fd.as_fd(), &address)?;
+    Ok(fd)
+}

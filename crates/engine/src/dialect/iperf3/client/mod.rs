@@ -1,0 +1,507 @@
+//! One test, seen from the end that starts it.
+//!
+//! A single control thread owns the protocol machine, the control connection and the run. Bytes, signals, worker
+//! notices and deadlines are inputs of one loop; there is one way out, which prints what happened and closes.
+
+mod connect;
+mod ending;
+mod streams;
+
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
+use linerate_iperf3::results::Results;
+use linerate_iperf3::{Cookie, ErrorCode, Params, auth};
+use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
+use linerate_model::spec::{ClientSpec, Segmentation};
+use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, Summary, Transport};
+use linerate_sys::error::io_text;
+use linerate_sys::poll::{self, Epoll, Interest};
+use linerate_sys::{clock, cpu, socket, sockopt};
+
+use crate::data::files;
+use crate::data::run::{RunEvent, RunSettings, TestRun};
+use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
+use crate::dialect::iperf3::error::failed;
+use crate::dialect::iperf3::keepalive;
+use crate::dialect::iperf3::udp_headers;
+use crate::interrupts::Interrupts;
+use crate::measure::overflow;
+use crate::random;
+use crate::reporter::Reporter;
+use ending::{Ending, Next};
+
+/// Runs one test and reports it to `sink`.
+///
+/// # Errors
+/// The failure that ended the test; it has been reported as [`Event::Failed`].
+pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> Result<(), Failure> {
+    let mut reporter = Reporter::new(sink);
+    let outcome = Client::connect(spec, &mut reporter, interrupts).and_then(|client| client.run(&mut reporter));
+    match &outcome {
+        Ok(()) => reporter.emit(&Event::Finished),
+        Err(failure) => reporter.emit(&Event::Failed(failure.clone())),
+    }
+    outcome
+}
+
+struct Client<'a> {
+    spec: ClientSpec,
+    interrupts: &'a dyn Interrupts,
+    machine: Machine,
+    control: ControlConnection,
+    cookie: Cookie,
+    header: TestHeader,
+    run: TestRun,
+    epoll: Epoll,
+    ending: Option<Ending>,
+    /// Totals, once the data has stopped.
+    summary: Option<Summary>,
+    summary_shown: bool,
+    peer_results: Option<Box<Results>>,
+}
+
+const CONTROL: u64 = 0;
+const INTERRUPT: u64 = 1;
+const NOTICE: u64 = 2;
+/// Room for one read of the control connection; larger messages take several.
+const CONTROL_READ_BYTES: usize = 16 * 1024;
+/// Longest wait for the server to close its side at the end.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(250);
+
+impl<'a> Client<'a> {
+    /// Opens the control connection and settles what depends on it.
+    fn connect(
+        spec: &ClientSpec,
+        reporter: &mut Reporter<'_>,
+        interrupts: &'a dyn Interrupts,
+    ) -> Result<Self, Failure> {
+        if let Some(cpu) = spec.local.cpu {
+            cpu::pin_process(cpu as usize).map_err(failed(ErrorCode::Affinity))?;
+        }
+        let started_at_unix_ms = clock::unix_ms();
+        let connection = connect::control(spec, interrupts)?;
+        check_file(spec)?;
+        if spec.local.control_keepalive.is_some() {
+            keepalive::report(connection.fd.as_fd(), reporter);
+        }
+        let mut spec = spec.clone();
+        let mut control = ControlConnection::new(connection.fd);
+        let cookie = Cookie::from_random(random::bytes().map_err(failed(ErrorCode::SendCookie))?);
+        let token = token(&spec)?;
+        let mut machine = Machine::new(Instant::now(), offer(&spec, cookie, token.clone()));
+        send_cookie(&mut machine, &mut control)?;
+        // The kernel knows the path's segment size for certain once the cookie was acknowledged.
+        let mss_bytes = sockopt::get_mss(control.fd()).ok();
+        let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
+        let ClientSetup { params, .. } = offer(&spec, cookie, token);
+        machine.revise(params, spec.test.clone());
+        reporter.emit(&Event::ControlConnected(ControlConnected {
+            local: connection.local,
+            remote: connection.remote,
+            mss_bytes,
+            chosen_block_len_bytes,
+        }));
+        let header = header(&spec, cookie, started_at_unix_ms, mss_bytes);
+        let settings = RunSettings {
+            spec: spec.test.clone(),
+            local: spec.local.clone(),
+            decides_end: true,
+            cpu: None,
+            independent: false,
+            datagrams: Some(udp_headers::FORMAT),
+        };
+        Ok(Self {
+            spec,
+            interrupts,
+            machine,
+            control,
+            cookie,
+            header,
+            run: TestRun::new(settings).map_err(failed(ErrorCode::InitTest))?,
+            epoll: Epoll::new().map_err(failed(ErrorCode::InitTest))?,
+            ending: None,
+            summary: None,
+            summary_shown: false,
+            peer_results: None,
+        })
+    }
+
+    fn run(mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let outcome = self.watch().and_then(|()| self.event_loop(reporter));
+        if let Err(failure) = &outcome {
+            self.report_the_part_that_happened(failure, reporter);
+        }
+        outcome
+    }
+
+    fn watch(&self) -> Result<(), Failure> {
+        let fds = [
+            (self.control.fd(), CONTROL),
+            (self.interrupts.fd(), INTERRUPT),
+            (self.run.notice_fd(), NOTICE),
+        ];
+        for (fd, token) in fds {
+            self.epoll
+                .add(fd, token, Interest::READ)
+                .map_err(failed(ErrorCode::InitTest))?;
+        }
+        Ok(())
+    }
+
+    /// The loop: execute the machine's actions, wait, feed it the events.
+    fn event_loop(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+        let mut events = Vec::new();
+        loop {
+            while let Some(action) = self.machine.poll_action() {
+                if let ClientAction::Close(outcome) = action {
+                    self.close();
+                    return outcome;
+                }
+                self.act(action, reporter);
+            }
+            if let Some(error) = reporter.take_failure() {
+                self.machine
+                    .handle_local(Instant::now(), ClientInput::Failed(report_failure(&error)));
+                continue;
+            }
+            let wait = self.epoll.wait(&mut events, self.timeout());
+            if let Err(error) = wait {
+                let failure = ErrorCode::Select.failure(Some(&error.to_string()));
+                self.machine.handle_local(Instant::now(), ClientInput::Failed(failure));
+                continue;
+            }
+            for event in &events {
+                match event.token {
+                    CONTROL => self.on_control(),
+                    INTERRUPT => self.on_interrupt(reporter),
+                    _ => {}
+                }
+            }
+            self.on_run(reporter);
+            self.follow_ending(reporter);
+            self.machine.handle_timeout(Instant::now());
+        }
+    }
+
+    fn timeout(&self) -> Option<Duration> {
+        let machine = self
+            .machine
+            .poll_timeout()
+            .map(|t| t.saturating_duration_since(Instant::now()));
+        let ending = self.ending.as_ref().map(Ending::poll_ns);
+        let run = self.run.next_deadline_ns().into_iter().chain(ending).min();
+        let run = run.map(|t| Duration::from_nanos(t.saturating_sub(clock::monotonic_ns())));
+        [machine, run].into_iter().flatten().min()
+    }
+
+    fn act(&mut self, action: ClientAction, reporter: &mut Reporter<'_>) {
+        let now = Instant::now();
+        match action {
+            ClientAction::Send(bytes) => self.send(&bytes),
+            ClientAction::TestAccepted => reporter.emit(&Event::TestAccepted(Box::new(self.header.clone()))),
+            ClientAction::OpenStreams => {
+                let control = self.control.fd();
+                let context = streams::Context {
+                    spec: &self.spec,
+                    cookie: self.cookie,
+                    control,
+                    interrupts: self.interrupts,
+                };
+                let input = match streams::open_all(&context, &mut self.run, reporter) {
+                    Ok(()) => ClientInput::StreamsOpened,
+                    Err(failure) => ClientInput::StreamsFailed(failure),
+                };
+                self.machine.handle_local(now, input);
+            }
+            ClientAction::StartClock => {
+                self.run.start_clock(clock::monotonic_ns());
+                reporter.emit(&Event::TestStarted);
+            }
+            ClientAction::StartData => {
+                if let Err(error) = self.run.start_data() {
+                    self.machine.handle_local(now, ClientInput::Failed(error.into()));
+                }
+            }
+            ClientAction::CollectResults if self.summary.is_none() && self.run.receives_byte_streams() => {
+                self.ending = Some(Ending::drain_receivers());
+                self.follow_ending(reporter);
+            }
+            ClientAction::CollectResults => self.send_results(reporter),
+            ClientAction::PeerResults(results) => self.peer_results = Some(results),
+            ClientAction::ShowResults => self.show_results(reporter),
+            ClientAction::Close(_) => {}
+        }
+    }
+
+    fn send_results(&mut self, reporter: &mut Reporter<'_>) {
+        let summary = self.stop_data(reporter).clone();
+        let results = Results::from_summary(&summary, &self.spec.test, Endpoint::Client);
+        self.machine
+            .handle_local(Instant::now(), ClientInput::Results(Box::new(results)));
+    }
+
+    /// The end condition is met: the senders stop, and the server learns of the end once it has what they wrote.
+    fn end_data(&mut self, reporter: &mut Reporter<'_>) {
+        self.run.end_senders(reporter);
+        if !self.run.receives_byte_streams() {
+            self.stop_data(reporter);
+        }
+        self.ending = Some(Ending::drain_senders());
+        self.follow_ending(reporter);
+    }
+
+    fn follow_ending(&mut self, reporter: &mut Reporter<'_>) {
+        let Some(next) = self.ending.as_mut().and_then(|e| e.poll(&self.run)) else {
+            return;
+        };
+        self.ending = None;
+        match next {
+            Next::Announce => self.machine.handle_local(Instant::now(), ClientInput::EndReached),
+            Next::SendResults => self.send_results(reporter),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        if let Err(error) = self.control.send(bytes) {
+            self.machine.handle_control_error(Instant::now(), &io_text(&error));
+        }
+        self.follow_unsent();
+    }
+
+    fn follow_unsent(&self) {
+        let interest = Interest {
+            read: true,
+            write: self.control.has_unsent(),
+            edge: false,
+        };
+        // Modifying a registered descriptor fails only when memory is short; the next send tries again.
+        let _ = self.epoll.modify(self.control.fd(), CONTROL, interest);
+    }
+
+    fn on_control(&mut self) {
+        let now = Instant::now();
+        if self.control.has_unsent() {
+            self.send(&[]);
+        }
+        let mut buffer = [0; CONTROL_READ_BYTES];
+        match self.control.receive(&mut buffer) {
+            Received::Bytes(bytes) => self.machine.handle_control(now, bytes),
+            Received::Nothing => {}
+            Received::Eof => self.machine.handle_control_eof(now),
+            Received::Failed(error) => self.machine.handle_control_error(now, &io_text(&error)),
+        }
+    }
+
+    fn on_interrupt(&mut self, reporter: &mut Reporter<'_>) {
+        if let Some(signal_text) = self.interrupts.take() {
+            if self.run.has_started() {
+                self.stop_data(reporter);
+            }
+            self.machine
+                .handle_local(Instant::now(), ClientInput::Interrupted { signal_text });
+        }
+    }
+
+    fn on_run(&mut self, reporter: &mut Reporter<'_>) {
+        if self.summary.is_some() {
+            self.run.discard_notices();
+            return;
+        }
+        for event in self.run.poll(clock::monotonic_ns(), reporter) {
+            let input = match event {
+                RunEvent::EndReached => {
+                    self.end_data(reporter);
+                    continue;
+                }
+                RunEvent::Stopped | RunEvent::StreamEnded { .. } => continue,
+                RunEvent::Failed(error) => ClientInput::Failed(error.into()),
+            };
+            self.machine.handle_local(Instant::now(), input);
+        }
+    }
+
+    /// Stops the senders and takes the totals, once. Receivers continue to read so that a server that is still sending
+    /// does not get stuck.
+    fn stop_data(&mut self, reporter: &mut Reporter<'_>) -> &Summary {
+        if self.summary.is_none() {
+            self.run.stop_now(reporter);
+        }
+        let run = &mut self.run;
+        self.summary
+            .get_or_insert_with(|| run.finish(clock::monotonic_ns(), reporter))
+    }
+
+    fn show_results(&mut self, reporter: &mut Reporter<'_>) {
+        self.run.quit();
+        let mut summary = self.stop_data(reporter).clone();
+        let (mut server_output, mut facts, mut concurrent_tests) = (None, None, None);
+        if let Some(results) = self.peer_results.take() {
+            // The machine has checked the stream ids before it passed the results on.
+            let _ = linerate_iperf3::results::merge_peer(&mut summary, &self.spec.test, Endpoint::Client, &results);
+            concurrent_tests = results.ran_beside;
+            (server_output, facts) = (results.server_output, results.facts);
+        }
+        for (host, overflows) in [
+            ("this host", summary.overflows_local),
+            ("the server", summary.overflows_remote),
+        ] {
+            if let Some(text) = overflow::warning(host, overflows) {
+                reporter.emit(&Event::Notice(text));
+            }
+        }
+        if let Some(text) = concurrent_tests.and_then(concurrent_tests_notice) {
+            reporter.emit(&Event::Notice(text));
+        }
+        self.show_summary(summary, reporter);
+        if let Some(output) = server_output {
+            reporter.emit(&Event::PeerOutput(output));
+        }
+        if let Some(facts) = facts {
+            reporter.emit(&Event::PeerFacts(facts));
+        }
+    }
+
+    fn show_summary(&mut self, summary: Summary, reporter: &mut Reporter<'_>) {
+        self.summary_shown = true;
+        reporter.emit(&Event::Summary(Box::new(summary)));
+    }
+
+    /// A test that ends early still has numbers, except when the server refused it as a whole.
+    fn report_the_part_that_happened(&mut self, failure: &Failure, reporter: &mut Reporter<'_>) {
+        let refused = matches!(failure.kind, FailureKind::Peer { .. });
+        if self.run.has_started() && !self.summary_shown && !refused {
+            let summary = self.stop_data(reporter).clone();
+            self.show_summary(summary, reporter);
+        }
+    }
+
+    /// Sends what is left, closes this direction and reads until the server has closed its own, so that no reset
+    /// destroys the tail. A server that keeps its side open does not hold anybody up.
+    fn close(&mut self) {
+        let _ = self.control.flush();
+        let _ = socket::shutdown_write(self.control.fd());
+        let deadline = Instant::now() + CLOSE_TIMEOUT;
+        let mut buffer = [0; CONTROL_READ_BYTES];
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() || poll::wait_fd(self.control.fd(), Interest::READ, Some(left)).is_err() {
+                return;
+            }
+            match self.control.receive(&mut buffer) {
+                Received::Bytes(_) | Received::Nothing => {}
+                Received::Eof | Received::Failed(_) => return,
+            }
+        }
+    }
+}
+
+/// A result that other tests have lowered is no property of the path.
+fn concurrent_tests_notice(tests: u32) -> Option<String> {
+    let text = match tests {
+        0 => return None,
+        1 => "another test ran on the server at the same time".to_owned(),
+        _ => format!("up to {tests} other tests ran on the server at the same time"),
+    };
+    Some(format!("{text}; this result is not that of the path alone"))
+}
+
+/// The parameters for the server.
+fn offer(spec: &ClientSpec, cookie: Cookie, token: Option<String>) -> ClientSetup {
+    ClientSetup {
+        cookie,
+        params: Params::from_client(spec, spec.test.block_len_bytes, token),
+        spec: spec.test.clone(),
+    }
+}
+
+fn token(spec: &ClientSpec) -> Result<Option<String>, Failure> {
+    let Some(credentials) = &spec.credentials else {
+        return Ok(None);
+    };
+    let token = auth::make_token(credentials, unix_s());
+    token
+        .map(Some)
+        .map_err(|e| ErrorCode::SetClientAuth.failure(Some(&e.to_string())))
+}
+
+/// Sends the cookie, the machine's first action.
+fn send_cookie(machine: &mut Machine, control: &mut ControlConnection) -> Result<(), Failure> {
+    match machine.poll_action() {
+        Some(ClientAction::Send(cookie)) => {
+            let sent = control.send(&cookie);
+            sent.map_err(|e| ErrorCode::SendCookie.failure(Some(&io_text(&e))))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn header(spec: &ClientSpec, cookie: Cookie, started_at_unix_ms: u64, mss_bytes: Option<u32>) -> TestHeader {
+    TestHeader {
+        endpoint: Endpoint::Client,
+        peer_host: spec.host.clone(),
+        peer_port: spec.local.port,
+        cookie: cookie.to_string(),
+        started_at_unix_ms,
+        control_mss_bytes: mss_bytes,
+        spec: spec.test.clone(),
+        interval: spec.local.interval,
+        file_name: spec.local.file.as_ref().map(|p| p.display().to_string()),
+        first_socket: None,
+        listener: None,
+    }
+}
+
+/// Settles the UDP block length: the control connection's segment size avoids fragments on the same path.
+fn choose_block_len(spec: &mut ClientSpec, mss_bytes: Option<u32>, reporter: &mut Reporter<'_>) -> Option<u32> {
+    const FALLBACK: u32 = 1460;
+    if spec.test.transport != Transport::Udp {
+        return None;
+    }
+    let len = spec.test.block_len_bytes;
+    if len != 0 {
+        if let Some(mss) = mss_bytes.filter(|&mss| len > mss) {
+            reporter.emit(&Event::Warning(format!(
+                "UDP block size {len} exceeds TCP MSS {mss}, may result in fragmentation / drops"
+            )));
+        }
+        return None;
+    }
+    let chosen = match mss_bytes {
+        Some(mss) if (1..=65_507).contains(&mss) => mss,
+        Some(mss) => {
+            reporter.emit(&Event::Warning(format!("Ignoring nonsense TCP MSS {mss}")));
+            FALLBACK
+        }
+        None => FALLBACK,
+    };
+    spec.test.block_len_bytes = chosen;
+    for segmentation in [&mut spec.test.udp.gso, &mut spec.test.udp.gro].into_iter().flatten() {
+        *segmentation = Segmentation::of_datagrams(chosen);
+    }
+    Some(chosen)
+}
+
+/// A file that cannot be sent is reported before the server prepares a test for it.
+fn check_file(spec: &ClientSpec) -> Result<(), Failure> {
+    match &spec.local.file {
+        Some(path) if spec.test.direction != Direction::Reverse => {
+            let source = files::source(path, 1).map(|_| ());
+            source.map_err(failed(ErrorCode::File))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unix_s() -> i64 {
+    i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX)
+}
+
+fn report_failure(error: &linerate_model::SinkError) -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message: error.to_string(),
+        code: None,
+    }
+}

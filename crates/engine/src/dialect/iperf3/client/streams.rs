@@ -1,0 +1,260 @@
+//! Opening the data streams of a client, one after the other.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::{Cookie, ErrorCode, udp_header};
+use linerate_model::spec::ClientSpec;
+use linerate_model::{Direction, Event, Failure, Flow, StreamId, StreamRole, Transport};
+use linerate_sys::error::io_text;
+use linerate_sys::poll::Interest;
+use linerate_sys::{socket, sockopt, stream_io, udp};
+
+use super::connect;
+use crate::data::run::TestRun;
+use crate::data::socket as data_socket;
+use crate::dialect::iperf3::error::failed;
+use crate::interrupts::Interrupts;
+use crate::reporter::Reporter;
+use crate::wait::{self, WaitError};
+
+/// What opening a stream needs to know.
+pub(super) struct Context<'a, 'c> {
+    pub(super) spec: &'c ClientSpec,
+    pub(super) cookie: Cookie,
+    /// The control connection: data goes to the same address.
+    pub(super) control: BorrowedFd<'c>,
+    pub(super) interrupts: &'a dyn Interrupts,
+}
+
+/// Longest wait for a data connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest wait for the answer to a UDP hello. Nothing is sent again unless it was refused: a stock server that got the
+/// first hello would take the second for data.
+const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
+/// The number that iperf3 gives a failed `sctp_bindx(3)`; it has no text.
+const SCTP_BINDX: i32 = 139;
+/// A stock server closes its UDP port between two tests and two streams. A hello that is refused is repeated for this long.
+const REOPEN_PATIENCE: Duration = Duration::from_secs(1);
+/// Pause before a refused hello is repeated.
+const REFUSED_PAUSE: Duration = Duration::from_millis(10);
+/// Pause before the only second attempt at a data connection: a stock server re-opens its listener for some options.
+const REOPEN_PAUSE: Duration = Duration::from_millis(100);
+
+/// Opens all streams of the test and adds them to the run.
+pub(super) fn open_all(
+    context: &Context<'_, '_>,
+    run: &mut TestRun,
+    reporter: &mut Reporter<'_>,
+) -> Result<(), Failure> {
+    let remote = socket::peer_addr(context.control).map_err(failed(ErrorCode::StreamConnect))?;
+    for index in 0..context.spec.test.total_streams() {
+        let (role, flow) = role_of(context.spec, index);
+        let opened = context.open(index, remote, reporter)?;
+        let stream = data_socket::describe(&opened.fd, StreamId(index), &context.spec.test, role, flow)
+            .map_err(failed(ErrorCode::InitStream))?;
+        reporter.emit(&Event::StreamOpened(stream.clone()));
+        run.add(stream, opened.fd, opened.peer_coalesces);
+    }
+    Ok(())
+}
+
+/// A stream that stands.
+struct Opened {
+    fd: OwnedFd,
+    /// The server takes large bursts of datagrams.
+    peer_coalesces: bool,
+}
+
+/// Why a UDP stream did not come about.
+enum HelloError {
+    /// No socket is bound to the port of the server.
+    Refused(Failure),
+    Failed(Failure),
+}
+
+impl HelloError {
+    fn of(code: ErrorCode, error: &std::io::Error) -> Self {
+        let failure = code.failure(Some(&io_text(error)));
+        if error.kind() == ErrorKind::ConnectionRefused {
+            Self::Refused(failure)
+        } else {
+            Self::Failed(failure)
+        }
+    }
+}
+
+fn role_of(spec: &ClientSpec, index: u32) -> (StreamRole, Flow) {
+    let forward = match spec.test.direction {
+        Direction::Forward => true,
+        Direction::Reverse => false,
+        Direction::Bidirectional => index < spec.test.streams,
+    };
+    if forward {
+        (StreamRole::Sender, Flow::Forward)
+    } else {
+        (StreamRole::Receiver, Flow::Reverse)
+    }
+}
+
+impl Context<'_, '_> {
+    fn open(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<Opened, Failure> {
+        if self.spec.test.transport == Transport::Udp {
+            return self.open_datagram(index, remote, reporter);
+        }
+        let first = self.connect_stream(index, remote, reporter)?;
+        let connected = match first {
+            Err(refused) if refused.is_refused() => {
+                self.pause(REOPEN_PAUSE)?;
+                self.connect_stream(index, remote, reporter)?
+            }
+            other => other,
+        };
+        let fd = connected.map_err(|e| connect::wait_failure(e, ErrorCode::StreamConnect))?;
+        Ok(Opened {
+            fd: self.introduce(fd)?,
+            peer_coalesces: false,
+        })
+    }
+
+    fn prepare(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<OwnedFd, Failure> {
+        let spec = &self.spec.test;
+        let fd = socket::open(&remote, data_socket::protocol(spec)).map_err(failed(ErrorCode::StreamConnect))?;
+        let port = self.spec.local.bind.client_port.map(|p| p.wrapping_add(index as u16));
+        connect::bind(fd.as_fd(), &self.spec.local.bind, port, &remote)?;
+        if spec.transport == Transport::Sctp {
+            self.prepare_sctp(fd.as_fd(), remote)?;
+        }
+        data_socket::tune(fd.as_fd(), spec, self.spec.local.snd_timeout, reporter)?;
+        if let Some(label) = spec.socket.flow_label {
+            let SocketAddr::V6(remote) = remote else {
+                return Err(ErrorCode::SetFlow.failure(None));
+            };
+            sockopt::lease_flow_label(fd.as_fd(), &remote, label).map_err(failed(ErrorCode::SetFlow))?;
+        }
+        Ok(fd)
+    }
+
+    fn prepare_sctp(&self, fd: BorrowedFd<'_>, remote: SocketAddr) -> Result<(), Failure> {
+        let tuning = &self.spec.test.socket;
+        if let Some(streams) = tuning.sctp_streams {
+            sockopt::set_sctp_init_streams(fd, streams).map_err(failed(ErrorCode::SetSctpNStreams))?;
+        }
+        let family = if remote.is_ipv4() {
+            socket::Family::V4
+        } else {
+            socket::Family::V6
+        };
+        for name in &tuning.sctp_bind {
+            let fail = |cause: String| ErrorCode::Unknown(SCTP_BINDX).failure(Some(&cause));
+            let addresses = socket::resolve(name, 0, Some(family)).map_err(|e| fail(e.to_string()))?;
+            sockopt::sctp_bindx(fd, &addresses).map_err(|e| fail(e.text()))?;
+        }
+        Ok(())
+    }
+
+    fn connect_stream(
+        &self,
+        index: u32,
+        remote: SocketAddr,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<Result<OwnedFd, WaitError>, Failure> {
+        let fd = self.prepare(index, remote, reporter)?;
+        let labelled = labelled(remote, self.spec.test.socket.flow_label);
+        Ok(wait::connect(fd.as_fd(), &labelled, Some(CONNECT_TIMEOUT), self.interrupts).map(|()| fd))
+    }
+
+    /// The cookie identifies the client of this stream. It fits the empty send buffer of a new connection.
+    fn introduce(&self, fd: OwnedFd) -> Result<OwnedFd, Failure> {
+        let cookie = self.cookie.wire();
+        match stream_io::send(fd.as_fd(), &cookie) {
+            Ok(n) if n == cookie.len() => {}
+            Ok(_) => return Err(ErrorCode::SendCookie.failure(None)),
+            Err(e) => return Err(ErrorCode::SendCookie.failure(Some(&io_text(&e)))),
+        }
+        data_socket::set_congestion(fd.as_fd(), &self.spec.test)?;
+        Ok(fd)
+    }
+
+    fn open_datagram(&self, index: u32, remote: SocketAddr, reporter: &mut Reporter<'_>) -> Result<Opened, Failure> {
+        let fd = self.prepare(index, remote, reporter)?;
+        let labelled = labelled(remote, self.spec.test.socket.flow_label);
+        socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
+        let deadline = Instant::now() + REOPEN_PATIENCE;
+        let peer_coalesces = loop {
+            match self.send_hello(fd.as_fd()) {
+                // A hello that was refused has reached no server, so it may be repeated.
+                Err(HelloError::Refused(_)) if Instant::now() < deadline => self.pause(REFUSED_PAUSE)?,
+                Err(HelloError::Refused(failure) | HelloError::Failed(failure)) => return Err(failure),
+                Ok(peer_coalesces) => break peer_coalesces,
+            }
+        };
+        Ok(Opened { fd, peer_coalesces })
+    }
+
+    /// Sends the hello and waits for its answer.
+    fn send_hello(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
+        udp::send(fd, &udp_header::HELLO).map_err(|e| HelloError::of(ErrorCode::StreamWrite, &e))?;
+        self.await_reply(fd)
+    }
+
+    /// Waits for the server's answer; true when the server coalesces. In reverse tests the first data may overtake
+    /// the answer.
+    fn await_reply(&self, fd: BorrowedFd<'_>) -> Result<bool, HelloError> {
+        const OVERTAKING_MAX: u32 = 64;
+        let deadline = Instant::now() + HELLO_TIMEOUT;
+        let read_failed = |e: &std::io::Error| HelloError::of(ErrorCode::StreamRead, e);
+        let mut datagram = [0; 64];
+        let mut strangers = 0;
+        while strangers < OVERTAKING_MAX {
+            match udp::recv(fd, &mut datagram) {
+                Ok(n) => match &datagram[..n.min(datagram.len())] {
+                    plain if udp_header::is_reply(plain) => return Ok(false),
+                    coalescing if udp_header::is_coalescing_reply(coalescing) => return Ok(true),
+                    _ => strangers += 1,
+                },
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(read_failed(&e));
+                    }
+                    match wait::wait(fd, Interest::READ, Some(left), self.interrupts) {
+                        // A time-out is the receive error of the next turn.
+                        Ok(()) | Err(WaitError::Os(_)) => {}
+                        Err(interrupted) => {
+                            return Err(HelloError::Failed(connect::wait_failure(
+                                interrupted,
+                                ErrorCode::StreamRead,
+                            )));
+                        }
+                    }
+                }
+                Err(e) => return Err(read_failed(&e)),
+            }
+        }
+        Err(HelloError::Failed(ErrorCode::StreamRead.failure(None)))
+    }
+
+    fn pause(&self, pause: Duration) -> Result<(), Failure> {
+        let nothing = Interest {
+            read: false,
+            write: false,
+            edge: false,
+        };
+        match wait::wait(self.control, nothing, Some(pause), self.interrupts) {
+            Ok(()) | Err(WaitError::Os(_)) => Ok(()),
+            Err(interrupted) => Err(connect::wait_failure(interrupted, ErrorCode::StreamConnect)),
+        }
+    }
+}
+
+/// The remote address with the flow label that the socket has leased.
+fn labelled(remote: SocketAddr, label: Option<u32>) -> SocketAddr {
+    match (remote, label) {
+        (SocketAddr::V6(v6), Some(label)) => sockopt::with_flow_label(v6, label).into(),
+        (other, _) => other,
+    }
+}

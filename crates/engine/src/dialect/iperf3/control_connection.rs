@@ -1,0 +1,76 @@
+//! Bytes in and out of a control connection, without blocking.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use linerate_sys::stream_io;
+
+/// One control connection with its unsent bytes.
+#[derive(Debug)]
+pub(crate) struct ControlConnection {
+    fd: OwnedFd,
+    unsent: Vec<u8>,
+    position: usize,
+}
+
+/// What a read of the control connection brought.
+#[derive(Debug)]
+pub(crate) enum Received<'a> {
+    Bytes(&'a [u8]),
+    Nothing,
+    Eof,
+    Failed(io::Error),
+}
+
+impl ControlConnection {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Self {
+            fd,
+            unsent: Vec::new(),
+            position: 0,
+        }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    pub(crate) fn into_fd(self) -> OwnedFd {
+        self.fd
+    }
+
+    /// Queues bytes and sends what the socket takes.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.unsent.extend_from_slice(bytes);
+        self.flush()
+    }
+
+    /// Sends what the socket takes; [`ControlConnection::has_unsent`] is true when bytes are left.
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        while self.position < self.unsent.len() {
+            match stream_io::send(self.fd.as_fd(), &self.unsent[self.position..]) {
+                Ok(n) => self.position += n,
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) => return Err(e),
+            }
+        }
+        self.unsent.clear();
+        self.position = 0;
+        Ok(())
+    }
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.position < self.unsent.len()
+    }
+
+    /// Reads once.
+    pub(crate) fn receive<'a>(&self, buffer: &'a mut [u8]) -> Received<'a> {
+        match stream_io::recv(self.fd.as_fd(), buffer) {
+            Ok(0) => Received::Eof,
+            Ok(n) => Received::Bytes(&buffer[..n]),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Received::Nothing,
+            Err(e) => Received::Failed(e),
+        }
+    }
+}

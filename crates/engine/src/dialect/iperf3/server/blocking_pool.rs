@@ -1,0 +1,175 @@
+//! Threads that check logins and parse long results beside the control thread.
+
+use std::io;
+use std::os::fd::BorrowedFd;
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use linerate_iperf3::Results;
+use linerate_iperf3::auth::Authenticator;
+use linerate_iperf3::server::{LoginAttempt, ServerInput};
+use linerate_sys::poll::EventFd;
+
+use super::work_queue::Work;
+use crate::server::access::read_text;
+
+/// What logins are checked with.
+#[derive(Debug)]
+pub(super) struct LoginChecker {
+    pub(super) authenticator: Authenticator,
+    pub(super) users_file: PathBuf,
+}
+
+impl LoginChecker {
+    /// The users' file is read for every login, so that a change needs no restart.
+    fn check(&self, login: &LoginAttempt) -> ServerInput {
+        let users = read_text(&self.users_file).unwrap_or_default();
+        ServerInput::LoginChecked(self.authenticator.check(Some(&login.token), &users, login.unix_s))
+    }
+}
+
+/// A few threads, started with the first work. As much is handed to them as there are threads; the rest waits with the
+/// control thread, which decides on its order.
+pub(super) struct BlockingPool {
+    run: Arc<dyn Fn(Work) -> ServerInput + Send + Sync>,
+    work: Sender<(u64, Work)>,
+    inbox: Arc<Mutex<Receiver<(u64, Work)>>>,
+    done: Sender<(u64, ServerInput)>,
+    outcomes: Receiver<(u64, ServerInput)>,
+    notice: Arc<EventFd>,
+    threads: usize,
+    under_way: usize,
+}
+
+/// Few enough to leave the tests their processors.
+const THREADS_MAX: usize = 2;
+
+impl BlockingPool {
+    pub(super) fn new(checker: Option<LoginChecker>) -> linerate_sys::Result<Self> {
+        Self::running(move |work| match (work, &checker) {
+            (Work::Login(login), Some(checker)) => checker.check(&login),
+            // A policy requires logins only where there is a key.
+            (Work::Login(_), None) => ServerInput::Busy,
+            (Work::Results(text), _) => ServerInput::ResultsParsed(Results::parse(&text).map(Box::new)),
+        })
+    }
+
+    fn running(run: impl Fn(Work) -> ServerInput + Send + Sync + 'static) -> linerate_sys::Result<Self> {
+        let (work, inbox) = channel();
+        let (done, outcomes) = channel();
+        Ok(Self {
+            run: Arc::new(run),
+            work,
+            inbox: Arc::new(Mutex::new(inbox)),
+            done,
+            outcomes,
+            notice: Arc::new(EventFd::new()?),
+            threads: 0,
+            under_way: 0,
+        })
+    }
+
+    /// Readable when [`BlockingPool::take_outcomes`] has something.
+    pub(super) fn fd(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd as _;
+        self.notice.as_fd()
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.under_way < THREADS_MAX
+    }
+
+    /// Begins with a client's work. Where no thread can be created, the control thread does it.
+    pub(super) fn begin(&mut self, id: u64, work: Work) {
+        if self.threads == self.under_way && self.start_thread().is_ok() {
+            self.threads += 1;
+        }
+        self.under_way += 1;
+        if self.threads > 0 {
+            // The pool holds the other end.
+            let _ = self.work.send((id, work));
+        } else {
+            let _ = self.done.send((id, (self.run)(work)));
+            self.notice.signal();
+        }
+    }
+
+    /// What is done: for whom, and what came of it.
+    pub(super) fn take_outcomes(&mut self) -> Vec<(u64, ServerInput)> {
+        self.notice.drain();
+        let outcomes: Vec<_> = self.outcomes.try_iter().collect();
+        self.under_way -= outcomes.len();
+        outcomes
+    }
+
+    /// The thread ends when the pool is gone and its work is done. The server does not wait for that when it ends: a read of
+    /// the file of users may block on a network file system.
+    fn start_thread(&self) -> io::Result<()> {
+        let (run, inbox) = (Arc::clone(&self.run), Arc::clone(&self.inbox));
+        let (done, notice) = (self.done.clone(), Arc::clone(&self.notice));
+        let next = move || inbox.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let body = move || {
+            while let Ok((id, work)) = next() {
+                if done.send((id, run(work))).is_err() {
+                    return;
+                }
+                notice.signal();
+            }
+        };
+        thread::Builder::new().name("checks".to_owned()).spawn(body).map(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use linerate_sys::poll::{self, Interest};
+
+    use super::*;
+
+    fn text(number: u8) -> Work {
+        Work::Results(vec![number])
+    }
+
+    fn outcome(pool: &mut BlockingPool) -> Vec<(u64, ServerInput)> {
+        assert!(
+            poll::wait_fd(pool.fd(), Interest::READ, Some(Duration::from_secs(60))).expect("the notice can be awaited")
+        );
+        pool.take_outcomes()
+    }
+
+    #[test]
+    fn caller_continues_while_work_runs_and_gets_the_outcome() {
+        let (release, acceptor) = channel::<()>();
+        let acceptor = Mutex::new(acceptor);
+        let mut pool = BlockingPool::running(move |_| {
+            let _ = acceptor.lock().expect("no panic before").recv();
+            ServerInput::Busy
+        })
+        .expect("an event descriptor");
+        for id in 0..THREADS_MAX {
+            assert!(pool.has_room());
+            pool.begin(id as u64, text(1));
+        }
+        assert!(
+            !pool.has_room() && pool.take_outcomes().is_empty(),
+            "the work waits and its caller does not"
+        );
+        release.send(()).expect("the pool lives");
+        assert!(matches!(outcome(&mut pool)[..], [(0 | 1, ServerInput::Busy)]));
+        assert!(pool.has_room());
+    }
+
+    #[test]
+    fn results_are_parsed() {
+        let mut pool = BlockingPool::new(None).expect("an event descriptor");
+        pool.begin(7, text(b'x'));
+        assert!(matches!(
+            outcome(&mut pool)[..],
+            [(7, ServerInput::ResultsParsed(Err(_)))]
+        ));
+    }
+}

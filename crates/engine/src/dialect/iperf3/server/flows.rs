@@ -1,0 +1,140 @@
+//! The UDP streams of a session until their data flows.
+//!
+//! The answer to a hello may be lost. A client that repeats its hello is answered again. A stock client never does; it
+//! waits for the answer and for nothing else, so on streams it sends on, where a second answer can do no harm, the
+//! answer is repeated until data arrives.
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::udp_header;
+use linerate_model::{Stream, StreamId, StreamRole};
+use linerate_sys::poll::Epoll;
+use linerate_sys::{socket, udp};
+
+use super::READ;
+
+/// Streams whose data has not begun.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    flows: Vec<Flow>,
+    repeat_at: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Flow {
+    id: StreamId,
+    role: StreamRole,
+    remote: SocketAddr,
+    /// Another descriptor of the stream's socket.
+    fd: OwnedFd,
+    reply: &'static [u8],
+    replies: u32,
+    /// The address has a control connection. Others get one answer for each of their datagrams.
+    is_proven: bool,
+    watched: bool,
+}
+
+/// Time without data after which an answer may be lost: longer than any round trip on earth.
+const REPEAT: Duration = Duration::from_millis(500);
+/// Answers to one address, the first included: a handful of bytes.
+const REPLIES_MAX: u32 = 10;
+
+impl Flows {
+    /// Takes a stream whose first hello was just answered.
+    pub(super) fn add(
+        &mut self,
+        stream: &Stream,
+        fd: &OwnedFd,
+        reply: &'static [u8],
+        client: IpAddr,
+        epoll: &Epoll,
+        token: u64,
+    ) {
+        let Ok(remote) = socket::peer_addr(fd.as_fd()) else {
+            return;
+        };
+        // Without another descriptor a lost answer is not noticed; nothing else depends on it.
+        let Ok(fd) = fd.try_clone() else { return };
+        let remote = socket::unmap(remote);
+        let watched = epoll.add(fd.as_fd(), token, READ).is_ok();
+        self.flows.push(Flow {
+            id: stream.id,
+            role: stream.role,
+            remote,
+            fd,
+            reply,
+            replies: 1,
+            is_proven: remote.ip() == client,
+            watched,
+        });
+        self.repeat_at = Some(Instant::now() + REPEAT);
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.repeat_at
+    }
+
+    /// A hello that reached the listener before its stream was connected; true when it belongs to one of these streams.
+    pub(super) fn repeat_reply(&mut self, from: SocketAddr) -> bool {
+        let flow = self.flows.iter_mut().find(|f| f.remote == from);
+        flow.map(Flow::answer).is_some()
+    }
+
+    /// Takes what arrived on streams whose data has not begun: it can only be hellos.
+    pub(super) fn on_readable(&mut self) {
+        let mut buffer = [0; 64];
+        for flow in self.flows.iter_mut().filter(|f| f.watched) {
+            while let Ok(n) = udp::recv(flow.fd.as_fd(), &mut buffer) {
+                // Coalescing may have joined several of them.
+                if n > 0 && n % udp_header::HELLO.len() == 0 {
+                    flow.answer();
+                }
+            }
+        }
+    }
+
+    /// From now on the sockets are read by workers.
+    pub(super) fn start_data(&mut self, epoll: &Epoll) {
+        for flow in self.flows.iter_mut().filter(|f| f.watched) {
+            flow.watched = false;
+            // The descriptor is registered, so that this cannot fail.
+            let _ = epoll.remove(flow.fd.as_fd());
+        }
+        self.flows.retain(|f| f.role == StreamRole::Receiver);
+    }
+
+    /// Repeats the answers that may be lost. While streams are missing only the last answer can be, because the client
+    /// opens one after the other; later it can be that of any stream in `silent`, which received nothing.
+    pub(super) fn repeat(&mut self, now: Instant, silent: Option<&[StreamId]>) {
+        if self.repeat_at.is_none_or(|t| now < t) {
+            return;
+        }
+        match silent {
+            Some(silent) => self
+                .flows
+                .retain(|f| f.is_proven && silent.contains(&f.id) && f.replies < REPLIES_MAX),
+            None => {
+                let may_repeat = |f: &&mut Flow| f.role == StreamRole::Receiver && f.is_proven;
+                if let Some(last) = self.flows.last_mut().filter(may_repeat) {
+                    last.answer();
+                }
+            }
+        }
+        if silent.is_some() {
+            self.flows.iter_mut().for_each(Flow::answer);
+        }
+        self.repeat_at = (!self.flows.is_empty()).then(|| now + REPEAT);
+    }
+}
+
+impl Flow {
+    fn answer(&mut self) {
+        if self.replies < REPLIES_MAX {
+            self.replies += 1;
+            // What is lost here is what this is about.
+            let _ = udp::send(self.fd.as_fd(), self.reply);
+        }
+    }
+}

@@ -1,0 +1,563 @@
+//! Admission and protocol state of all clients of a server. Performs no I/O and reads no clock.
+//!
+//! A client has sent its cookie. The registry holds the protocol machine of each client, feeds it, and hands out
+//! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
+//! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
+
+mod quota_request;
+mod udp_turns;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::{Cookie, ErrorCode, State};
+use linerate_model::network::Network;
+use linerate_model::policy::{Admission, ServerPolicy};
+use linerate_model::service::RefusalReason;
+use linerate_model::{Direction, Failure, FailureKind, Transport};
+
+use super::stream_numbers::StreamNumbers;
+use super::work_queue::{Work, WorkQueue};
+use crate::dialect::iperf3::error::input;
+use crate::error::EngineError;
+use crate::server::login_guard::LoginGuard;
+use crate::server::queue::AdmissionQueue;
+use crate::server::quotas::Quotas;
+use crate::server::shared_state::{self, with_admission};
+
+/// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
+#[derive(Debug)]
+pub(crate) struct SessionRegistry {
+    admission: Admission,
+    allow_split_address: bool,
+    clients: BTreeMap<u64, Client>,
+    by_cookie: HashMap<Cookie, u64>,
+    quotas: Quotas,
+    logins: LoginGuard,
+    stream_numbers: StreamNumbers,
+    queue: AdmissionQueue,
+    /// Prepared UDP tests whose turn to open streams has not come.
+    udp_queue: VecDeque<u64>,
+    ready: BTreeSet<u64>,
+    work: WorkQueue,
+}
+
+/// What becomes of a connection whose cookie is complete.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AdmissionDecision {
+    /// It is a data stream of this client.
+    Stream(u64),
+    /// It is a new client; the caller gives it a session with [`SessionRegistry::begin`].
+    Admitted,
+    /// It is a new client that waits for its turn.
+    Queued,
+    /// It is not served.
+    Refused(RefusalReason),
+}
+
+/// State of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for its turn.
+    Queued,
+    /// The server requested its parameters.
+    Negotiating,
+    /// Its test is accepted.
+    Accepted,
+    /// Its streams are awaited.
+    Opening,
+    /// Its test runs, or its results are exchanged.
+    Running,
+}
+
+#[derive(Debug)]
+struct Client {
+    peer: SocketAddr,
+    cookie: Cookie,
+    /// `None` while it waits.
+    machine: Option<Box<Machine>>,
+    stage: Stage,
+    /// Nothing follows the last action any more.
+    over: bool,
+    actions: VecDeque<ServerAction>,
+    /// No action is handed out before.
+    held_until: Option<Instant>,
+    /// Since when the next data stream is awaited.
+    awaits_since: Option<Instant>,
+    /// Since when data streams are awaited.
+    opens_since: Option<Instant>,
+    /// End of the wait, or of the test as planned.
+    ends: Option<Instant>,
+    terms: Option<Terms>,
+    refused: Option<RefusalReason>,
+    login: Option<Refusal>,
+    /// Work of this client waits or is under way since then.
+    works_since: Option<Instant>,
+}
+
+/// What was agreed.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    transport: Transport,
+    /// The server sends to the client.
+    sends: bool,
+    missing_streams: u32,
+    duration: Option<Duration>,
+    first_position: u32,
+}
+
+impl SessionRegistry {
+    pub(crate) fn new(policy: &ServerPolicy, one_off: bool) -> Self {
+        // A server for one test has no place for a second one.
+        let admission = if one_off {
+            Admission::Exclusive
+        } else {
+            policy.admission
+        };
+        Self {
+            admission,
+            allow_split_address: policy.allow_split_address,
+            clients: BTreeMap::new(),
+            by_cookie: HashMap::new(),
+            quotas: Quotas::new(with_admission(&policy.limits, admission)),
+            logins: LoginGuard::default(),
+            stream_numbers: StreamNumbers::default(),
+            queue: AdmissionQueue::default(),
+            udp_queue: VecDeque::new(),
+            ready: BTreeSet::new(),
+            work: WorkQueue::default(),
+        }
+    }
+
+    /// Bounds what all tests together take of this host. Before the first client.
+    pub(crate) fn within(mut self, policy: &ServerPolicy) -> Self {
+        self.quotas = shared_state::quotas(policy, self.admission);
+        self
+    }
+
+    /// True when a new connection can be neither a new client nor a stream of one, so that it is refused unread.
+    pub(crate) fn is_busy(&self) -> bool {
+        let expects = |g: &Client| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
+        self.admission == Admission::Exclusive && !self.clients.is_empty() && !self.clients.values().any(expects)
+    }
+
+    /// The cookie of a connection is complete.
+    pub(crate) fn admit_connection(
+        &mut self,
+        now: Instant,
+        id: u64,
+        peer: SocketAddr,
+        cookie: Cookie,
+    ) -> AdmissionDecision {
+        if let Some(owner) = self.by_cookie.get(&cookie) {
+            return match self.clients.get(owner) {
+                Some(client) if client.expects_connection() => AdmissionDecision::Stream(*owner),
+                _ => AdmissionDecision::Refused(RefusalReason::DuplicateCookie),
+            };
+        }
+        let arrival = self.admit(now, id, peer.ip());
+        let (stage, ends) = match (arrival, self.admission) {
+            (AdmissionDecision::Admitted, _) => (Stage::Negotiating, None),
+            (AdmissionDecision::Queued, Admission::Queue { wait_max, .. }) => {
+                (Stage::Queued, now.checked_add(wait_max))
+            }
+            _ => return arrival,
+        };
+        self.by_cookie.insert(cookie, id);
+        self.clients.insert(id, Client::new(peer, cookie, stage, ends));
+        arrival
+    }
+
+    fn admit(&mut self, now: Instant, id: u64, address: IpAddr) -> AdmissionDecision {
+        if let Err(reason) = self.quotas.has_room(Network::of_client(address))
+            && (reason != RefusalReason::Busy || !matches!(self.admission, Admission::Queue { .. }))
+        {
+            return AdmissionDecision::Refused(reason);
+        }
+        match self.admission {
+            Admission::Parallel { .. } => AdmissionDecision::Admitted,
+            Admission::Exclusive if self.clients.is_empty() => AdmissionDecision::Admitted,
+            Admission::Exclusive => AdmissionDecision::Refused(RefusalReason::Busy),
+            Admission::Queue { tests_max, .. } if self.queue.len() == 0 && self.active() < tests_max as usize => {
+                AdmissionDecision::Admitted
+            }
+            Admission::Queue { tests_max, wait_max } => {
+                let active = self.clients.values().filter(|g| g.stage != Stage::Queued);
+                let remaining = active.map(|g| g.remaining(now));
+                if self
+                    .queue
+                    .enter(id, Network::of_client(address), remaining, tests_max as usize, wait_max)
+                {
+                    AdmissionDecision::Queued
+                } else {
+                    AdmissionDecision::Refused(RefusalReason::QueueTooLong)
+                }
+            }
+        }
+    }
+
+    /// The next waiting client whose turn has come; the caller gives it a session with [`SessionRegistry::begin`].
+    pub(crate) fn next_turn(&mut self) -> Option<u64> {
+        let Admission::Queue { tests_max, .. } = self.admission else {
+            return None;
+        };
+        if self.active() >= tests_max as usize {
+            return None;
+        }
+        let id = self.queue.next()?;
+        let client = self.clients.get_mut(&id)?;
+        (client.stage, client.ends) = (Stage::Negotiating, None);
+        Some(id)
+    }
+
+    /// Begins the dialogue with a client.
+    pub(crate) fn begin(&mut self, now: Instant, id: u64, setup: ServerSetup) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.machine = Some(Box::new(Machine::new(now, setup)));
+        }
+        self.take_actions(now, id);
+    }
+
+    /// Forgets a client whose last action was carried out.
+    pub(crate) fn remove(&mut self, now: Instant, id: u64) {
+        let Some(client) = self.clients.remove(&id) else {
+            return;
+        };
+        self.by_cookie.remove(&client.cookie);
+        self.quotas.release(id);
+        self.queue.leave(id);
+        self.udp_queue.retain(|&other| other != id);
+        self.ready.remove(&id);
+        self.work.leave(id, Network::of_client(client.peer.ip()));
+        if let Some(terms) = client.terms {
+            self.stream_numbers.release(terms.first_position);
+        }
+        self.advance_udp_queue(now);
+    }
+
+    /// Takes bytes of a client's control connection.
+    pub(crate) fn handle_control(&mut self, now: Instant, id: u64, bytes: &[u8]) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        match &mut client.machine {
+            Some(machine) => machine.handle_control(now, bytes),
+            // A queued client sends nothing before the server requests its parameters.
+            None => client.reject(State::AccessDenied, ErrorCode::Message.failure(None)),
+        }
+        self.note_refused_login(now, id, now);
+        self.take_actions(now, id);
+    }
+
+    /// A client closed its control connection.
+    pub(crate) fn handle_control_eof(&mut self, now: Instant, id: u64) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            match &mut client.machine {
+                Some(machine) => machine.handle_control_eof(now),
+                None => client.end(client_left()),
+            }
+        }
+        self.take_actions(now, id);
+    }
+
+    /// A client's control connection broke.
+    pub(crate) fn handle_control_error(&mut self, now: Instant, id: u64, cause: &str) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            match &mut client.machine {
+                Some(machine) => machine.handle_control_error(now, cause),
+                None => client.end(client_left()),
+            }
+        }
+        self.take_actions(now, id);
+    }
+
+    /// Takes what happened on this end of a client's test.
+    pub(crate) fn handle_local(&mut self, now: Instant, id: u64, input: ServerInput) {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        let input = match input {
+            ServerInput::Prepared if client.transport() == Some(Transport::Udp) => {
+                self.udp_queue.push_back(id);
+                return self.advance_udp_queue(now);
+            }
+            input => input,
+        };
+        if let (ServerInput::StreamOpened, Some(terms)) = (&input, &mut client.terms) {
+            terms.missing_streams = terms.missing_streams.saturating_sub(1);
+            client.awaits_since = Some(now);
+        }
+        client.input(now, input);
+        self.take_actions(now, id);
+    }
+
+    /// Takes the time, at or after [`SessionRegistry::next_timeout`].
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        let late = |g: &Client| g.next_timeout().is_some_and(|t| t <= now);
+        let ids: Vec<u64> = self
+            .clients
+            .iter()
+            .filter(|(_, g)| late(g))
+            .map(|(&id, _)| id)
+            .collect();
+        for id in ids {
+            if let Some(client) = self.clients.get_mut(&id) {
+                if client.held_until.is_some_and(|t| t <= now) {
+                    client.held_until = None;
+                }
+                match &mut client.machine {
+                    Some(machine) => machine.handle_timeout(now),
+                    None if client.ends.is_some_and(|t| t <= now) => {
+                        client.refused = Some(RefusalReason::QueueTooLong);
+                        client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None));
+                    }
+                    None => {}
+                }
+            }
+            self.take_actions(now, id);
+        }
+        self.end_long_udp_turns(now);
+    }
+
+    /// When [`SessionRegistry::handle_timeout`] is due.
+    pub(crate) fn next_timeout(&self) -> Option<Instant> {
+        let clients = self.clients.values().filter_map(Client::next_timeout);
+        clients.chain(self.udp_turns().map(|(_, end)| end)).min()
+    }
+
+    /// Ends a client because of a rule.
+    pub(crate) fn evict(&mut self, now: Instant, id: u64, reason: RefusalReason) {
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.refused = Some(reason);
+            match client.machine {
+                Some(_) => client.input(now, input(&EngineError::Refused(reason))),
+                None => client.reject(State::AccessDenied, ErrorCode::AccessDenied.failure(None)),
+            }
+        }
+        self.take_actions(now, id);
+    }
+
+    /// Notifies every client that the server ends.
+    pub(crate) fn terminate(&mut self, now: Instant, signal_text: &str) {
+        let ids: Vec<u64> = self.clients.keys().copied().collect();
+        for id in ids {
+            if let Some(client) = self.clients.get_mut(&id) {
+                client.held_until = None;
+                match client.machine {
+                    Some(_) => client.input(
+                        now,
+                        ServerInput::Terminated {
+                            signal_text: signal_text.to_owned(),
+                        },
+                    ),
+                    None => client.reject(State::ServerTerminate, ErrorCode::ServerTerm.failure(None)),
+                }
+            }
+            self.take_actions(now, id);
+        }
+    }
+
+    /// A client with something to do.
+    pub(crate) fn next_ready(&mut self) -> Option<u64> {
+        self.ready.pop_first()
+    }
+
+    /// The next thing to do for a client.
+    pub(crate) fn poll_action(&mut self, id: u64) -> Option<ServerAction> {
+        let client = self.clients.get_mut(&id)?;
+        if client.held_until.is_some() {
+            return None;
+        }
+        client.actions.pop_front()
+    }
+
+    pub(crate) fn stage(&self, id: u64) -> Option<Stage> {
+        self.clients.get(&id).map(|g| g.stage)
+    }
+
+    /// The rule that ended a client.
+    pub(crate) fn refusal(&self, id: u64) -> Option<RefusalReason> {
+        self.clients.get(&id)?.refused
+    }
+
+    /// Why a client could not log in.
+    pub(crate) fn login_failure(&self, id: u64) -> Option<&Refusal> {
+        self.clients.get(&id)?.login.as_ref()
+    }
+
+    /// Position from which the streams of a client are shown.
+    pub(crate) fn first_position(&self, id: u64) -> u32 {
+        self.clients
+            .get(&id)
+            .and_then(|g| g.terms)
+            .map_or(0, |t| t.first_position)
+    }
+
+    pub(crate) fn quotas(&mut self) -> &mut Quotas {
+        &mut self.quotas
+    }
+
+    fn active(&self) -> usize {
+        self.clients.values().filter(|g| g.stage != Stage::Queued).count()
+    }
+
+    /// Takes the actions of a client's machine, and applies their effect on others.
+    fn take_actions(&mut self, now: Instant, id: u64) {
+        let mut streams_are_open = false;
+        let Some(client) = self.clients.get_mut(&id) else {
+            return;
+        };
+        while let Some(action) = client.machine.as_mut().and_then(|m| m.poll_action()) {
+            let action = match client.set_aside(now, action) {
+                Ok(action) => action,
+                Err(work) => {
+                    self.work.enter(id, Network::of_client(client.peer.ip()), work);
+                    continue;
+                }
+            };
+            match &action {
+                ServerAction::Accepted(test) => match self.quotas.take(id, quota_request::of(client.peer.ip(), test)) {
+                    Ok(()) => client.agree(test, &mut self.stream_numbers),
+                    Err(reason) => {
+                        client.refused = Some(reason);
+                        client.input(now, input(&EngineError::Refused(reason)));
+                        continue;
+                    }
+                },
+                ServerAction::ExpectStreams(_) => {
+                    client.stage = Stage::Opening;
+                    (client.awaits_since, client.opens_since) = (Some(now), Some(now));
+                }
+                ServerAction::StartClock => {
+                    client.stage = Stage::Running;
+                    client.ends = client.terms.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
+                    streams_are_open = true;
+                }
+                ServerAction::Close(_) => {
+                    client.over = true;
+                    streams_are_open = true;
+                }
+                _ => {}
+            }
+            client.actions.push_back(action);
+        }
+        if !client.actions.is_empty() && client.held_until.is_none() {
+            self.ready.insert(id);
+        }
+        if streams_are_open {
+            self.advance_udp_queue(now);
+        }
+    }
+}
+
+impl Client {
+    fn new(peer: SocketAddr, cookie: Cookie, stage: Stage, ends: Option<Instant>) -> Self {
+        Self {
+            peer,
+            cookie,
+            machine: None,
+            stage,
+            over: false,
+            actions: VecDeque::new(),
+            held_until: None,
+            awaits_since: None,
+            opens_since: None,
+            ends,
+            terms: None,
+            refused: None,
+            login: None,
+            works_since: None,
+        }
+    }
+
+    fn agree(&mut self, test: &AcceptedTest, stream_numbers: &mut StreamNumbers) {
+        let streams = test.spec.total_streams();
+        self.stage = Stage::Accepted;
+        self.terms = Some(Terms {
+            transport: test.spec.transport,
+            sends: test.spec.direction != Direction::Forward,
+            missing_streams: streams,
+            duration: quota_request::planned(&test.params),
+            first_position: stream_numbers.take(streams),
+        });
+    }
+
+    fn transport(&self) -> Option<Transport> {
+        self.terms.map(|t| t.transport)
+    }
+
+    fn awaits_streams(&self) -> bool {
+        self.stage == Stage::Opening && !self.over && self.terms.is_some_and(|t| t.missing_streams > 0)
+    }
+
+    fn expects_connection(&self) -> bool {
+        self.awaits_streams() && self.transport() != Some(Transport::Udp)
+    }
+
+    fn opens_udp(&self) -> bool {
+        self.awaits_streams() && self.transport() == Some(Transport::Udp)
+    }
+
+    fn input(&mut self, now: Instant, input: ServerInput) {
+        if let Some(machine) = &mut self.machine {
+            machine.handle_local(now, input);
+        }
+    }
+
+    /// What is work for another thread instead of an action.
+    fn set_aside(&mut self, now: Instant, action: ServerAction) -> Result<ServerAction, Work> {
+        let work = match action {
+            ServerAction::CheckLogin(login) => Work::Login(login),
+            ServerAction::ParseResults(text) => Work::Results(text),
+            action => return Ok(action),
+        };
+        self.works_since = Some(now);
+        Err(work)
+    }
+
+    /// Ends a client that never had a session, with a last state byte.
+    fn reject(&mut self, word: State, failure: Failure) {
+        if !self.over {
+            self.actions.push_back(ServerAction::Send(vec![word.byte()]));
+        }
+        self.end(failure);
+    }
+
+    fn end(&mut self, failure: Failure) {
+        if !self.over {
+            self.over = true;
+            self.actions.push_back(ServerAction::Close(Err(failure)));
+        }
+    }
+
+    fn next_timeout(&self) -> Option<Instant> {
+        let machine = self.machine.as_ref().and_then(|m| m.poll_timeout());
+        let wait = self.ends.filter(|_| self.stage == Stage::Queued && !self.over);
+        [machine, wait, self.held_until].into_iter().flatten().min()
+    }
+
+    /// Time left of the test; `None` when it is unknown.
+    fn remaining(&self, now: Instant) -> Option<Duration> {
+        match self.stage {
+            Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
+            _ => self
+                .terms
+                .map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
+        }
+    }
+}
+
+fn client_left() -> Failure {
+    Failure {
+        kind: FailureKind::PeerClosed,
+        ..ErrorCode::CtrlClose.failure(None)
+    }
+}
+
+#[cfg(test)]
+#[path = "registry_tests.rs"]
+mod tests;

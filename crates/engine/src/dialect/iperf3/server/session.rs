@@ -1,0 +1,544 @@
+//! One test, seen from the server: its sockets, its data, its report. What is to be done is decided at the registry.
+
+mod timers;
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
+use linerate_iperf3::{Cookie, ErrorCode, Results, udp_header};
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::service::RefusalReason;
+use linerate_model::{Direction, Event, EventSink, Failure, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::{clock, errno, error};
+
+use super::READ;
+use super::context::Context;
+use super::control_socket;
+use super::flows::Flows;
+use super::udp_listener::UdpListener;
+use crate::data::quota::Quota;
+use crate::data::run::{RunEvent, RunSettings, TestRun};
+use crate::data::socket as data_socket;
+use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
+use crate::dialect::iperf3::error::input;
+use crate::dialect::iperf3::keepalive;
+use crate::dialect::iperf3::udp_headers;
+use crate::error::{EngineError, Operation};
+use crate::measure::overflow;
+use crate::reporter::Reporter;
+use crate::server::listen::Listeners;
+use crate::server::liveness::{self, Liveness};
+use crate::server::rate_guard::RateGuard;
+use crate::server::server_stats::ByteTotals;
+
+/// What a session may open and close of the server's.
+pub(super) struct ServerSockets<'s> {
+    pub(super) epoll: &'s Epoll,
+    pub(super) tokens: Tokens,
+    pub(super) listeners: &'s mut Listeners,
+    pub(super) udp: &'s mut Option<UdpListener>,
+}
+
+/// Names of descriptors in the event loop.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Tokens {
+    pub(super) control: u64,
+    pub(super) notice: u64,
+    pub(super) flows: u64,
+    pub(super) sctp_listener: u64,
+    pub(super) udp_listener: u64,
+}
+
+/// What the registry has decided about a test.
+pub(super) struct Terms {
+    /// Position from which its streams are shown.
+    pub(super) first_position: u32,
+    pub(super) quota: Quota,
+}
+
+/// A client's control connection and its test.
+pub(super) struct Session {
+    control: ControlConnection,
+    peer: SocketAddr,
+    cookie: Cookie,
+    reporter: Reporter<'static>,
+    /// Inputs for the registry.
+    inputs: Vec<ServerInput>,
+    test: Option<AcceptedTest>,
+    run: Option<TestRun>,
+    flows: Flows,
+    rate_guard: Option<RateGuard>,
+    liveness: Option<Liveness>,
+    /// Time without a sign of life that ended the test.
+    idle_for: Option<Duration>,
+    summary: Option<Summary>,
+    moved: ByteTotals,
+    /// Streams of a test that ended early. A client that is still writing would take their end for the reason.
+    leftover: Vec<Arc<OwnedFd>>,
+    unsent_watched: bool,
+    /// The event loop does not know the control connection.
+    is_paused: bool,
+    due: Option<Instant>,
+}
+
+/// What arrived on a control connection.
+pub(super) enum ControlInput<'b> {
+    Bytes(&'b [u8]),
+    Nothing,
+    Eof,
+    Failed(String),
+}
+
+/// Room for one read of the control connection.
+pub(super) const CONTROL_READ_BYTES: usize = 16 * 1024;
+
+impl Session {
+    pub(super) fn new(
+        fd: OwnedFd,
+        peer: SocketAddr,
+        cookie: Cookie,
+        sink: Box<dyn EventSink>,
+        context: &Context,
+    ) -> Self {
+        let prepared = control_socket::prepare(fd.as_fd(), &context.spec);
+        Self {
+            control: ControlConnection::new(fd),
+            peer,
+            cookie,
+            reporter: Reporter::boxed(sink),
+            inputs: prepared.err().map(|error| input(&error)).into_iter().collect(),
+            test: None,
+            run: None,
+            flows: Flows::default(),
+            rate_guard: None,
+            liveness: None,
+            idle_for: None,
+            summary: None,
+            moved: ByteTotals::default(),
+            leftover: Vec::new(),
+            unsent_watched: false,
+            is_paused: false,
+            due: None,
+        }
+    }
+
+    pub(super) fn control_fd(&self) -> BorrowedFd<'_> {
+        self.control.fd()
+    }
+
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    pub(super) fn cookie(&self) -> Cookie {
+        self.cookie
+    }
+
+    /// What is left of a session that is over: its control connection, and streams that are closed with it.
+    pub(super) fn into_sockets(self) -> (OwnedFd, Vec<Arc<OwnedFd>>) {
+        (self.control.into_fd(), self.leftover)
+    }
+
+    pub(super) fn test(&self) -> Option<&AcceptedTest> {
+        self.test.as_ref()
+    }
+
+    pub(super) fn transport(&self) -> Option<Transport> {
+        self.test.as_ref().map(|t| t.spec.transport)
+    }
+
+    /// What this end counted, once the test is over.
+    pub(super) fn summary(&self) -> Option<&Summary> {
+        self.summary.as_ref()
+    }
+
+    /// Payload bytes moved so far, the warm-up included.
+    pub(super) fn moved(&mut self) -> ByteTotals {
+        if let Some(run) = &self.run {
+            self.moved = ByteTotals::of(run);
+        }
+        self.moved
+    }
+
+    /// When [`Session::on_time`] is due.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Inputs for the registry.
+    pub(super) fn take_inputs(&mut self) -> Vec<ServerInput> {
+        std::mem::take(&mut self.inputs)
+    }
+
+    /// The control connection is readable or writable.
+    pub(super) fn read_control<'b>(&mut self, buffer: &'b mut [u8]) -> ControlInput<'b> {
+        if self.control.has_unsent()
+            && let Err(error) = self.control.flush()
+        {
+            return ControlInput::Failed(error::io_text(&error));
+        }
+        match self.control.receive(buffer) {
+            Received::Bytes(bytes) => ControlInput::Bytes(bytes),
+            Received::Nothing => ControlInput::Nothing,
+            Received::Eof => ControlInput::Eof,
+            Received::Failed(error) => ControlInput::Failed(error::io_text(&error)),
+        }
+    }
+
+    /// Something this session needs could not be had.
+    pub(super) fn fail(&mut self, error: EngineError) {
+        self.inputs.push(input(&error));
+    }
+
+    /// A limit was exceeded while the test ran.
+    pub(super) fn exceed(&mut self, reason: RefusalReason) {
+        self.reporter.emit(&Event::Debug(reason.to_string()));
+        self.fail(EngineError::Refused(reason));
+    }
+
+    /// Takes a connected stream that belongs to this session.
+    pub(super) fn add_stream(&mut self, fd: OwnedFd, context: &Context, sockets: &ServerSockets<'_>) {
+        if let Err(error) = self.try_add_stream(fd, context, sockets) {
+            self.fail(error);
+        }
+    }
+
+    fn try_add_stream(
+        &mut self,
+        fd: OwnedFd,
+        context: &Context,
+        sockets: &ServerSockets<'_>,
+    ) -> Result<(), EngineError> {
+        let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
+            return Ok(());
+        };
+        let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
+        let (role, flow) = role_of(&test.spec, index);
+        let snd_timeout = context.spec.local.snd_timeout;
+        data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
+        if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
+            control_socket::limit_idle_time(
+                fd.as_fd(),
+                liveness::liveness_timeout(&test.spec, context.spec.policy.liveness),
+            );
+        }
+        if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
+            // The client's choice may be unknown here; its own direction still uses it.
+            self.reporter
+                .emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
+        }
+        let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
+            .map_err(Operation::InitStream.failed())?;
+        self.reporter.emit(&Event::StreamOpened(stream.clone()));
+        if test.spec.transport == Transport::Udp {
+            let reply = udp_reply(test);
+            let client = self.peer.ip();
+            self.flows
+                .add(&stream, &fd, reply, client, sockets.epoll, sockets.tokens.flows);
+        }
+        run.add(stream, fd, test.params.peer_is_linerate());
+        self.inputs.push(ServerInput::StreamOpened);
+        Ok(())
+    }
+
+    /// The answer to a hello of this session's client.
+    pub(super) fn udp_reply(&self) -> &'static [u8] {
+        self.test.as_ref().map_or(&udp_header::REPLY, udp_reply)
+    }
+
+    /// A hello from an address that is one of this session's streams already.
+    pub(super) fn repeat_reply(&mut self, from: SocketAddr) -> bool {
+        self.flows.repeat_reply(from)
+    }
+
+    /// Something arrived on a UDP stream whose data has not begun.
+    pub(super) fn on_flows(&mut self) {
+        if self.run.as_ref().is_some_and(|r| !r.has_started()) {
+            self.flows.on_readable();
+        }
+    }
+
+    /// Carries out what the registry decided.
+    pub(super) fn act(
+        &mut self,
+        action: ServerAction,
+        context: &Context,
+        terms: Terms,
+        sockets: &mut ServerSockets<'_>,
+    ) {
+        match action {
+            ServerAction::Send(bytes) => self.send(&bytes, sockets),
+            ServerAction::Accepted(test) => {
+                self.reporter.number_streams_from(terms.first_position);
+                let input = match self.prepare(*test, context, terms.quota, sockets) {
+                    Ok(()) => ServerInput::Prepared,
+                    Err(error) => input(&error),
+                };
+                self.inputs.push(input);
+            }
+            ServerAction::StartClock => self.start_clock(context),
+            ServerAction::StartData => {
+                self.flows.start_data(sockets.epoll);
+                if let Some(Err(error)) = self.run.as_mut().map(TestRun::start_data) {
+                    self.fail(error);
+                }
+            }
+            ServerAction::StopData => {
+                self.liveness = None;
+                if let Some(run) = &mut self.run {
+                    run.request_stop(clock::monotonic_ns());
+                }
+                // A run without workers has stopped already.
+                self.on_run();
+            }
+            // The server's report is complete before the client's results arrive, as in the original.
+            // The registry hands work out by itself.
+            ServerAction::ExpectStreams(_)
+            | ServerAction::PeerResults(_)
+            | ServerAction::Close(_)
+            | ServerAction::CheckLogin(_)
+            | ServerAction::ParseResults(_) => {}
+        }
+        self.due = self.next_deadline();
+    }
+
+    /// Opens what the test needs before the client connects its streams.
+    fn prepare(
+        &mut self,
+        mut test: AcceptedTest,
+        context: &Context,
+        quota: Quota,
+        sockets: &mut ServerSockets<'_>,
+    ) -> Result<(), EngineError> {
+        let fail = Operation::Init.failed();
+        let local = &context.spec.local;
+        test.spec.want_peer_facts &= context.gives_facts(&test);
+        if context.spec.local.control_keepalive.is_some() {
+            keepalive::report(self.control.fd(), &mut self.reporter);
+        }
+        self.reporter
+            .emit(&Event::TestAccepted(Box::new(self.header(&test, context))));
+        match test.spec.transport {
+            Transport::Udp if sockets.udp.is_none() => {
+                let (address, token) = (sockets.listeners.address(), sockets.tokens.udp_listener);
+                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, token)?);
+            }
+            Transport::Sctp => {
+                if sockets.listeners.open_sctp(local)?
+                    && let Some(listener) = sockets.listeners.sctp()
+                {
+                    let token = sockets.tokens.sctp_listener;
+                    sockets.epoll.add(listener, token, READ).map_err(&fail)?;
+                }
+            }
+            Transport::Udp | Transport::Tcp => {}
+        }
+        let settings = RunSettings {
+            spec: test.spec.clone(),
+            local: local.clone(),
+            decides_end: false,
+            cpu: checked_cpu(test.params.server_affinity)?,
+            independent: false,
+            datagrams: Some(udp_headers::FORMAT),
+        };
+        let mut run = TestRun::new(settings).map_err(&fail)?;
+        run.limit(quota);
+        sockets
+            .epoll
+            .add(run.notice_fd(), sockets.tokens.notice, READ)
+            .map_err(&fail)?;
+        self.run = Some(run);
+        self.test = Some(test);
+        Ok(())
+    }
+
+    fn header(&self, test: &AcceptedTest, context: &Context) -> TestHeader {
+        TestHeader {
+            endpoint: Endpoint::Server,
+            peer_host: self.peer.ip().to_string(),
+            peer_port: self.peer.port(),
+            cookie: self.cookie.to_string(),
+            started_at_unix_ms: clock::unix_ms(),
+            control_mss_bytes: None,
+            spec: test.spec.clone(),
+            interval: context.spec.local.interval,
+            file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
+            first_socket: None,
+            listener: None,
+        }
+    }
+
+    fn start_clock(&mut self, context: &Context) {
+        let now_ns = clock::monotonic_ns();
+        if let (Some(run), Some(test)) = (&mut self.run, &self.test) {
+            run.start_clock(now_ns);
+            let timeout = liveness::liveness_timeout(&test.spec, context.spec.policy.liveness);
+            let progress_bytes_min = liveness::progress_bytes_min(&test.spec, timeout);
+            let watched = Liveness::new(timeout, now_ns).demanding(progress_bytes_min);
+            self.liveness = run.progress_bytes().map(|_| watched);
+        }
+        let limit = context.spec.bitrate_limit.as_ref();
+        self.rate_guard = limit.map(|l| RateGuard::new(l, context.spec.local.interval, now_ns));
+        self.reporter.emit(&Event::TestStarted);
+    }
+
+    fn on_run(&mut self) {
+        let Some(run) = &mut self.run else { return };
+        for event in run.poll(clock::monotonic_ns(), &mut self.reporter) {
+            match event {
+                RunEvent::Stopped => self.send_results(),
+                // The client decides the end.
+                RunEvent::EndReached | RunEvent::StreamEnded { .. } => {}
+                RunEvent::Failed(error) => self.fail(error),
+            }
+        }
+    }
+
+    fn send_results(&mut self) {
+        // The streams are closed before the server requests the results. A stock client that is still reading a
+        // block blocks until then.
+        drop(self.stop_and_summarise());
+        let (Some(test), Some(summary)) = (&self.test, &self.summary) else {
+            return;
+        };
+        let mut results = Results::from_summary(summary, &test.spec, Endpoint::Server);
+        if test.spec.want_server_output {
+            results.server_output = self.reporter.server_output();
+        }
+        if test.spec.want_peer_facts {
+            results.facts = self.reporter.facts_for_peer();
+        }
+        self.inputs.push(ServerInput::Results(Box::new(results)));
+    }
+
+    /// Ends a test before its time.
+    pub(super) fn stop_early(&mut self) {
+        let sockets = self.stop_and_summarise();
+        self.leftover.extend(sockets);
+    }
+
+    /// Ends the data, takes the totals and reports them, once; returns the streams.
+    fn stop_and_summarise(&mut self) -> Vec<Arc<OwnedFd>> {
+        let Some(mut run) = self.run.take_if(|r| r.has_started()) else {
+            return Vec::new();
+        };
+        run.stop_now(&mut self.reporter);
+        let summary = run.finish(clock::monotonic_ns(), &mut self.reporter);
+        self.moved = ByteTotals::of(&run);
+        if let Some(text) = overflow::warning("this host", summary.overflows_local) {
+            self.reporter.emit(&Event::Notice(text));
+        }
+        self.reporter.emit(&Event::Summary(Box::new(summary.clone())));
+        self.summary = Some(summary);
+        (self.rate_guard, self.liveness) = (None, None);
+        self.flows = Flows::default();
+        run.into_sockets()
+    }
+
+    /// Reports the end. What was measured until then is reported in any case.
+    pub(super) fn close(&mut self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        self.stop_early();
+        self.run = None;
+        let outcome = outcome.map_err(|failure| self.explain(failure));
+        self.reporter.emit(&match &outcome {
+            Ok(()) => Event::Finished,
+            Err(failure) => Event::Failed(failure.clone()),
+        });
+        let _ = self.control.flush();
+        outcome
+    }
+
+    fn explain(&self, failure: Failure) -> Failure {
+        let Some(timeout) = self.idle_for else {
+            return failure;
+        };
+        let message = format!(
+            "{}: no sign of life from the client for {} s, the result is partial",
+            failure.message,
+            timeout.as_secs()
+        );
+        Failure { message, ..failure }
+    }
+
+    fn send(&mut self, bytes: &[u8], sockets: &ServerSockets<'_>) {
+        if let Err(error) = self.control.send(bytes) {
+            let cause = Some(error::io_text(&error));
+            self.inputs.push(ServerInput::Failed {
+                code: ErrorCode::SendMessage,
+                errno: 0,
+                cause,
+            });
+        }
+        self.follow_unsent(sockets);
+    }
+
+    /// Reads the control connection no more, or again. It is taken out of the event loop, which would announce without end
+    /// that the client has reset it.
+    pub(super) fn pause_reading(&mut self, wanted: bool, sockets: &ServerSockets<'_>) {
+        if wanted == self.is_paused {
+            return;
+        }
+        let (fd, token) = (self.control.fd(), sockets.tokens.control);
+        if wanted {
+            self.is_paused = sockets.epoll.remove(fd).is_ok();
+        } else if let Err(error) = sockets.epoll.add(fd, token, READ) {
+            self.fail(Operation::Poll.failed()(error));
+        } else {
+            (self.is_paused, self.unsent_watched) = (false, false);
+            self.follow_unsent(sockets);
+        }
+    }
+
+    /// Waits for writability only while bytes are unsent.
+    pub(super) fn follow_unsent(&mut self, sockets: &ServerSockets<'_>) {
+        if self.is_paused {
+            return;
+        }
+        let wanted = self.control.has_unsent();
+        if wanted != self.unsent_watched {
+            let interest = Interest { write: wanted, ..READ };
+            let fd = self.control.fd();
+            if sockets.epoll.modify(fd, sockets.tokens.control, interest).is_ok() {
+                self.unsent_watched = wanted;
+            }
+        }
+    }
+}
+
+fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
+    if test.params.peer_is_linerate() {
+        &udp_header::REPLY_COALESCING
+    } else {
+        &udp_header::REPLY
+    }
+}
+
+/// The client may ask for a processor this host does not have.
+fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
+    match cpu {
+        Some(n) if !linerate_sys::cpu::allows(n as usize) => {
+            let source = std::io::Error::from_raw_os_error(errno::EINVAL);
+            let cause = linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
+            Err(Operation::PinCpu.failed()(cause))
+        }
+        known => Ok(known),
+    }
+}
+
+/// The first half of a bidirectional test's connections carries the client's data, the second half the server's.
+fn role_of(spec: &TestSpec, index: u32) -> (StreamRole, Flow) {
+    let forward = match spec.direction {
+        Direction::Forward => true,
+        Direction::Reverse => false,
+        Direction::Bidirectional => index < spec.streams,
+    };
+    if forward {
+        (StreamRole::Receiver, Flow::Forward)
+    } else {
+        (StreamRole::Sender, Flow::Reverse)
+    }
+}

@@ -1,0 +1,81 @@
+//! What a session does when time passes: intervals, limits, liveness, repeated replies.
+
+use std::time::{Duration, Instant};
+
+use linerate_iperf3::ErrorCode;
+use linerate_iperf3::server::ServerInput;
+use linerate_model::service::RefusalReason;
+use linerate_model::{Event, StreamId};
+use linerate_sys::clock;
+
+use super::Session;
+use crate::data::run::TestRun;
+use crate::error::EngineError;
+use crate::server::rate_guard::RateGuard;
+
+/// Period of liveness checks.
+const LIVENESS_PERIOD: Duration = Duration::from_millis(250);
+
+impl Session {
+    /// Does what is due: reports intervals, notices ends, limits and silence.
+    pub(in crate::dialect::iperf3::server) fn on_time(&mut self) {
+        self.on_run();
+        self.guard_rate();
+        self.check_liveness();
+        self.repeat_replies();
+        if let Some(error) = self.reporter.take_failure() {
+            self.inputs.push(ServerInput::Failed {
+                code: ErrorCode::LogFile,
+                errno: 0,
+                cause: Some(error.to_string()),
+            });
+        }
+        self.due = self.next_deadline();
+    }
+
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        let now_ns = clock::monotonic_ns();
+        let run = self.run.as_ref().and_then(TestRun::next_deadline_ns);
+        let guard = self.rate_guard.as_ref().map(RateGuard::next_ns);
+        let nearest = run.into_iter().chain(guard).min();
+        let nearest = nearest.map(|t| Instant::now() + Duration::from_nanos(t.saturating_sub(now_ns)));
+        let life = self.liveness.map(|_| Instant::now() + LIVENESS_PERIOD);
+        [nearest, life, self.flows.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn guard_rate(&mut self) {
+        let (Some(guard), Some(run)) = (&mut self.rate_guard, &self.run) else {
+            return;
+        };
+        let Some(average_bps) = guard.exceeded_bps(clock::monotonic_ns(), run.total_bytes()) else {
+            return;
+        };
+        self.rate_guard = None;
+        self.reporter.emit(&Event::Debug(format!(
+            "average rate of {average_bps} bit/s is above the limit"
+        )));
+        self.fail(EngineError::Refused(RefusalReason::Rate));
+    }
+
+    fn check_liveness(&mut self) {
+        let (Some(liveness), Some(run)) = (&mut self.liveness, &self.run) else {
+            return;
+        };
+        let now_ns = clock::monotonic_ns();
+        if liveness.is_over(now_ns, run.progress_bytes().unwrap_or_default()) {
+            self.idle_for = Some(liveness.timeout());
+            self.liveness = None;
+            self.fail(EngineError::Idle);
+        }
+    }
+
+    fn repeat_replies(&mut self) {
+        let Some(run) = &self.run else { return };
+        let now = Instant::now();
+        if self.flows.next_deadline().is_none_or(|t| now < t) {
+            return;
+        }
+        let silent: Option<Vec<StreamId>> = run.has_started().then(|| run.untouched().map(|s| s.id).collect());
+        self.flows.repeat(now, silent.as_deref());
+    }
+}

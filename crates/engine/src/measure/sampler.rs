@@ -1,0 +1,388 @@
+//! From cumulative counters to intervals and totals.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use linerate_model::interval::{IntervalReport, StreamInterval, TcpInterval, TcpLimits, UdpInterval};
+use linerate_model::metrics::{StreamMetrics, WriteCounts};
+use linerate_model::summary::{EndpointTotals, TcpSummary, UdpTotals};
+use linerate_model::{Stream, StreamId, StreamRole, Transport};
+use linerate_sys::clock;
+use linerate_sys::tcp_info::{TcpInfo, tcp_info};
+
+use crate::measure::counters::{Counts, StreamCounters};
+use crate::measure::stream_stats::StreamStats;
+
+/// Follows the streams of one test.
+pub(crate) struct Sampler {
+    tracks: Vec<Track>,
+    transport: Transport,
+    /// Start of the warm-up, later of the measured part: origin of all interval times.
+    origin_ns: u64,
+}
+
+/// One stream as the sampler sees it.
+struct Track {
+    stream: Stream,
+    fd: Arc<OwnedFd>,
+    counters: Arc<StreamCounters>,
+    stats: Option<Arc<StreamStats>>,
+    life: Life,
+    /// When the measured part began.
+    base: Sample,
+    /// When the current interval began.
+    last: Sample,
+    rtt: RttRange,
+    tcp: Option<TcpInfo>,
+    /// What held the stream back, up to the end of the interval before.
+    limits: TcpLimits,
+    max_cwnd_bytes: u64,
+    max_wnd_bytes: Option<u64>,
+}
+
+/// State of a stream.
+#[derive(Debug, Clone, Copy)]
+enum Life {
+    Running,
+    /// It is through; this is its last reading, which no interval has shown yet.
+    Ending(Sample),
+    Ended,
+}
+
+/// One reading of one stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    at_ns: u64,
+    counts: Counts,
+    retransmits: u64,
+}
+
+/// Smallest, largest and mean of the smoothed round-trip times read at interval ends.
+#[derive(Debug, Clone, Copy, Default)]
+struct RttRange {
+    min_us: u32,
+    max_us: u32,
+    sum_us: u64,
+    samples: u32,
+}
+
+impl Sampler {
+    pub(crate) fn new(transport: Transport) -> Self {
+        Self {
+            tracks: Vec::new(),
+            transport,
+            origin_ns: 0,
+        }
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        stream: Stream,
+        fd: Arc<OwnedFd>,
+        counters: Arc<StreamCounters>,
+        stats: Option<Arc<StreamStats>>,
+    ) {
+        // A stream that joins a running test is counted from the start of the test, as all others are.
+        let start = Sample {
+            at_ns: self.origin_ns,
+            ..Sample::default()
+        };
+        self.tracks.push(Track {
+            stream,
+            fd,
+            counters,
+            stats,
+            life: Life::Running,
+            base: start,
+            last: start,
+            rtt: RttRange::default(),
+            tcp: None,
+            limits: TcpLimits::default(),
+            max_cwnd_bytes: 0,
+            max_wnd_bytes: None,
+        });
+    }
+
+    /// Begins the warm-up or the measured part; what was counted so far is left out from here on.
+    pub(crate) fn begin(&mut self, now_ns: u64) {
+        self.origin_ns = now_ns;
+        for track in &mut self.tracks {
+            let mut sample = track.read(self.transport);
+            sample.at_ns = now_ns;
+            track.base = sample;
+            track.last = sample;
+            track.rtt = RttRange::default();
+            track.limits = track.tcp.as_ref().and_then(limits).unwrap_or_default();
+            (track.max_cwnd_bytes, track.max_wnd_bytes) = (0, None);
+            track.counters.request_jitter_reset();
+        }
+    }
+
+    /// Ends the current interval of all streams at one moment and begins the next.
+    pub(crate) fn close_interval(&mut self, omitted: bool, last: bool) -> IntervalReport {
+        let (transport, origin_ns) = (self.transport, self.origin_ns);
+        let mut streams = Vec::with_capacity(self.tracks.len());
+        // Before the first system call: with hundreds of streams those take milliseconds.
+        let at_ns = clock::monotonic_ns();
+        let counts: Vec<Counts> = self.tracks.iter().map(|track| track.counters.read()).collect();
+        let open = self
+            .tracks
+            .iter_mut()
+            .zip(counts)
+            .filter(|(track, _)| !matches!(track.life, Life::Ended));
+        for (track, counts) in open {
+            let blocks = track.last.counts.blocks;
+            let taken = track.stats.as_ref().map(|stats| stats.take_interval(at_ns));
+            let counts = taken.as_ref().and_then(|(_, counts)| *counts).unwrap_or(counts);
+            let mut row = track.close_interval(transport, origin_ns, at_ns, counts);
+            row.metrics = taken.map(|(mut metrics, _)| {
+                track.complete(&mut metrics, track.last.counts.blocks.saturating_sub(blocks));
+                Box::new(metrics)
+            });
+            streams.push(row);
+        }
+        IntervalReport { omitted, last, streams }
+    }
+
+    /// A stream ends while others continue: its totals stay as they are now, and the open interval is the last
+    /// one that shows it.
+    pub(crate) fn end_stream(&mut self, id: StreamId) {
+        let transport = self.transport;
+        let running = |t: &&mut Track| t.stream.id == id && matches!(t.life, Life::Running);
+        if let Some(track) = self.tracks.iter_mut().find(running) {
+            track.life = Life::Ending(track.read(transport));
+        }
+    }
+
+    /// Payload bytes of all streams since they were opened, both directions.
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.tracks.iter().map(|t| t.counters.read().bytes).sum()
+    }
+
+    /// The same, receiving streams only.
+    pub(crate) fn received_bytes(&self) -> u64 {
+        let receivers = self.tracks.iter().filter(|t| t.stream.role == StreamRole::Receiver);
+        receivers.map(|t| t.counters.read().bytes).sum()
+    }
+
+    /// What this end counted and measured of every stream up to the last closed interval.
+    pub(crate) fn totals(
+        &self,
+    ) -> impl Iterator<Item = (&Stream, EndpointTotals, Option<TcpSummary>, Option<StreamMetrics>)> {
+        self.tracks
+            .iter()
+            .map(|t| (&t.stream, t.totals(self.transport), t.tcp_summary(), t.metrics()))
+    }
+}
+
+impl Track {
+    fn read(&mut self, transport: Transport) -> Sample {
+        let (at_ns, counts) = (clock::monotonic_ns(), self.counters.read());
+        self.sample(transport, at_ns, counts)
+    }
+
+    /// Completes counts of this moment with `TCP_INFO`.
+    fn sample(&mut self, transport: Transport, at_ns: u64, counts: Counts) -> Sample {
+        if transport == Transport::Tcp && self.stream.role == StreamRole::Sender {
+            // Absent on a socket the peer has reset: then the last reading stands.
+            if let Ok(info) = tcp_info(self.fd.as_fd()) {
+                self.tcp = Some(info);
+            }
+        }
+        let retransmits = self.tcp.as_ref().map_or(0, |i| u64::from(i.retransmits_total));
+        Sample {
+            at_ns,
+            counts,
+            retransmits,
+        }
+    }
+
+    fn close_interval(&mut self, transport: Transport, origin_ns: u64, at_ns: u64, counts: Counts) -> StreamInterval {
+        let now = match self.life {
+            Life::Ending(last) => {
+                self.life = Life::Ended;
+                last
+            }
+            Life::Running | Life::Ended => self.sample(transport, at_ns, counts),
+        };
+        let before = std::mem::replace(&mut self.last, now);
+        let held_before = self.limits;
+        let tcp = self.tcp.map(|info| {
+            self.note(&info);
+            self.limits = limits(&info).unwrap_or(held_before);
+            tcp_interval(&info, now.retransmits.saturating_sub(before.retransmits), held_before)
+        });
+        let udp = (transport == Transport::Udp).then(|| UdpInterval {
+            packets: now.counts.packets.saturating_sub(before.counts.packets),
+            lost: now.counts.lost as i64 - before.counts.lost as i64,
+            out_of_order: now.counts.out_of_order.saturating_sub(before.counts.out_of_order),
+            jitter_s: now.counts.jitter_s,
+        });
+        StreamInterval {
+            id: self.stream.id,
+            role: self.stream.role,
+            flow: self.stream.flow,
+            start_ns: before.at_ns.saturating_sub(origin_ns),
+            end_ns: now.at_ns.saturating_sub(origin_ns),
+            bytes: now.counts.bytes.saturating_sub(before.counts.bytes),
+            tcp,
+            udp,
+            metrics: None,
+        }
+    }
+
+    /// What the worker measured since the stream began; `None` if it measures nothing beyond bytes.
+    fn metrics(&self) -> Option<StreamMetrics> {
+        let mut metrics = self.stats.as_ref()?.total();
+        self.complete(
+            &mut metrics,
+            self.last.counts.blocks.saturating_sub(self.base.counts.blocks),
+        );
+        Some(metrics)
+    }
+
+    /// Adds `TCP_INFO` and the counters to what the worker measured.
+    fn complete(&self, measured: &mut StreamMetrics, blocks: u64) {
+        if self.stream.role == StreamRole::Sender {
+            measured.writes.get_or_insert(WriteCounts {
+                calls: blocks,
+                ..WriteCounts::default()
+            });
+        }
+        let Some(info) = &self.tcp else { return };
+        measured.cwnd_segments = Some(info.snd_cwnd_segments);
+        measured.in_flight_segments = Some(info.in_flight_segments);
+        measured.in_flight_bytes = Some(info.in_flight_bytes());
+        measured.tcp = Some(tcp_interval(info, self.last.retransmits, TcpLimits::default()));
+    }
+
+    fn note(&mut self, info: &TcpInfo) {
+        self.max_cwnd_bytes = self.max_cwnd_bytes.max(info.cwnd_bytes());
+        self.max_wnd_bytes = self.max_wnd_bytes.max(info.snd_wnd_bytes.map(u64::from));
+        self.rtt.add(info.rtt_us);
+    }
+
+    fn totals(&self, transport: Transport) -> EndpointTotals {
+        let (now, base) = (&self.last, &self.base);
+        EndpointTotals {
+            bytes: now.counts.bytes.saturating_sub(base.counts.bytes),
+            duration_ns: now.at_ns.saturating_sub(base.at_ns),
+            udp: (transport == Transport::Udp).then_some(UdpTotals {
+                packets: now.counts.packets,
+                lost: now.counts.lost,
+                out_of_order: now.counts.out_of_order,
+                jitter_s: now.counts.jitter_s,
+                omitted_packets: Some(base.counts.packets),
+                omitted_lost: Some(base.counts.lost),
+            }),
+        }
+    }
+
+    fn tcp_summary(&self) -> Option<TcpSummary> {
+        let info = self.tcp.as_ref()?;
+        Some(TcpSummary {
+            retransmits: Some(self.last.retransmits.saturating_sub(self.base.retransmits)),
+            reorder_events: info.reorder_seen.map(u64::from),
+            max_snd_cwnd_bytes: Some(self.max_cwnd_bytes),
+            max_snd_wnd_bytes: self.max_wnd_bytes,
+            max_rtt_us: self.rtt.known(self.rtt.max_us),
+            min_rtt_us: self.rtt.known(self.rtt.min_us),
+            mean_rtt_us: self.rtt.mean_us(),
+        })
+    }
+}
+
+fn tcp_interval(info: &TcpInfo, retransmits: u64, held_before: TcpLimits) -> TcpInterval {
+    TcpInterval {
+        retransmits,
+        snd_cwnd_bytes: info.cwnd_bytes(),
+        snd_wnd_bytes: info.snd_wnd_bytes.map(u64::from),
+        rtt_us: info.rtt_us,
+        rttvar_us: info.rttvar_us,
+        pmtu_bytes: info.pmtu_bytes,
+        reorder_events: info.reorder_seen.map(u64::from),
+        mss_bytes: info.snd_mss_bytes,
+        min_rtt_us: info.min_rtt_us,
+        limits: limits(info).map(|now| since(now, held_before)),
+    }
+}
+
+/// What held a connection back since it began.
+fn limits(info: &TcpInfo) -> Option<TcpLimits> {
+    Some(TcpLimits {
+        busy_us: info.busy_us?,
+        rwnd_limited_us: info.rwnd_limited_us?,
+        sndbuf_limited_us: info.sndbuf_limited_us?,
+    })
+}
+
+fn since(now: TcpLimits, before: TcpLimits) -> TcpLimits {
+    TcpLimits {
+        busy_us: now.busy_us.saturating_sub(before.busy_us),
+        rwnd_limited_us: now.rwnd_limited_us.saturating_sub(before.rwnd_limited_us),
+        sndbuf_limited_us: now.sndbuf_limited_us.saturating_sub(before.sndbuf_limited_us),
+    }
+}
+
+impl RttRange {
+    fn add(&mut self, rtt_us: u32) {
+        self.min_us = if self.samples == 0 {
+            rtt_us
+        } else {
+            self.min_us.min(rtt_us)
+        };
+        self.max_us = self.max_us.max(rtt_us);
+        self.sum_us += u64::from(rtt_us);
+        self.samples += 1;
+    }
+
+    fn known(self, value_us: u32) -> Option<u32> {
+        (self.samples > 0).then_some(value_us)
+    }
+
+    fn mean_us(self) -> Option<u32> {
+        self.sum_us
+            .checked_div(u64::from(self.samples))
+            .and_then(|mean| u32::try_from(mean).ok())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::net::{Ipv4Addr, SocketAddr};
+
+    use linerate_model::Flow;
+    use linerate_model::stream::EffectiveOptions;
+
+    use super::*;
+
+    fn stream(id: u32) -> Stream {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        Stream {
+            id: StreamId(id),
+            role: StreamRole::Receiver,
+            flow: Flow::Forward,
+            local: address,
+            remote: address,
+            effective: EffectiveOptions::default(),
+            facts: None,
+        }
+    }
+
+    #[test]
+    fn all_streams_share_the_end_of_an_interval() {
+        let fd = Arc::new(OwnedFd::from(File::open("/dev/null").expect("every system has it")));
+        let mut sampler = Sampler::new(Transport::Tcp);
+        for id in 0..100 {
+            sampler.add(stream(id), Arc::clone(&fd), Arc::default(), None);
+        }
+        sampler.begin(clock::monotonic_ns());
+        for _ in 0..3 {
+            let report = sampler.close_interval(false, false);
+            let first = &report.streams[0];
+            let is_same = |row: &StreamInterval| (row.start_ns, row.end_ns) == (first.start_ns, first.end_ns);
+            assert!(report.streams.iter().all(is_same), "{report:?}");
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Waits for one socket that an interrupt ends.
+
+use std::net::SocketAddr;
+use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
+
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::socket::{self, Connect};
+use linerate_sys::{OsError, errno};
+
+use crate::interrupts::Interrupts;
+
+/// Why a wait ended without the socket being ready.
+#[derive(Debug)]
+pub(crate) enum WaitError {
+    Os(OsError),
+    Interrupted(String),
+}
+
+impl WaitError {
+    /// The peer's port is closed.
+    pub(crate) fn is_refused(&self) -> bool {
+        matches!(self, Self::Os(e) if e.errno() == Some(errno::ECONNREFUSED))
+    }
+}
+
+/// Connects within the time limit, or until the user interrupts.
+pub(crate) fn connect(
+    fd: BorrowedFd<'_>,
+    remote: &SocketAddr,
+    timeout: Option<Duration>,
+    interrupts: &dyn Interrupts,
+) -> Result<(), WaitError> {
+    match socket::connect(fd, remote).map_err(WaitError::Os)? {
+        Connect::Done => Ok(()),
+        Connect::InProgress => {
+            wait(fd, Interest::WRITE, timeout, interrupts)?;
+            socket::take_error(fd).map_err(WaitError::Os)
+        }
+    }
+}
+
+/// Waits for one socket, at most for `timeout`.
+pub(crate) fn wait(
+    fd: BorrowedFd<'_>,
+    interest: Interest,
+    timeout: Option<Duration>,
+    interrupts: &dyn Interrupts,
+) -> Result<(), WaitError> {
+    let deadline = timeout.map(|t| Instant::now() + t);
+    loop {
+        let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));
+        let [is_ready, is_interrupted] = poll::wait_fds([(fd, interest), (interrupts.fd(), Interest::READ)], left)
+            .map_err(|source| WaitError::Os(OsError::new("wait", "", source)))?;
+        if is_interrupted && let Some(signal_text) = interrupts.take() {
+            return Err(WaitError::Interrupted(signal_text));
+        }
+        if is_ready {
+            return Ok(());
+        }
+        if left.is_some_and(|l| l.is_zero()) {
+            let source = std::io::Error::from_raw_os_error(errno::ETIMEDOUT);
+            return Err(WaitError::Os(OsError::new("wait", "", source)));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The policy of a server with many clients: admission, access, limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::network::Network;
+
+/// Who may start which tests.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServerPolicy {
+    /// Who may start a test while others run.
+    pub admission: Admission,
+    /// Longest time a running test may make no progress.
+    pub liveness: Duration,
+    /// Which addresses may connect.
+    pub access: AccessRules,
+    /// What one test, one client and all together may use.
+    pub limits: ServerLimits,
+    /// Longest time of a test whose client has not logged in; `None` for no such bound.
+    pub anonymous_time_max: Option<Duration>,
+    /// UDP streams may come from another address than the control connection.
+    pub allow_split_address: bool,
+    /// Where tests without a control connection are accepted.
+    pub iperf2: Iperf2Listener,
+    /// UDP flows without a control connection may request data. Their address is not verified.
+    pub iperf2_udp_reverse: bool,
+    /// Which clients get facts about this host when they ask for them.
+    pub facts: FactsAccess,
+}
+
+/// Clients that get facts about a server's host: interfaces, counters, kernel settings.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum FactsAccess {
+    /// Those that have logged in, and all clients of a server with a list of allowed addresses.
+    #[default]
+    Trusted,
+    /// Every client.
+    All,
+    /// No client.
+    None,
+}
+
+/// Where a server accepts iperf 2 tests, which begin with a header on each connection and flow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Iperf2Listener {
+    /// Nowhere.
+    #[default]
+    Refused,
+    /// On this port, TCP and UDP.
+    Port(u16),
+    /// On the port of the control connections, TCP only; the first bytes decide.
+    SamePort,
+}
+
+impl Default for ServerPolicy {
+    fn default() -> Self {
+        Self {
+            admission: Admission::default(),
+            liveness: Duration::from_secs(10),
+            access: AccessRules::default(),
+            limits: ServerLimits::default(),
+            anonymous_time_max: None,
+            allow_split_address: false,
+            iperf2: Iperf2Listener::default(),
+            iperf2_udp_reverse: false,
+            facts: FactsAccess::default(),
+        }
+    }
+}
+
+/// Admission of a client while tests run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// Its test runs beside the others; beyond `tests_max` at once it is refused as busy.
+    Parallel {
+        /// Most tests at once, at least 1.
+        tests_max: u32,
+    },
+    /// It waits until fewer than `tests_max` tests run, in the order of arrival.
+    Queue {
+        /// Most tests at once, at least 1.
+        tests_max: u32,
+        /// Longest wait; a client that would wait longer is refused as busy.
+        wait_max: Duration,
+    },
+    /// It is refused as busy.
+    Exclusive,
+}
+
+impl Admission {
+    /// Tests at once unless named otherwise: more than a room full of people starts, few enough for the descriptors
+    /// and threads of an ordinary host.
+    pub const TESTS_MAX: u32 = 1000;
+    /// Longest wait in a queue unless named otherwise. Releases from 3.15 on wait 30 s for a server.
+    pub const WAIT_MAX: Duration = Duration::from_secs(25);
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self::Parallel {
+            tests_max: Self::TESTS_MAX,
+        }
+    }
+}
+
+/// Which addresses may connect. A denied address may not, whatever else applies; with a list of allowed addresses all
+/// others are denied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccessRules {
+    /// Addresses that may connect; empty for all.
+    pub allow: Vec<AccessSource>,
+    /// Addresses that may not.
+    pub deny: Vec<AccessSource>,
+}
+
+/// Where address ranges come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AccessSource {
+    /// One range.
+    Network(Network),
+    /// A file with one range per line; what follows a `#` is a comment. Read again on request.
+    File(PathBuf),
+}
+
+/// Limits of the whole server, of one client address (a single IPv4 address, a /64 of IPv6) and of one user that has
+/// logged in. The strictest that applies decides.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ServerLimits {
+    /// All clients together.
+    pub server: Limits,
+    /// One client address. Unless named otherwise it may have a tenth of the places, at least 8.
+    pub address: Limits,
+    /// One user.
+    pub user: Limits,
+}
+
+/// Limits of one scope; `None` for none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Tests at once.
+    pub tests: Option<u32>,
+    /// Streams of one test, both directions together.
+    pub streams: Option<u32>,
+    /// Length of one test, warm-up included.
+    pub duration: Option<Duration>,
+    /// Payload bytes of one test, both directions together.
+    pub bytes: Option<u64>,
+    /// Payload rate of all tests of the scope together, both directions, bit/s on an average over five seconds.
+    pub rate_bps: Option<u64>,
+}
