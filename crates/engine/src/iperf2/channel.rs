@@ -322,7 +322,7 @@ impl Channel {
             let header = self.header.as_ref();
             let frames_of = header.filter(|header| header.isochronous).map(|header| header.version);
             let early = std::mem::take(&mut self.early);
-            let (make, verdict) = pumps::datagram_receiver(&gauge, self.width, frames_of, early, queue);
+            let (make, verdict) = pumps::datagram_receiver(&gauge, self.width, frames_of, early, queue, &self.spec);
             self.verdict = Some(verdict);
             return (Some(make), 0);
         }

@@ -22,7 +22,7 @@ use crate::gauge::Gauge;
 use crate::payload;
 use crate::run::MakePump;
 use crate::worker::{
-    DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, may_pause,
+    DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, pause_max_us,
 };
 
 /// Where the bytes of a sender come from.
@@ -99,7 +99,8 @@ pub(super) fn stream_receiver(
         };
         let sees_data = matches!(sink, Sink::Memory);
         let mut receiver =
-            StreamReceiver::new(parts.fd, parts.counters, sink, block_len, may_pause(&spec), None).awaiting_end();
+            StreamReceiver::new(parts.fd, parts.counters, sink, block_len, pause_max_us(&spec) > 0, None)
+                .awaiting_end();
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
             receiver = receiver.reading_at_most(block_len);
@@ -161,12 +162,14 @@ pub(super) fn datagram_receiver(
     frames_of: Option<Version>,
     early: Vec<(Vec<u8>, u64)>,
     queue: Option<Arc<BurstQueue>>,
+    spec: &TestSpec,
 ) -> (MakePump, SharedVerdict) {
+    let may_pause = pause_max_us(spec) > 0;
     let (followed, verdict) = Followed::new(width, frames_of, Arc::clone(gauge));
     let followed = followed.reporting_frames(queue);
     let make: MakePump = Box::new(move |parts| {
         let receiver = DatagramReceiver::new(parts.fd, parts.counters, Box::new(followed), None);
-        Ok(Box::new(receiver.after(&early)))
+        Ok(Box::new(receiver.pausing(may_pause).after(&early)))
     });
     (make, verdict)
 }

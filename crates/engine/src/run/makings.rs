@@ -18,7 +18,7 @@ use crate::payload;
 use crate::quota::Quota;
 use crate::worker::{
     Assignment, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, SUBMISSION_BYTES, Sink, Source,
-    StreamReceiver, StreamSender, blocks_per_memory, may_pause,
+    StreamReceiver, StreamSender, blocks_per_memory, pause_max_us,
 };
 
 /// What the pumps of one test share.
@@ -77,12 +77,8 @@ impl<'a> Makings<'a> {
             }
             (Transport::Udp, StreamRole::Receiver) => {
                 let arrivals = Box::new(Followed::new(wide, spec.udp.check));
-                Box::new(DatagramReceiver::new(
-                    fd,
-                    counters,
-                    arrivals,
-                    self.amount.target.clone(),
-                ))
+                let receiver = DatagramReceiver::new(fd, counters, arrivals, self.amount.target.clone());
+                Box::new(receiver.pausing(pause_max_us(spec) > 0))
             }
             (_, StreamRole::Sender) => {
                 let (source, budget) = (self.source(fd.as_fd())?, self.amount.budget.clone());
@@ -95,7 +91,7 @@ impl<'a> Makings<'a> {
                     counters,
                     sink,
                     spec.block_len_bytes,
-                    may_pause(spec),
+                    pause_max_us(spec) > 0,
                     target,
                 ))
             }

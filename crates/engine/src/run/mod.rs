@@ -36,7 +36,7 @@ use crate::reporter::Reporter;
 use crate::sampler::Sampler;
 use crate::silence::SilenceGuard;
 use crate::timeline::{Due, Timeline};
-use crate::worker::{Assignment, Crew, Ended, Notice, Pump, RunControl, is_adjustable, may_pause};
+use crate::worker::{Assignment, Crew, Ended, Notice, Pump, RunControl, is_adjustable, pause_max_us};
 use amount::Amount;
 use describing::StrategyUsed;
 pub(crate) use flushing::Flushing;
@@ -742,7 +742,11 @@ fn adjustable(spec: &TestSpec, streams: &[OpenStream]) -> Adjustable {
     let has = |role| streams.iter().any(|open| open.stream.role == role);
     Adjustable {
         blocks: is_adjustable(spec) && has(StreamRole::Sender),
-        pause: may_pause(spec) && has(StreamRole::Receiver),
+        pause_max_us: if has(StreamRole::Receiver) {
+            pause_max_us(spec)
+        } else {
+            0
+        },
     }
 }
 

@@ -31,8 +31,8 @@ pub(super) struct Reading {
 pub(super) struct Adjustable {
     /// The number of blocks per send call.
     pub(super) blocks: bool,
-    /// The pause between reads.
-    pub(super) pause: bool,
+    /// The longest pause between reads; 0 for none.
+    pub(super) pause_max_us: u16,
 }
 
 /// The comparison of strategies during one test.
@@ -149,14 +149,14 @@ impl StrategyTrials {
         } else {
             &[INITIAL.blocks_per_call]
         };
-        let pauses = if adjustable.pause {
-            &PAUSES_US[..]
-        } else {
-            &[INITIAL.receive_pause_us]
+        let pauses = || {
+            PAUSES_US
+                .iter()
+                .filter(|pause_us| **pause_us <= adjustable.pause_max_us)
         };
         let candidates: Vec<Candidate> = blocks
             .iter()
-            .flat_map(|blocks| pauses.iter().map(move |pause| (*blocks, *pause)))
+            .flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)))
             .map(|(blocks_per_call, receive_pause_us)| Candidate {
                 strategy: IoStrategy {
                     blocks_per_call,
@@ -414,7 +414,7 @@ mod tests {
 
     const BOTH: Adjustable = Adjustable {
         blocks: true,
-        pause: true,
+        pause_max_us: 100,
     };
 
     /// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
@@ -476,7 +476,7 @@ mod tests {
         let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 30 { 0.15 } else { 0.3 });
         let pause = Adjustable {
             blocks: false,
-            pause: true,
+            pause_max_us: 100,
         };
         assert_eq!(run(pause, 5, 3, 0.01, path).current().receive_pause_us, 30);
     }
@@ -549,7 +549,7 @@ mod tests {
     fn nothing_adjustable_needs_no_trials() {
         let none = Adjustable {
             blocks: false,
-            pause: false,
+            pause_max_us: 0,
         };
         assert!(StrategyTrials::new(none, 1, 0, Sequence::new(1)).is_none());
     }
