@@ -70,7 +70,7 @@ ROWS = [
     Row("TCP, 32-byte writes, 10 streams", "-l 32 -P 10"),
     Row("TCP, 32-byte blocks, 10 streams, ours with --lr-coalesce", "-l 32 -P 10", "--lr-coalesce"),
     Row("TCP at 1 Gbit/s", "-b 1G"),
-    Row("UDP, 1460 bytes, unlimited", "-u -b 0 -l 1460"),
+    Row("UDP, 1460 bytes, unlimited", "-u -b 0 -l 1460", floor="-u 1460"),
     Row("UDP, 1460 bytes, unlimited, to the peer's server", "-u -b 0 -l 1460", ours_server=False),
     Row("UDP, 1460 bytes, unlimited, from the peer's client", "-u -b 0 -l 1460", ours_client=False),
     Row("UDP, 1460 bytes, unlimited, ours with --lr-udp-check burst", "-u -b 0 -l 1460", "--lr-udp-check burst"),

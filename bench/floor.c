@@ -1,25 +1,28 @@
-/* What TCP streams on loopback can do at all: nothing but send and receive calls, no protocol, no report.
+/* What streams on loopback can do at all: nothing but send and receive calls, no protocol, no report.
  *
  *   cc -O2 -o floor bench/floor.c && ./floor [-c COPIES] [-p PAUSE_US] [-r READ_KIB] [-P STREAMS] [-t SECONDS]
- *       [-s SEND_OFFSET] [-d RECEIVE_OFFSET] [-C CPU,CPU]
+ *       [-s SEND_OFFSET] [-d RECEIVE_OFFSET] [-C CPU,CPU] [-u DATAGRAM_BYTES]
  *
  * One thread sends, on the first CPU, COPIES blocks of 128 KiB per call; another process receives, on the second one, up
  * to READ_KIB per call, and sleeps PAUSE_US microseconds when it has emptied the queues; 0 waits for every segment. The
  * buffers begin SEND_OFFSET and RECEIVE_OFFSET bytes behind a page boundary: on some CPUs `rep movs` is several times
- * slower when the destination lies slightly ahead of the source modulo the page size. Prints Gbit/s and CPU seconds per
- * GiB of both ends. A tool that moves the same bytes with the same calls cannot be faster.
+ * slower when the destination lies slightly ahead of the source modulo the page size. With -u it is UDP instead: as many
+ * datagrams per call as fit into 64 KiB, segmented and coalesced by the kernel (UDP_SEGMENT and UDP_GRO, udp(7)). Prints
+ * Gbit/s and CPU seconds per GiB of both ends. A tool that moves the same bytes with the same calls cannot be faster.
  */
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <netinet/udp.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -28,11 +31,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { BLOCK = 128 * 1024, COPIES_MAX = 64, STREAMS_MAX = 1024, PAGE = 4096 };
+enum { BLOCK = 128 * 1024, COPIES_MAX = 64, STREAMS_MAX = 1024, PAGE = 4096, SEGMENTS_MAX = 64, PAYLOAD_MAX = 65507 };
 
 static int copies = 8, streams = 1, cpus[2] = { 0, 1 };
 static long pause_us, seconds_to_run = 2;
 static size_t room = 256 * 1024, send_offset, receive_offset;
+static int datagram_bytes;
 static int sockets[STREAMS_MAX];
 
 static double now(void)
@@ -107,6 +111,68 @@ static void receive_many(int listener, char *buffer)
 	}
 }
 
+/* Adds up datagrams in `total` until something shorter than a datagram marks the end. */
+static void receive_datagrams(int fd, volatile double *total)
+{
+	char *buffer;
+
+	pin(cpus[1]);
+	prctl(PR_SET_TIMERSLACK, 1);
+	buffer = allocate(65536, receive_offset);
+	for (;;) {
+		ssize_t n = recv(fd, buffer, 65536, pause_us ? MSG_DONTWAIT : 0);
+		if (n >= 0 && n < datagram_bytes)
+			exit(0);
+		if (n > 0)
+			*total += n;
+		else
+			pause_between_reads();
+	}
+}
+
+static void send_datagrams(int fd, double until)
+{
+	int segments = PAYLOAD_MAX / datagram_bytes < SEGMENTS_MAX ? PAYLOAD_MAX / datagram_bytes : SEGMENTS_MAX;
+	size_t length = (size_t)segments * datagram_bytes;
+	char *buffer = allocate(length, send_offset);
+
+	while (now() < until)
+		if (send(fd, buffer, length, 0) < 0)
+			err(1, "send");
+}
+
+/* One flow of datagrams; returns the bytes that arrived. */
+static double transfer_datagrams(int seconds)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof address;
+	int receiver = socket(AF_INET, SOCK_DGRAM, 0), sender = socket(AF_INET, SOCK_DGRAM, 0), on = 1;
+	volatile double *total = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (bind(receiver, (void *)&address, sizeof address) || getsockname(receiver, (void *)&address, &length) ||
+	    connect(sender, (void *)&address, sizeof address) || total == MAP_FAILED ||
+	    setsockopt(receiver, IPPROTO_UDP, UDP_GRO, &on, sizeof on) ||
+	    setsockopt(sender, IPPROTO_UDP, UDP_SEGMENT, &datagram_bytes, sizeof datagram_bytes))
+		err(1, "UDP");
+	if (fork() == 0)
+		receive_datagrams(receiver, total);
+	pin(cpus[0]);
+	send_datagrams(sender, now() + seconds);
+	/* The queue may be full; what follows the end is of no interest. */
+	for (int i = 0; i < 10; i++) {
+		usleep(10000);
+		send(sender, "", 0, 0);
+	}
+	wait(NULL);
+	return *total;
+}
+
+static void print(double total, double seconds)
+{
+	printf("%.1f Gbit/s, %.3f CPU s/GiB\n", total * 8 / seconds / 1e9,
+	       (cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN)) / (total / (1 << 30)));
+}
+
 static void receive(int listener)
 {
 	char *buffer;
@@ -151,7 +217,7 @@ static double transmit(double until)
 
 static void read_options(int argc, char **argv)
 {
-	for (int option; (option = getopt(argc, argv, "c:p:r:P:t:s:d:C:")) != -1;)
+	for (int option; (option = getopt(argc, argv, "c:p:r:P:t:s:d:C:u:")) != -1;)
 		switch (option) {
 		case 'c': copies = atoi(optarg); break;
 		case 'p': pause_us = atol(optarg); break;
@@ -160,6 +226,7 @@ static void read_options(int argc, char **argv)
 		case 't': seconds_to_run = atol(optarg); break;
 		case 's': send_offset = atol(optarg); break;
 		case 'd': receive_offset = atol(optarg); break;
+		case 'u': datagram_bytes = atoi(optarg); break;
 		case 'C':
 			if (sscanf(optarg, "%d,%d", &cpus[0], &cpus[1]) != 2)
 				errx(1, "-C takes two CPUs, such as 0,1; -1 is any");
@@ -167,7 +234,7 @@ static void read_options(int argc, char **argv)
 		default: exit(1);
 		}
 	if (copies < 1 || copies > COPIES_MAX || streams < 1 || streams > STREAMS_MAX || pause_us < 0 || pause_us > 999999 ||
-	    room == 0 || seconds_to_run < 1 || send_offset >= PAGE || receive_offset >= PAGE)
+	    room == 0 || datagram_bytes < 0 || datagram_bytes > PAYLOAD_MAX || seconds_to_run < 1 || send_offset >= PAGE || receive_offset >= PAGE)
 		errx(1, "COPIES is 1 to %d, STREAMS 1 to %d, offsets are below %d", COPIES_MAX, STREAMS_MAX, PAGE);
 }
 
@@ -179,6 +246,10 @@ int main(int argc, char **argv)
 	double total, begin, seconds;
 
 	read_options(argc, argv);
+	if (datagram_bytes) {
+		print(transfer_datagrams(seconds_to_run), seconds_to_run);
+		return 0;
+	}
 	if (bind(listener, (void *)&address, sizeof address) || listen(listener, STREAMS_MAX))
 		err(1, "listen");
 	getsockname(listener, (void *)&address, &length);
@@ -197,7 +268,6 @@ int main(int argc, char **argv)
 	for (int i = 0; i < streams; i++)
 		close(sockets[i]);
 	wait(NULL);
-	printf("%.1f Gbit/s, %.3f CPU s/GiB\n", total * 8 / seconds / 1e9,
-	       (cpu_seconds(RUSAGE_SELF) + cpu_seconds(RUSAGE_CHILDREN)) / (total / (1 << 30)));
+	print(total, seconds);
 	return 0;
 }

@@ -178,23 +178,42 @@ pub fn bind_device(fd: impl AsFd, device: &str) -> Result<()> {
     option!(SOL_SOCKET, SO_BINDTODEVICE).set_bytes(fd, device.as_bytes(), device)
 }
 
-/// Received messages that the kernel dropped because the receive buffer was full (`SO_MEMINFO`, Linux 4.12). A train of
-/// datagrams (`UDP_GRO`) is one message.
+/// The receive buffer of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReceiveMemory {
+    /// Bytes it holds, with the kernel's overhead for each message.
+    pub used_bytes: u32,
+    /// Bytes it may hold, counted the same way.
+    pub limit_bytes: u32,
+    /// Messages that the kernel dropped because it was full. A train of datagrams (`UDP_GRO`) is one message.
+    pub dropped_messages: u32,
+}
+
+/// How full the receive buffer is (`SO_MEMINFO`, Linux 4.12).
 ///
 /// # Errors
-/// The operating system's; `InvalidData` when the kernel does not report it.
-pub fn dropped_messages(fd: impl AsFd) -> Result<u32> {
-    /// `SK_MEMINFO_DROPS` (include/uapi/linux/sock_diag.h).
-    const DROPS: usize = 8;
+/// The operating system's; `InvalidData` from a kernel that does not count drops.
+pub fn receive_memory(fd: impl AsFd) -> Result<ReceiveMemory> {
     const WORD: usize = size_of::<u32>();
-    let mut words = [0; (DROPS + 1) * WORD];
+    let mut bytes = [0; 9 * WORD];
     let memory = option!(SOL_SOCKET, SO_MEMINFO, 55);
-    let len = memory.get_bytes(fd, &mut words)?;
-    let drops = words[..len].get(DROPS * WORD..).and_then(|word| word.try_into().ok());
-    drops
-        .map(u32::from_ne_bytes)
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the kernel does not count drops"))
-        .during(memory.get, "")
+    let len = memory.get_bytes(fd, &mut bytes)?;
+    let words = bytes[..len].as_chunks::<WORD>().0;
+    // SK_MEMINFO_RMEM_ALLOC, _RCVBUF and, since Linux 4.12, _DROPS (include/uapi/linux/sock_diag.h).
+    if let &[used, limit, .., dropped] = words
+        && len == bytes.len()
+    {
+        return Ok(ReceiveMemory {
+            used_bytes: u32::from_ne_bytes(used),
+            limit_bytes: u32::from_ne_bytes(limit),
+            dropped_messages: u32::from_ne_bytes(dropped),
+        });
+    }
+    Err(io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the kernel does not count drops",
+    ))
+    .during(memory.get, "")
 }
 
 /// Bytes written to the socket that the peer has not acknowledged (TCP), or that have not left the host (UDP)

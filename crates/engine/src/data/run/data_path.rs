@@ -8,7 +8,7 @@ use linerate_model::{StreamRole, TestSpec, Transport};
 use linerate_sys::zerocopy;
 
 use super::OpenStream;
-use crate::data::worker::{datagrams_per_call, is_adjustable, may_pause, usual_call_bytes};
+use crate::data::worker::{datagrams_per_call, is_adjustable, pause_max_us, usual_call_bytes};
 use crate::measure::observations::Histogram;
 
 /// How byte streams were written and read at the end of a test.
@@ -27,7 +27,7 @@ pub(super) fn paths(spec: &TestSpec, streams: &[OpenStream], used: StrategyUsed)
             let first = streams.iter().find(|s| s.stream.role == role)?;
             Some(match (spec.transport, role) {
                 (Transport::Udp, StreamRole::Sender) => datagrams_out(spec, first.peer_coalesces),
-                (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec.udp.check),
+                (Transport::Udp, StreamRole::Receiver) => datagrams_in(spec, used),
                 (_, StreamRole::Sender) => bytes_out(spec, used),
                 (_, StreamRole::Receiver) => bytes_in(spec, used),
             })
@@ -79,12 +79,17 @@ fn bytes_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
     } else {
         (Method::Copy, "copied to memory, as an application does")
     };
-    let when = match used.strategy.receive_pause_us {
-        pause_us if pause_us == 0 || !may_pause(spec) => "waits for each segment".to_owned(),
-        pause_us => format!("pauses {pause_us} us when the queue is empty"),
-    };
-    let note = used.trials.filter(|_| may_pause(spec)).map(chosen).unwrap_or_default();
-    received(method, &format!("{how}; {when}{note}"))
+    received(method, &format!("{how}; {}", waiting(spec, used, "segment")))
+}
+
+/// What a receiver does when its queue is empty.
+fn waiting(spec: &TestSpec, used: StrategyUsed, unit: &str) -> String {
+    let may_pause = pause_max_us(spec) > 0;
+    let note = used.trials.filter(|_| may_pause).map(chosen).unwrap_or_default();
+    match used.strategy.receive_pause_us {
+        pause_us if pause_us == 0 || !may_pause => format!("waits for each {unit}{note}"),
+        pause_us => format!("pauses {pause_us} us when the queue is empty{note}"),
+    }
 }
 
 fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
@@ -104,18 +109,19 @@ fn datagrams_out(spec: &TestSpec, peer_coalesces: bool) -> DataPath {
     }
 }
 
-fn datagrams_in(check: SequenceCheck) -> DataPath {
-    match check {
-        SequenceCheck::EveryDatagram => received(
-            Method::JoinedDatagrams,
-            "datagrams joined by the kernel (UDP_GRO), every number is checked",
-        ),
-        SequenceCheck::FirstOfBurst => received(
+fn datagrams_in(spec: &TestSpec, used: StrategyUsed) -> DataPath {
+    let (method, how) = match spec.udp.check {
+        SequenceCheck::EveryDatagram => (Method::JoinedDatagrams, "every number is checked"),
+        SequenceCheck::FirstOfBurst => (
             Method::JoinedDatagramsFirstChecked,
-            "datagrams joined by the kernel (UDP_GRO), only the first number of a burst is checked; \
-             order inside bursts is not",
+            "only the first number of a burst is checked; order inside bursts is not",
         ),
-    }
+    };
+    let when = waiting(spec, used, "datagram");
+    received(
+        method,
+        &format!("datagrams joined by the kernel (UDP_GRO), {how}; {when}"),
+    )
 }
 
 fn received(method: Method, how: &str) -> DataPath {

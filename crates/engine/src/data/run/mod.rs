@@ -25,7 +25,7 @@ use linerate_sys::{OsError, clock, sockopt};
 use crate::data::idle_timeout::IdleTimeout;
 use crate::data::quota::Quota;
 use crate::data::worker::{
-    DatagramFormat, Ended, Notice, Pump, RunControl, StreamAssignment, WorkerPool, is_adjustable, may_pause,
+    DatagramFormat, Ended, Notice, Pump, RunControl, StreamAssignment, WorkerPool, is_adjustable, pause_max_us,
 };
 use crate::error::{EngineError, Operation};
 use crate::measure::counters::{Counts, StreamCounters};
@@ -536,6 +536,10 @@ fn adjustable(spec: &TestSpec, streams: &[OpenStream]) -> Adjustable {
     let has = |role| streams.iter().any(|open| open.stream.role == role);
     Adjustable {
         blocks: is_adjustable(spec) && has(StreamRole::Sender),
-        pause: may_pause(spec) && has(StreamRole::Receiver),
+        pause_max_us: if has(StreamRole::Receiver) {
+            pause_max_us(spec)
+        } else {
+            0
+        },
     }
 }

@@ -15,7 +15,7 @@ use crate::data::payload;
 use crate::data::quota::Quota;
 use crate::data::worker::{
     DatagramFormat, DatagramReceiver, DatagramSender, Datagrams, Metered, Pump, SUBMISSION_BYTES, Sink, Source,
-    StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, may_pause,
+    StreamAssignment, StreamReceiver, StreamSender, blocks_per_memory, pause_max_us,
 };
 use crate::error::{EngineError, Operation};
 
@@ -74,12 +74,8 @@ impl<'a> PumpFactory<'a> {
             }
             (Transport::Udp, StreamRole::Receiver) => {
                 let sequence = (self.datagrams().reader)(spec);
-                Box::new(DatagramReceiver::new(
-                    fd,
-                    counters,
-                    sequence,
-                    self.amount.target.clone(),
-                ))
+                let receiver = DatagramReceiver::new(fd, counters, sequence, self.amount.target.clone());
+                Box::new(receiver.pausing(pause_max_us(spec) > 0))
             }
             (_, StreamRole::Sender) => {
                 let (source, budget) = (self.source(fd.as_fd())?, self.amount.budget.clone());
@@ -92,7 +88,7 @@ impl<'a> PumpFactory<'a> {
                     counters,
                     sink,
                     spec.block_len_bytes,
-                    may_pause(spec),
+                    pause_max_us(spec) > 0,
                     target,
                 ))
             }

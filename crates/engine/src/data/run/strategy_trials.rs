@@ -31,8 +31,8 @@ pub(super) struct LoadSample {
 pub(super) struct Adjustable {
     /// The number of blocks per send call.
     pub(super) blocks: bool,
-    /// The pause between reads.
-    pub(super) pause: bool,
+    /// The longest pause between reads; 0 for none.
+    pub(super) pause_max_us: u16,
 }
 
 /// The comparison of strategies during one test.
@@ -107,8 +107,9 @@ pub(super) const INITIAL: IoStrategy = IoStrategy {
     receive_pause_us: 0,
 };
 
-/// Time before the first trial: connections leave slow start.
-const SETTLE_NS: u64 = 30_000_000;
+/// Slots before the first trial: as many as the shortest trial has. Connections leave slow start, and a test too short to gain
+/// from trials has none.
+const SLOTS_BEFORE_TRIALS: u64 = 2 * PAIRS_MIN as u64;
 /// Shortest slot. It holds hundreds of calls at rates where the strategy matters.
 const SLOT_MIN_NS: u64 = 10_000_000;
 /// A slot is at least this long for each stream: data that was written in an earlier slot waits in the queues of all streams
@@ -148,14 +149,14 @@ impl StrategyTrials {
         } else {
             &[INITIAL.blocks_per_call]
         };
-        let pauses = if adjustable.pause {
-            &PAUSES_US[..]
-        } else {
-            &[INITIAL.receive_pause_us]
+        let pauses = || {
+            PAUSES_US
+                .iter()
+                .filter(|pause_us| **pause_us <= adjustable.pause_max_us)
         };
         let candidates: Vec<Candidate> = blocks
             .iter()
-            .flat_map(|blocks| pauses.iter().map(move |pause| (*blocks, *pause)))
+            .flat_map(|blocks| pauses().map(move |pause| (*blocks, *pause)))
             .map(|(blocks_per_call, receive_pause_us)| Candidate {
                 strategy: IoStrategy {
                     blocks_per_call,
@@ -174,7 +175,7 @@ impl StrategyTrials {
                     at_ns: now_ns,
                     ..LoadSample::default()
                 },
-                until_ns: now_ns.saturating_add(SETTLE_NS.max(slot_ns)),
+                until_ns: now_ns.saturating_add(SLOTS_BEFORE_TRIALS * slot_ns),
             },
             decided: 0,
             slot_ns,
@@ -413,7 +414,7 @@ mod tests {
 
     const BOTH: Adjustable = Adjustable {
         blocks: true,
-        pause: true,
+        pause_max_us: 100,
     };
 
     /// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
@@ -475,7 +476,7 @@ mod tests {
         let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 30 { 0.15 } else { 0.3 });
         let pause = Adjustable {
             blocks: false,
-            pause: true,
+            pause_max_us: 100,
         };
         assert_eq!(run(pause, 5, 3, 0.01, path).current().receive_pause_us, 30);
     }
@@ -508,9 +509,10 @@ mod tests {
     }
 
     #[test]
-    fn many_streams_have_long_slots() {
+    fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
         let trials = StrategyTrials::new(BOTH, 128, 0, Sequence::new(2)).expect("something is adjustable");
-        assert_eq!(trials.next_ns(), SLOT_MAX_NS);
+        assert_eq!(trials.slot_ns, SLOT_MAX_NS);
+        assert!(trials.next_ns() >= 5_000_000_000);
     }
 
     #[test]
@@ -547,7 +549,7 @@ mod tests {
     fn nothing_adjustable_needs_no_trials() {
         let none = Adjustable {
             blocks: false,
-            pause: false,
+            pause_max_us: 0,
         };
         assert!(StrategyTrials::new(none, 1, 0, Sequence::new(1)).is_none());
     }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use linerate_model::StreamRole;
 use linerate_model::spec::SequenceCheck;
 use linerate_sys::clock::{self, RealtimeOffset};
+use linerate_sys::sockopt;
 use linerate_sys::udp::Message;
 
 use super::Target;
@@ -25,10 +26,15 @@ pub(crate) struct DatagramReceiver {
     is_over: bool,
     jitter_resets_seen: u64,
     target: Option<Arc<Target>>,
+    pauses: Option<PauseGuard>,
 }
 
 /// Receive calls per pump, so that a flood on one stream leaves its neighbours their turn.
 const CALLS_PER_PUMP: u32 = 8;
+/// A buffer of which more than this part was full after a pause might overflow in another one, which would count as loss.
+const FULL_SHARE_MAX: u32 = 4;
+/// Time without pauses after that.
+const NO_PAUSE_NS: u64 = 100_000_000;
 
 impl DatagramReceiver {
     pub(crate) fn new(
@@ -45,7 +51,14 @@ impl DatagramReceiver {
             is_over: false,
             jitter_resets_seen: 0,
             target,
+            pauses: None,
         }
+    }
+
+    /// Lets the receive queue fill for a while before it is read again, if the receive buffer has room for that.
+    pub(crate) fn pausing(mut self, may_pause: bool) -> Self {
+        self.pauses = may_pause.then(PauseGuard::default);
+        self
     }
 
     /// These have arrived before there was a worker.
@@ -94,6 +107,17 @@ impl DatagramReceiver {
         }
     }
 
+    /// The queue is empty.
+    fn emptied(&mut self, now_ns: u64) -> Pumped {
+        match &mut self.pauses {
+            Some(guard) if now_ns >= guard.not_before_ns => {
+                guard.is_due = true;
+                Pumped::Drained
+            }
+            _ => Pumped::Blocked,
+        }
+    }
+
     fn follow_jitter_resets(&mut self) {
         let resets = self.counters.jitter_resets();
         if resets != self.jitter_resets_seen {
@@ -112,9 +136,12 @@ impl Pump for DatagramReceiver {
         StreamRole::Receiver
     }
 
-    fn pump(&mut self, _: u64, scratch: &mut Scratch) -> Pumped {
+    fn pump(&mut self, now_ns: u64, scratch: &mut Scratch) -> Pumped {
         let fd = Arc::clone(&self.fd);
         self.follow_jitter_resets();
+        if let Some(guard) = &mut self.pauses {
+            guard.check(fd.as_fd(), now_ns);
+        }
         if self.is_over {
             return Pumped::Ended(Ended::Eof);
         }
@@ -155,9 +182,81 @@ impl Pump for DatagramReceiver {
                 return Pumped::Ended(Ended::Eof);
             }
             if messages < RECEIVE_SLOTS {
-                return Pumped::Blocked;
+                return self.emptied(now_ns);
             }
         }
         Pumped::Again
+    }
+}
+
+/// Ends pauses of a receiver whose buffer they nearly fill.
+#[derive(Debug, Default)]
+struct PauseGuard {
+    /// The queue was empty after the last read.
+    is_due: bool,
+    /// No pause before this time.
+    not_before_ns: u64,
+}
+
+impl PauseGuard {
+    /// Looks at the buffer before it is read again.
+    fn check(&mut self, fd: BorrowedFd<'_>, now_ns: u64) {
+        let is_full = |memory: sockopt::ReceiveMemory| memory.used_bytes > memory.limit_bytes / FULL_SHARE_MAX;
+        if std::mem::take(&mut self.is_due) && sockopt::receive_memory(fd).map_or(true, is_full) {
+            self.not_before_ns = now_ns.saturating_add(NO_PAUSE_NS);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    struct Everything;
+
+    impl SequenceReader for Everything {
+        fn take(&mut self, _: &[u8], _: u64) -> DatagramKind {
+            DatagramKind::Data
+        }
+
+        fn publish(&mut self, _: &StreamCounters) {}
+
+        fn reset_jitter(&mut self) {}
+    }
+
+    fn connected() -> (UdpSocket, UdpSocket) {
+        let receiver = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let sender = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let address = receiver.local_addr().expect("an address");
+        sender.connect(address).expect("a route");
+        (sender, receiver)
+    }
+
+    #[test]
+    fn receiver_pauses_until_a_pause_has_filled_its_buffer() {
+        let (sender, receiver) = connected();
+        let memory = sockopt::receive_memory(&receiver).expect("Linux 4.12 or later");
+        let receiver = DatagramReceiver::new(Arc::new(receiver.into()), Arc::default(), Box::new(Everything), None);
+        let (mut receiver, mut scratch) = (receiver.pausing(true), Scratch::default());
+        let mut pump = |now_ns| receiver.pump(now_ns, &mut scratch);
+        sender.send(&[7; 100]).expect("room");
+        assert!(matches!(pump(1), Pumped::Drained));
+        sender.send(&[7; 100]).expect("room");
+        assert!(matches!(pump(2), Pumped::Drained), "a little was in the buffer");
+        // Half of the buffer at least: what a message occupies is more than its bytes.
+        let messages = memory.limit_bytes / 2 / 8192;
+        (0..messages).for_each(|_| {
+            sender.send(&[7; 8192]).expect("room");
+        });
+        while matches!(pump(3), Pumped::Again) {}
+        sender.send(&[7; 100]).expect("room");
+        assert!(matches!(pump(4), Pumped::Blocked), "half of the buffer was full");
+        sender.send(&[7; 100]).expect("room");
+        assert!(
+            matches!(pump(4 + NO_PAUSE_NS), Pumped::Drained),
+            "later it is tried again"
+        );
     }
 }

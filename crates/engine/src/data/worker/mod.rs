@@ -33,7 +33,7 @@ pub(crate) use pace::kernel_pacing_bytes_per_s;
 pub(crate) use pool::{StreamAssignment, WorkerPool, threads_for};
 pub(crate) use scratch::Scratch;
 pub(crate) use sequence::{DatagramFormat, DatagramKind, SequenceReader, SequenceWriter};
-pub(crate) use stream_receiver::{Sink, StreamReceiver, may_pause};
+pub(crate) use stream_receiver::{Sink, StreamReceiver, pause_max_us};
 pub(crate) use stream_sender::{
     SUBMISSION_BYTES, Source, StreamSender, blocks_per_memory, is_adjustable, paces_below_block, usual_call_bytes,
 };

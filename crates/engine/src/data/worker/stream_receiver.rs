@@ -43,6 +43,9 @@ pub(crate) struct StreamReceiver {
 
 /// Below this rate few wake-ups could be spared, and a pause would show in short intervals.
 const PAUSE_MIN_RATE_BPS: u64 = 2_000_000_000;
+/// Longest pauses in µs.
+const STREAM_PAUSE_MAX_US: u16 = 100;
+const DATAGRAM_PAUSE_MAX_US: u16 = 30;
 /// Calls per pump, so that a flood on one stream leaves its neighbours their turn.
 const CALLS_PER_PUMP: u32 = 16;
 /// A discarding read has no buffer to fit into cache.
@@ -171,15 +174,19 @@ impl Pump for StreamReceiver {
     }
 }
 
-/// Whether receivers of a test may let their queues fill for a moment. Not where a delay is what is measured, not with a
-/// window that the user fixed, which is small compared to what arrives during a pause, and not with a rate so low that
-/// little is gained.
-pub(crate) fn may_pause(spec: &TestSpec) -> bool {
+/// How long receivers of a test may let their queues fill, in µs; 0 for not at all. Not where a delay is what is measured, not
+/// with a window that the user fixed, which is small compared to what arrives during a pause, and not with a rate so low
+/// that little is gained. What does not fit into the buffer of a UDP socket is lost, so its pauses are short.
+pub(crate) fn pause_max_us(spec: &TestSpec) -> u16 {
     let workload = &spec.workload;
     let measures_delay =
         workload.trip_times || workload.histogram.is_some() || matches!(workload.shape, Shape::BounceBack(_));
-    spec.transport != Transport::Udp
-        && !measures_delay
-        && spec.socket.window_bytes.is_none()
-        && spec.pacing.rate_bps.is_none_or(|rate| rate >= PAUSE_MIN_RATE_BPS)
+    let is_fast = spec.pacing.rate_bps.is_none_or(|rate| rate >= PAUSE_MIN_RATE_BPS);
+    if measures_delay || spec.socket.window_bytes.is_some() || !is_fast {
+        0
+    } else if spec.transport == Transport::Udp {
+        DATAGRAM_PAUSE_MAX_US
+    } else {
+        STREAM_PAUSE_MAX_US
+    }
 }

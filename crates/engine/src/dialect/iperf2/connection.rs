@@ -346,7 +346,8 @@ impl Connection {
             let header = self.header.as_ref();
             let frames_of = header.filter(|header| header.isochronous).map(|header| header.version);
             let early = std::mem::take(&mut self.early);
-            let (build_pump, flow_totals) = pumps::datagram_receiver(&stats, self.width, frames_of, early, queue);
+            let (build_pump, flow_totals) =
+                pumps::datagram_receiver(&stats, self.width, frames_of, early, queue, &self.spec);
             self.flow_totals = Some(flow_totals);
             return (Some(build_pump), 0);
         }

@@ -21,7 +21,7 @@ use crate::data::files;
 use crate::data::payload;
 use crate::data::run::PumpBuilder;
 use crate::data::worker::{
-    DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, may_pause,
+    DatagramReceiver, DatagramSender, Datagrams, Sink, Source, StreamReceiver, StreamSender, pause_max_us,
 };
 use crate::measure::stream_stats::StreamStats;
 
@@ -98,8 +98,15 @@ pub(super) fn stream_receiver(
             Sink::Memory
         };
         let sees_data = matches!(sink, Sink::Memory);
-        let mut receiver =
-            StreamReceiver::new(inputs.fd, inputs.counters, sink, block_len, may_pause(&spec), None).awaiting_end();
+        let mut receiver = StreamReceiver::new(
+            inputs.fd,
+            inputs.counters,
+            sink,
+            block_len,
+            pause_max_us(&spec) > 0,
+            None,
+        )
+        .awaiting_end();
         // Wherever bursts are reported the sizes of reads are, too.
         if spec.workload.exact_reads || is_framed {
             receiver = receiver.reading_at_most(block_len);
@@ -165,12 +172,14 @@ pub(super) fn datagram_receiver(
     frames_of: Option<Version>,
     early: Vec<(Vec<u8>, u64)>,
     queue: Option<Arc<BurstQueue>>,
+    spec: &TestSpec,
 ) -> (PumpBuilder, SharedFlowTotals) {
+    let may_pause = pause_max_us(spec) > 0;
     let (reader, flow_totals) = HeadReader::new(width, frames_of, Arc::clone(stats));
     let reader = reader.reporting_frames(queue);
     let build_pump: PumpBuilder = Box::new(move |inputs| {
         let receiver = DatagramReceiver::new(inputs.fd, inputs.counters, Box::new(reader), None);
-        Ok(Box::new(receiver.after(&early)))
+        Ok(Box::new(receiver.pausing(may_pause).after(&early)))
     });
     (build_pump, flow_totals)
 }
