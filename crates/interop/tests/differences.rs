@@ -1,4 +1,4 @@
-//! What we do better than the original on purpose: the table of the README, row by row, where no other test covers it.
+//! Deliberate differences from the original: the rows of docs/iperf3.md that no other test covers.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
