@@ -33,9 +33,9 @@ check: deny ## formatting, lints, documentation, dependency rules
 	$(CARGO) test --locked --workspace --test architecture
 
 # Licenses, sources and versions of the dependencies, and known weaknesses where their database can be reached.
+TOOLS := $(abspath $(TARGET_DIR))/tools
 deny: ## licenses, sources and known weaknesses of the dependencies
-	@.ci/tools pip3=python3-pip
-	@.ci/deny $(abspath $(TARGET_DIR))/tools
+	@.ci/deny $(TOOLS)
 
 # clippy knows which functions of the standard library are newer; this also finds what only a compiler does.
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -47,9 +47,11 @@ msrv: ## build with the oldest supported Rust; skipped where it is not installed
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
+NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci
 test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) build --locked --workspace --all-targets
-	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(CARGO) test --locked --workspace
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) --workspace
+	$(CARGO) test --locked --workspace --doc
 
 bench: ## throughput and CPU time against the installed iperf3, HTTP lab included
 	$(CARGO) build --release --locked -p linerate
@@ -95,7 +97,7 @@ dist: dist-deps ## one static program, dist/linerate
 	dist/linerate --version
 
 test-dist: test-deps dist ## the live tests with the static program
-	LINERATE_BIN="$(CURDIR)/dist/linerate" $(CARGO) test --locked -p linerate-interop
+	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop
 
 fuzz: ## every fuzz target for FUZZ_SECONDS (nightly, cargo-fuzz)
 	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
@@ -140,6 +142,7 @@ http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
 
 test-deps: ## install the programs that tests need
 	@.ci/tools $(TEST_TOOLS)
+	@.ci/cargo-tools $(TOOLS)
 
 dist-deps: ## install the programs that dist needs
 	@.ci/tools $(DIST_TOOLS)

@@ -273,9 +273,14 @@ mod tests {
             ask_one_that_says(b"HTTP/1.1 200 OK\r\n"),
             Err(ProbeError::Exchange(..))
         ));
-        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let closed = listener.local_addr().expect("bound");
+        drop(listener);
         let protocol = Protocol::default();
-        let refused = ask(contact(nobody, &protocol), b"", false).expect_err("nobody is there");
-        assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
+        let refused = ask(contact(closed, &protocol), b"", false).expect_err("the port is closed");
+        assert_eq!(
+            refused.to_string(),
+            format!("cannot connect to {closed}: Connection refused")
+        );
     }
 }

@@ -200,7 +200,7 @@ impl HttpLab {
     #[track_caller]
     #[must_use]
     pub fn study_within(&self, patience: Duration, words: &[&str], url: &str, plan: &str) -> HttpStudy {
-        // A test that is made patiently again needs a directory that is not there yet.
+        // A second study of the same test needs a directory that does not exist yet.
         let directory = (0_u32..).map(|number| self.path(&format!("runs{number}")));
         let directory = directory.into_iter().find(|path| fs::metadata(path).is_err());
         let directory = directory.unwrap_or_default();

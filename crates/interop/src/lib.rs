@@ -29,7 +29,7 @@ mod status;
 mod transcript;
 mod wire;
 
-pub use cases::{alone, patiently, run_cases, skip};
+pub use cases::{each_case, skip};
 pub use certificate::Certificate;
 pub use deadline::{PATIENCE, wait_for};
 pub use forged::{Asks, FORGED_BYTES, forged};

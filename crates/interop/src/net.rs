@@ -1,5 +1,6 @@
 //! Ports and listeners on this host.
 
+use std::env;
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process;
@@ -10,6 +11,10 @@ use std::sync::PoisonError;
 /// between the moment it is found free and the moment the server binds it.
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u16 = 22_000;
+
+/// Tests that run at the same time take their ports from different parts of the range.
+const PARTS: u16 = 16;
+const PORTS_OF_PART: u16 = PORTS / PARTS;
 
 /// A port nobody uses, TCP and UDP.
 ///
@@ -38,17 +43,29 @@ pub(crate) fn free_http_port() -> u16 {
 pub fn free_port_run(count: u16) -> u16 {
     static NEXT: Mutex<Option<u16>> = Mutex::new(None);
     let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
-    // Test programs that run side by side begin at different places.
-    let mut offset = next.unwrap_or_else(|| u16::try_from(process::id() * 97 % u32::from(PORTS)).unwrap_or(0));
-    for _ in 0..PORTS {
-        let first = FIRST_PORT + offset % (PORTS - count);
-        offset = (offset + count) % PORTS;
+    // Consecutive tests in one part begin at different places: connections of the last one may still be closing.
+    let mut offset = next.unwrap_or_else(|| wrapped(process::id() * 97, PORTS_OF_PART));
+    for _ in 0..PORTS_OF_PART {
+        let first = FIRST_PORT + part() * PORTS_OF_PART + offset % (PORTS_OF_PART - count);
+        offset = (offset + count) % PORTS_OF_PART;
         if (first..first + count).all(is_free) {
             *next = Some(offset);
             return first;
         }
     }
     panic!("no run of {count} free ports");
+}
+
+/// The part of this test program: nextest numbers the tests that run at the same time.
+fn part() -> u16 {
+    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT")
+        .ok()
+        .and_then(|slot| slot.parse().ok());
+    wrapped(slot.unwrap_or_else(process::id), PARTS)
+}
+
+fn wrapped(number: u32, end: u16) -> u16 {
+    u16::try_from(number % u32::from(end)).unwrap_or(0)
 }
 
 fn is_free(port: u16) -> bool {

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use linerate_interop::{Report, Server, ours, run_cases, skip};
+use linerate_interop::{Report, Server, each_case, ours, skip};
 
 fn count(report: &Report, pointer: &str) -> u64 {
     report.number(pointer) as u64
@@ -23,7 +23,7 @@ fn every_path_delivers_the_promised_content() {
     if ours().is_original() {
         return skip("the original has no --lr-path");
     }
-    run_cases(
+    each_case(
         &PATHS,
         |path| format!("{path:?}"),
         |path| {

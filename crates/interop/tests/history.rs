@@ -3,7 +3,7 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use linerate_interop::{Control, Server, frame, fresh_cookie, original, ours, run_cases, skip, state};
+use linerate_interop::{Control, Server, each_case, frame, fresh_cookie, original, ours, skip, state};
 
 /// Sends parameters and returns all that the server says to them.
 fn answer_to(port: u16, parameters: &str) -> Vec<u8> {
@@ -76,7 +76,7 @@ fn tokens_of_every_length_are_refused() {
         .flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);
     let tokens: Vec<String> = tokens.chain(["A A A".into(), "\\n\\n".into(), "äöü".into()]).collect();
     // Refusals take their time; many at once do not take longer.
-    run_cases(
+    each_case(
         &tokens,
         |token| format!("{} characters", token.len()),
         |token| {

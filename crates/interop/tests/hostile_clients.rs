@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linerate_interop::{Answer, Control, Server, cookie, frame, original, ours, run_cases, skip, state};
+use linerate_interop::{Answer, Control, Server, cookie, each_case, frame, original, ours, skip, state};
 
 struct Attack {
     name: &'static str,
@@ -109,7 +109,7 @@ fn the_next_client_is_served_after_every_attack() {
     if ours().is_original() {
         return skip("3.12 waits for ever after most of these");
     }
-    run_cases(
+    each_case(
         &ATTACKS,
         |attack| attack.name.to_owned(),
         |attack| {

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use linerate_interop::{Control, Finished, Process, Report, cookie, frame, ours, run_cases, skip, state};
+use linerate_interop::{Control, Finished, Process, Report, cookie, each_case, frame, ours, skip, state};
 
 /// Longer than any time-out a client may have after the server has gone wrong.
 const SOON: Duration = Duration::from_secs(15);
@@ -112,7 +112,7 @@ const SCRIPTS: [Script; 21] = [
 
 #[test]
 fn the_client_ends_with_a_reason() {
-    run_cases(
+    each_case(
         &SCRIPTS,
         |script| script.name.to_owned(),
         |script| {
@@ -132,7 +132,7 @@ fn the_json_report_holds_the_reason() {
     if ours().is_original() {
         return skip("3.12 writes warnings in front of its JSON and forgets the exit code");
     }
-    run_cases(
+    each_case(
         &SCRIPTS,
         |script| script.name.to_owned(),
         |script| {
@@ -150,7 +150,7 @@ fn the_json_report_holds_the_reason() {
 fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
     let cuts: Vec<_> = (1..=MESSAGE.len()).collect();
-    run_cases(
+    each_case(
         &cuts,
         |cut| format!("{cut} bytes"),
         |cut| {

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, alone, ours, patiently, wait_for,
+    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, ours, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -44,7 +44,6 @@ const WHOLE_RUNS: [&str; 6] = [
 
 #[test]
 fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
-    let _alone = alone();
     let lab = HttpLab::start(&[]);
     let plan = lab.plan("plan.toml", WHOLE);
     let directory = lab.path("kept");
@@ -473,42 +472,39 @@ fn descriptors_that_no_number_of_processes_makes_up_for_leave_their_cells_out() 
 }
 
 #[test]
-fn ten_thousand_connections_are_held_at_little_cost() {
-    let _alone = alone();
+fn timed_ten_thousand_connections_are_held_at_little_cost() {
     let lab = HttpLab::start(&[]);
     let plan = "[phase3.idle]\nsteps = [1000, 5000, 10000]\nhold = \"2s\"\n\
         [phase3.lowrate]\nconnections = 10000\nrate = 1000\nduration = \"3s\"\n[phase3.active]\nconnections = 0\n";
     let plan = lab.plan("c10k.toml", plan);
-    patiently(|| {
-        let study = lab.study(&["c10k"], &plan);
-        let idle = &study.json["idle"];
-        for (step, wanted) in idle["steps"]
-            .as_array()
-            .expect("steps")
-            .iter()
-            .zip([1000, 5000, 10_000])
-        {
-            let found = (&step["wanted"], &step["open"], &step["dropped"]);
-            assert_eq!(found, (&json!(wanted), &json!(wanted), &json!(0)), "{study:?}");
-        }
-        for (end, bytes_max) in [("server_user", 256.0), ("client_user", 512.0)] {
-            let bytes = idle[end]["bytes_per_connection"].as_f64();
-            assert!(bytes.is_some_and(|bytes| bytes <= bytes_max), "{end}: {study:?}");
-        }
-        let load = &study.cell("low_rate", 1024, 10_000)["runs"][0]["load"];
-        let connections = &load["connections"];
-        assert_eq!(connections["open_at_end"], 10_000, "{study:?}");
-        assert_eq!(load["ok"], load["requests"], "{study:?}");
-        assert!(
-            load["errors"].as_object().is_some_and(serde_json::Map::is_empty),
-            "{study:?}"
-        );
-        // Poisson arrivals of three thousand vary by 55.
-        assert!(
-            load["ok"].as_u64().is_some_and(|ok| (2700..3300).contains(&ok)),
-            "{study:?}"
-        );
-    });
+    let study = lab.study(&["c10k"], &plan);
+    let idle = &study.json["idle"];
+    for (step, wanted) in idle["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .zip([1000, 5000, 10_000])
+    {
+        let found = (&step["wanted"], &step["open"], &step["dropped"]);
+        assert_eq!(found, (&json!(wanted), &json!(wanted), &json!(0)), "{study:?}");
+    }
+    for (end, bytes_max) in [("server_user", 256.0), ("client_user", 512.0)] {
+        let bytes = idle[end]["bytes_per_connection"].as_f64();
+        assert!(bytes.is_some_and(|bytes| bytes <= bytes_max), "{end}: {study:?}");
+    }
+    let load = &study.cell("low_rate", 1024, 10_000)["runs"][0]["load"];
+    let connections = &load["connections"];
+    assert_eq!(connections["open_at_end"], 10_000, "{study:?}");
+    assert_eq!(load["ok"], load["requests"], "{study:?}");
+    assert!(
+        load["errors"].as_object().is_some_and(serde_json::Map::is_empty),
+        "{study:?}"
+    );
+    // Poisson arrivals of three thousand vary by 55.
+    assert!(
+        load["ok"].as_u64().is_some_and(|ok| (2700..3300).contains(&ok)),
+        "{study:?}"
+    );
 }
 
 #[test]
@@ -551,39 +547,33 @@ const YAML: &str = "version: 1\ndefaults:\n  warmup: 200ms\n  duration: 1s\n  co
                     phase2:\n  payloads: [1k]\n  connections: [4, 8]\n  refine_knee: false\n";
 
 #[test]
-fn of_a_foreign_server_only_what_can_be_seen_from_here_is_said() {
+fn timed_of_a_foreign_server_only_what_can_be_seen_from_here_is_said() {
     let nginx = Nginx::start("");
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
     let url = nginx.url("/1k");
-    let _alone = alone();
     // A cell during which the hypervisor took the CPUs away is invalid.
-    let attempt = std::cell::Cell::new(0);
-    patiently(|| {
-        attempt.set(attempt.get() + 1);
-        let directory = lab.path(&format!("foreign-{}", attempt.get()));
-        let words = ["matrix", &url, &plan, "--out", &directory, "--json"];
-        let study = HttpStudy::of(lab.client_without(&words).finish_within(PATIENCE));
-        expect_done(&study);
-        let cell = study.cell("matrix", 1024, 2);
-        assert_eq!(cell["runs"][0]["server"], Value::Null, "{study:?}");
-        assert!(
-            matches!(HttpStudy::verdict(cell), "unknown" | "client-limit"),
-            "{study:?}"
-        );
-        assert!(HttpStudy::evidence(cell).contains("not known"), "{study:?}");
-        assert!(
-            study.json["notes"].to_string().contains("no control channel"),
-            "{study:?}"
-        );
-        let ok = cell["runs"][0]["load"]["ok"].as_u64();
-        assert!(ok.is_some_and(|ok| nginx.logged() > ok), "{study:?}");
+    let words = ["matrix", &url, &plan, "--out", &lab.path("foreign"), "--json"];
+    let study = HttpStudy::of(lab.client_without(&words).finish_within(PATIENCE));
+    expect_done(&study);
+    let cell = study.cell("matrix", 1024, 2);
+    assert_eq!(cell["runs"][0]["server"], Value::Null, "{study:?}");
+    assert!(
+        matches!(HttpStudy::verdict(cell), "unknown" | "client-limit"),
+        "{study:?}"
+    );
+    assert!(HttpStudy::evidence(cell).contains("not known"), "{study:?}");
+    assert!(
+        study.json["notes"].to_string().contains("no control channel"),
+        "{study:?}"
+    );
+    let ok = cell["runs"][0]["load"]["ok"].as_u64();
+    assert!(ok.is_some_and(|ok| nginx.logged() > ok), "{study:?}");
 
-        let plan = lab.plan_of_one_cell("many.toml", "1025");
-        let refused = lab.client_without(&["matrix", &url, &plan]).finish();
-        refused
-            .expect_code(2)
-            .expect_stderr("1025")
-            .expect_stderr("--allow-large");
-    });
+    let plan = lab.plan_of_one_cell("many.toml", "1025");
+    let refused = lab.client_without(&["matrix", &url, &plan]).finish();
+    refused
+        .expect_code(2)
+        .expect_stderr("1025")
+        .expect_stderr("--allow-large");
 }

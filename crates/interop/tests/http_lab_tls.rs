@@ -6,8 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use linerate_interop::{
-    Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, PATIENCE, Process, free_port_run, ours, patiently,
-    run_cases,
+    Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, PATIENCE, Process, each_case, free_port_run, ours,
 };
 use serde_json::{Value, json};
 
@@ -141,7 +140,7 @@ fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
             1,
         ),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(words, _, protocol, ..)| format!("{words:?} {protocol}"),
         |(words, scheme, protocol, (http, tls), streams)| {
@@ -211,7 +210,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
         (&plain, &["-k"], 2, "only https has"),
         (&plain, &[], 4, "does not answer in HTTP/1.1"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(url, words, ..)| format!("{url} {words:?}"),
         |(url, words, code, text)| {
@@ -256,16 +255,14 @@ fn cells_with_more_connections_than_can_be_are_foretold_and_left_out() {
 }
 
 #[test]
-fn worker_processes_believe_what_the_leader_believes() {
+fn timed_worker_processes_believe_what_the_leader_believes() {
     let lab = HttpLab::start_by(&["sh", "-c", FEW_DESCRIPTORS, "sh"], &[], "127.0.0.1", &["--tls"]);
     let plan = lab.plan("plan.toml", &matrix("400", ""));
-    patiently(|| {
-        let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
-        check_runs(&study, 400, "2", Some("1.3"));
-        let run = &study.cell("matrix", 1024, 400)["runs"][0];
-        assert!(run["client"]["processes"].as_u64() > Some(1), "{study:?}");
-        assert_eq!(run["load"]["connections"]["opened"], 400, "{study:?}");
-    });
+    let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
+    check_runs(&study, 400, "2", Some("1.3"));
+    let run = &study.cell("matrix", 1024, 400)["runs"][0];
+    assert!(run["client"]["processes"].as_u64() > Some(1), "{study:?}");
+    assert_eq!(run["load"]["connections"]["opened"], 400, "{study:?}");
 }
 
 #[test]

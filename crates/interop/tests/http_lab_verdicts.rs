@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{HttpLab, HttpStudy, PATIENCE, alone, skip};
+use linerate_interop::{HttpLab, HttpStudy, PATIENCE, skip};
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
 /// uses the processors.
@@ -69,7 +69,6 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
 }
 
 fn gigabit_lab(patience: Duration, words: &[&str], plan: &str) {
-    let _alone = alone();
     let Some(net) = gigabit_apart() else { return };
     let lab = HttpLab::in_net(&net, &[]);
     let plan = lab.plan_of_usual_length("gigabit.toml", plan);
@@ -101,7 +100,6 @@ fn the_default_plan_fills_a_gigabit_with_every_payload() {
 
 #[test]
 fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
-    let _alone = alone();
     let allowed = fs::read_to_string("/proc/self/status").expect("a status");
     let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let list = list.unwrap_or_default().trim();
@@ -125,7 +123,6 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
 
 #[test]
 fn too_few_connections_are_told_from_a_slow_server() {
-    let _alone = alone();
     let lab = HttpLab::start(&["--aids"]);
     let plan = lab.plan_of_one_cell("few.toml", "4, 16, 64");
     let url = format!("{}/b/1k?delay=50", lab.url);
@@ -144,7 +141,6 @@ fn too_few_connections_are_told_from_a_slow_server() {
 
 #[test]
 fn a_queue_that_is_too_short_is_the_servers_limit() {
-    let _alone = alone();
     // A namespace counts for itself.
     let Some(net) = Net::new() else { return };
     let lab = HttpLab::in_net(&net, &["--threads", "1", "--backlog", "16"]);

@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use linerate_interop::{
-    HttpLoad, HttpServer, Nginx, PATIENCE, Process, RawServer, Signal, Status, Then, free_port, ours, run_cases, say,
+    HttpLoad, HttpServer, Nginx, PATIENCE, Process, RawServer, Signal, Status, Then, each_case, free_port, ours, say,
     wait_for,
 };
 
@@ -101,7 +101,7 @@ fn forms() -> Vec<Form> {
 
 #[test]
 fn answers_of_every_form_are_read_and_counted() {
-    run_cases(
+    each_case(
         &forms(),
         |form| form.name.to_owned(),
         |form| {
@@ -138,7 +138,7 @@ fn answers_that_are_no_success_are_told_apart() {
         ("429 Too Many Requests", "status_4xx"),
         ("500 Internal Server Error", "status_5xx"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(status, _)| (*status).to_owned(),
         |(status, class)| {
@@ -178,7 +178,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
             &["-c", "8", "--pipeline", "4"],
         ),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, server, options)| format!("{path} {server} {options:?}"),
         |(path, server, options)| {
@@ -217,7 +217,7 @@ fn our_server_counts_as_many_requests_as_are_reported() {
         ("/b/1k?delay=20", &["-c", "8", "--rate", "200"]),
         ("/0", &["-c", "8", "--think", "10ms"]),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, options)| format!("{path} {options:?}"),
         |(path, options)| {

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use linerate_interop::{HttpLoad, PATIENCE, RawServer, Then, run_cases, say};
+use linerate_interop::{HttpLoad, PATIENCE, RawServer, Then, each_case, say};
 
 /// Four connections, each of which may be opened four times.
 const SHORT: [&str; 8] = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "300ms"];
@@ -183,7 +183,7 @@ fn unreadable_answers() -> Vec<Fault> {
 
 #[test]
 fn every_way_to_fail_has_a_class_and_an_end() {
-    run_cases(
+    each_case(
         &faults(),
         |fault| fault.name.to_owned(),
         |fault| {
@@ -221,7 +221,7 @@ fn a_server_that_is_none_gets_no_load() {
         ("reset", |_, _| Then::Reset, "no answer from"),
         ("closed", |_, _| Then::Close, "no answer from"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(name, ..)| (*name).to_owned(),
         |(_, answer, message)| {

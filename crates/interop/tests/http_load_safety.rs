@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, run};
 use linerate_interop::{
-    Finished, HttpLoad, HttpServer, PATIENCE, Process, RawServer, Signal, Then, ours, run_cases, say,
+    Finished, HttpLoad, HttpServer, PATIENCE, Process, RawServer, Signal, Then, each_case, ours, say,
 };
 
 fn load(url: &str, arguments: &[&str]) -> Finished {
@@ -180,7 +180,7 @@ fn a_server_that_fails_is_left_in_peace() {
         ("all are too many", busy, 1, "status_4xx"),
         ("it asks for a pause", later, 1000, "status_5xx"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(name, ..)| (*name).to_owned(),
         |(_, answer, every, class)| {

@@ -2,7 +2,7 @@
 //! not, and servers that do not speak what is asked for.
 
 use linerate_interop::{
-    Certificate, HttpLoad, HttpServer, Nginx, PATIENCE, RawServer, Signal, Then, run_cases, wait_for,
+    Certificate, HttpLoad, HttpServer, Nginx, PATIENCE, RawServer, Signal, Then, each_case, wait_for,
 };
 
 /// Everything is counted, from the first request of the load on.
@@ -57,7 +57,7 @@ fn the_server_counts_what_the_generator_counts() {
         ),
         (&["--h2"], &["--h2", "--think", "5ms", "--procs", "2"], "/1k", ("2", "")),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(_, options, path, _)| format!("{options:?} {path}"),
         |(server, options, path, (http, tls))| {
@@ -155,7 +155,7 @@ fn a_certificate_is_believed_for_a_reason() {
         &["--pin-sha256", &pin],
         &["-k", "--procs", "2"],
     ];
-    run_cases(
+    each_case(
         &rows,
         |options| format!("{options:?}"),
         |options| {
@@ -251,7 +251,7 @@ fn what_fails_on_a_stream_has_its_class_and_leaves_the_connection_alone() {
         ("/nowhere", &["--h2", "-m", "2"], "status_4xx"),
         ("/1k?delay=20000", &["--h2", "-m", "2", "--timeout", "300ms"], "timeout"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, options, _)| format!("{path} {options:?}"),
         |(path, options, class)| {

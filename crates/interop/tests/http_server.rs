@@ -4,9 +4,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{Net, inside};
-use linerate_interop::{
-    Finished, HttpServer, Process, Signal, Status, cpu_time, ours, patiently, run_cases, wait_for_status,
-};
+use linerate_interop::{Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, ours, wait_for_status};
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
     let mut command = Command::new(program);
@@ -45,7 +43,7 @@ fn curl_gets_every_size_in_every_form() {
         ("/1k", &["--head"], "200 0 0"),
         ("/b/65m", &[], "404 0 0"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, ..)| (*path).to_owned(),
         |(path, options, expected)| {
@@ -202,7 +200,7 @@ fn a_request_that_could_be_read_in_two_ways_is_refused_and_what_follows_is_not_r
         ),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 505),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(input, _)| format!("{:.80}", input.escape_debug().to_string()),
         |(input, status)| {
@@ -361,22 +359,20 @@ fn aids_delay_one_connection_or_all_of_a_thread_and_only_if_allowed() {
 
 /// What the latency tests of a generator rely on: nobody is answered while a thread stands still.
 #[test]
-fn a_stall_holds_up_every_connection_of_the_thread() {
+fn timed_a_stall_holds_up_every_connection_of_the_thread() {
     let server = HttpServer::start(&["--aids", "--threads", "1"]);
-    patiently(|| {
-        let (mut stalling, mut behind) = (server.connect(), server.connect());
-        assert_eq!((stalling.get("/0").status, behind.get("/0").status), (200, 200));
-        stalling.ask("/0?stall=500");
-        // Sent in this order and served in this order, most of the time; the other order is a reason to look again.
-        let started = Instant::now();
-        behind.ask("/0");
-        assert_eq!(behind.answer().status, 200);
-        assert!(
-            started.elapsed() >= Duration::from_millis(400),
-            "{:?}",
-            started.elapsed()
-        );
-    });
+    let (mut stalling, mut behind) = (server.connect(), server.connect());
+    assert_eq!((stalling.get("/0").status, behind.get("/0").status), (200, 200));
+    stalling.ask("/0?stall=500");
+    // Sent in this order and served in this order, most of the time; the other order is a reason to look again.
+    let started = Instant::now();
+    behind.ask("/0");
+    assert_eq!(behind.answer().status, 200);
+    assert!(
+        started.elapsed() >= Duration::from_millis(400),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 /// Opens connections, sends a request on each, reads the answers, and holds them until its input ends.

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use linerate_interop::{Certificate, Finished, HttpServer, Process, Signal, Status, ours, run_cases};
+use linerate_interop::{Certificate, Finished, HttpServer, Process, Signal, Status, each_case, ours};
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
     let mut command = Command::new(program);
@@ -41,7 +41,7 @@ fn curl_gets_what_it_asks_for_in_both_versions() {
         (&plain, &["--http1.1"], "/1m", "200 1.1 1048576 0"),
         (&plain, &["--http1.0"], "/10k", "200 1.1 10240 0"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(_, options, path, _)| format!("{options:?} {path}"),
         |(server, options, path, expected)| {

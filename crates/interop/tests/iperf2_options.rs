@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use linerate_interop::iperf2::{
     Iperf2, Iperf2Server, Line, PAIRINGS, amounts, lines, run_iperf2, run_iperf2_at, totals,
 };
-use linerate_interop::{Finished, Process, Signal, has_ipv6, run_cases, skip};
+use linerate_interop::{Finished, Process, Signal, each_case, has_ipv6, skip};
 
 /// Bytes of the header that precedes the data.
 const HEADER_BYTES: usize = 60;
@@ -60,7 +60,7 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
     if !has_ipv6() {
         return skip("this host has no IPv6");
     }
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {
@@ -82,7 +82,7 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
 
 #[test]
 fn a_test_begins_at_the_time_that_was_named() {
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {
@@ -154,7 +154,7 @@ fn the_newer_release_is_understood_by_the_older() {
         .into_iter()
         .flat_map(|words| [(words, Iperf2::Original), (words, Iperf2::Ours)])
         .collect();
-    run_cases(
+    each_case(
         &all,
         |case| format!("{case:?}"),
         |(words, server)| {
@@ -192,7 +192,7 @@ fn what_is_in_flight_is_shown_in_the_newer_layout() {
 
 #[test]
 fn the_sizes_of_reads_are_those_of_the_reads_that_were_made() {
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use linerate_interop::iperf2::Iperf2;
 use linerate_interop::{
-    Control, PATIENCE, Process, Service, Signal, frame, free_port, fresh_cookie, original, ours, patiently, run_cases,
-    state,
+    Control, PATIENCE, Process, Service, Signal, each_case, frame, free_port, fresh_cookie, original, ours, state,
 };
 
 struct Case {
@@ -75,25 +74,23 @@ const fn case(
 }
 
 #[test]
-fn a_test_beyond_a_limit_is_refused_in_words_and_one_within_it_is_run() {
-    patiently(|| {
-        run_cases(
-            &CASES,
-            |case| format!("{} {:?}", case.limit, case.options),
-            |case| {
-                let service = Service::start(&["--limit", case.limit]);
-                let refused = service.client(original(), case.options).finish();
-                refused.expect_code(1).expect_stderr(case.words);
-                assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
-                let log = service.wait_for_events("refused", 1, PATIENCE);
-                assert_eq!(log[0]["reason"], case.reason);
-                service
-                    .client(original(), &["-t", "1", "-b", "1M"])
-                    .finish()
-                    .expect_clean();
-            },
-        );
-    });
+fn timed_a_test_beyond_a_limit_is_refused_in_words_and_one_within_it_is_run() {
+    each_case(
+        &CASES,
+        |case| format!("{} {:?}", case.limit, case.options),
+        |case| {
+            let service = Service::start(&["--limit", case.limit]);
+            let refused = service.client(original(), case.options).finish();
+            refused.expect_code(1).expect_stderr(case.words);
+            assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
+            let log = service.wait_for_events("refused", 1, PATIENCE);
+            assert_eq!(log[0]["reason"], case.reason);
+            service
+                .client(original(), &["-t", "1", "-b", "1M"])
+                .finish()
+                .expect_clean();
+        },
+    );
 }
 
 #[test]
@@ -130,7 +127,7 @@ fn a_rate_holds_from_the_first_byte() {
         (&["-t", "2"], 2),
         (&["iperf2", "-t", "2"], 1),
     ];
-    run_cases(
+    each_case(
         &cases,
         |(options, clients)| format!("{clients} times {options:?}"),
         |(options, clients)| {
@@ -177,7 +174,7 @@ fn a_udp_client_that_takes_all_there_is_does_not_fit_any_rate() {
 #[test]
 fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
     let cases: [&[&str]; 3] = [&[], &["-R"], &["-P", "8"]];
-    run_cases(
+    each_case(
         &cases,
         |options| format!("{options:?}"),
         |options| {
@@ -254,7 +251,7 @@ fn ranges_of_mapped_addresses_are_those_of_ipv4() {
         (["--allow", "::ffff:127.0.0.0/104"], Some(0)),
         (["--allow", "::ffff:192.0.2.0/120"], Some(1)),
     ];
-    run_cases(
+    each_case(
         &cases,
         |(words, _)| format!("{words:?}"),
         |(words, code)| {

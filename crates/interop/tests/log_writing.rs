@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{PATIENCE, Process, free_port, listens, original, ours, run_cases, wait_for};
+use linerate_interop::{PATIENCE, Process, each_case, free_port, listens, original, ours, wait_for};
 use serde_json::Value;
 
 /// What a server's output can be that takes nothing.
@@ -40,7 +40,7 @@ fn a_server_goes_on_when_its_report_cannot_be_written() {
         // The service writes to its standard output only.
         .filter(|((_, words), output)| words[0] != "serve" || !matches!(output, Refusing::LogFileOnFullDisk))
         .collect();
-    run_cases(
+    each_case(
         &cases,
         |(kind, output)| format!("{:?} {output:?}", kind.1),
         |((dialect, words), output)| {
@@ -65,7 +65,7 @@ fn a_server_goes_on_when_its_report_cannot_be_written() {
 /// The pipe is full from the beginning, so that the first word of the server finds no room.
 #[test]
 fn a_reader_that_stops_holds_up_neither_clients_nor_the_end() {
-    run_cases(
+    each_case(
         &KINDS,
         |kind| format!("{:?}", kind.1),
         |(dialect, words)| {

@@ -5,8 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Answer, Control, PATIENCE, Process, Report, Server, Service, Signal, Status, frame, fresh_cookie, original, ours,
-    patiently, run_cases, state, wait_for,
+    Answer, Control, PATIENCE, Process, Report, Server, Service, Signal, Status, each_case, frame, fresh_cookie,
+    original, ours, state, wait_for,
 };
 use serde_json::Value;
 
@@ -22,10 +22,10 @@ const CROWDS: [(&str, &[&str]); 4] = [
 ];
 
 #[test]
-fn fifty_stock_clients_at_once_are_all_served_and_agree_with_the_record() {
+fn timed_fifty_stock_clients_at_once_are_all_served_and_agree_with_the_record() {
     // One crowd after the other: together they would measure this machine.
     for (name, kinds) in CROWDS {
-        patiently(|| serve_a_crowd(name, kinds));
+        serve_a_crowd(name, kinds);
     }
 }
 
@@ -154,7 +154,7 @@ fn a_native_peer_is_told_how_many_tests_ran_beside_its_own() {
 #[test]
 fn admission_is_a_choice() {
     let long = ["-t", "20", "-b", "1M", "--forceflush"];
-    run_cases(
+    each_case(
         &[("parallel:2", 2), ("exclusive", 1)],
         |(admission, _)| (*admission).to_owned(),
         |(admission, places)| {

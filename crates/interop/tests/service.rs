@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Control, Keys, PATIENCE, Process, Program, Report, Server, Service, Signal, established, frame, free_port,
-    fresh_cookie, original, ours, patiently, run_cases, state, wait_for,
+    Control, Keys, PATIENCE, Process, Program, Report, Server, Service, Signal, each_case, established, frame,
+    free_port, fresh_cookie, original, ours, state, wait_for,
 };
 use serde_json::Value;
 
@@ -19,59 +19,55 @@ use serde_json::Value;
 const LONG: [&str; 6] = ["-t", "60", "-b", "2M", "-i", "0.2"];
 
 #[test]
-fn a_stop_tells_every_client_and_takes_less_than_two_seconds() {
-    patiently(|| {
-        run_cases(
-            &[Signal::Terminate, Signal::Interrupt],
-            |signal| format!("{signal:?}"),
-            |signal| {
-                let service = Service::start(&[]);
-                let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u"], &["-u", "-R"]];
-                let clients: Vec<Process> = kinds
-                    .iter()
-                    .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
-                    .collect();
-                clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
-                // One that has frozen cannot hold up the others.
-                let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
-                frozen.wait_for_stdout("/sec", 2);
-                frozen.signal(Signal::Stop);
-                let _ = service.wait_for_events("test_started", 5, PATIENCE);
-                let started = Instant::now();
-                service.process.signal(*signal);
-                for client in clients {
-                    let client = client.finish();
-                    client.expect_code(1).expect_stderr("the server has terminated");
-                }
-                let server = service.process.finish();
-                server.expect_code(0);
-                assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-                let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
-                assert_eq!(partial, 5, "{server:?}");
-            },
-        );
-    });
+fn timed_a_stop_tells_every_client_and_takes_less_than_two_seconds() {
+    each_case(
+        &[Signal::Terminate, Signal::Interrupt],
+        |signal| format!("{signal:?}"),
+        |signal| {
+            let service = Service::start(&[]);
+            let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u"], &["-u", "-R"]];
+            let clients: Vec<Process> = kinds
+                .iter()
+                .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
+                .collect();
+            clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
+            // One that has frozen cannot hold up the others.
+            let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
+            frozen.wait_for_stdout("/sec", 2);
+            frozen.signal(Signal::Stop);
+            let _ = service.wait_for_events("test_started", 5, PATIENCE);
+            let started = Instant::now();
+            service.process.signal(*signal);
+            for client in clients {
+                let client = client.finish();
+                client.expect_code(1).expect_stderr("the server has terminated");
+            }
+            let server = service.process.finish();
+            server.expect_code(0);
+            assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+            let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
+            assert_eq!(partial, 5, "{server:?}");
+        },
+    );
 }
 
 /// The first signal waits for clients to take note; the second does not.
 #[test]
-fn a_second_interrupt_ends_the_server_at_once() {
-    patiently(|| {
-        let service = Service::start(&[]);
-        let client = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
-        client.wait_for_stdout("/sec", 2);
-        client.signal(Signal::Stop);
-        let started = Instant::now();
-        service.process.signal(Signal::Interrupt);
-        let _ = service.wait_for_events("test_ended", 1, PATIENCE);
-        service.process.signal(Signal::Interrupt);
-        service.process.finish().expect_code(0);
-        assert!(
-            started.elapsed() < Duration::from_millis(900),
-            "{:?}",
-            started.elapsed()
-        );
-    });
+fn timed_a_second_interrupt_ends_the_server_at_once() {
+    let service = Service::start(&[]);
+    let client = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
+    client.wait_for_stdout("/sec", 2);
+    client.signal(Signal::Stop);
+    let started = Instant::now();
+    service.process.signal(Signal::Interrupt);
+    let _ = service.wait_for_events("test_ended", 1, PATIENCE);
+    service.process.signal(Signal::Interrupt);
+    service.process.finish().expect_code(0);
+    assert!(
+        started.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[test]
@@ -283,63 +279,61 @@ fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
 }
 
 #[test]
-fn every_refused_login_is_explained_to_the_operator_and_to_nobody_else() {
-    patiently(|| {
-        let keys = Keys::make();
-        let service = keys.service(&[]);
-        let rows = [
-            (
-                Some(keys.token("mario", "bianchi", 0, "oaep")),
-                "wrong_password",
-                "wrong password",
-            ),
-            (
-                Some(keys.token("luigi", "rossi", 0, "oaep")),
-                "unknown_user",
-                "unknown user",
-            ),
-            (
-                Some(keys.token("mario", "rossi", -3600, "oaep")),
-                "clock_skew",
-                "clock differs by -3",
-            ),
-            (
-                Some(keys.token("mario", "rossi", 0, "pkcs1")),
-                "padding_mismatch",
-                "PKCS#1 v1.5",
-            ),
-            (Some("!!!".to_owned()), "malformed_token", "malformed token"),
-            (None, "no_credentials", "no credentials"),
-        ];
-        let mut answers = Vec::new();
-        for (number, (token, cause, explanation)) in rows.iter().enumerate() {
-            let (answer, elapsed) = refused_login(service.port, token.as_deref());
-            let event = service
-                .wait_for_events("login_failed", number + 1, PATIENCE)
-                .remove(number);
-            assert_eq!(event["cause"], *cause);
-            assert!(
-                event["message"].as_str().is_some_and(|m| m.contains(explanation)),
-                "{event}"
-            );
-            answers.push((answer, elapsed));
-        }
-        let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
-        assert!(answers.iter().all(|(answer, _)| *answer == refusal), "{answers:?}");
-        // Whatever the check found, it is answered after the same time; a busy machine may add to it.
-        let mut times: Vec<u128> = answers.iter().map(|(_, elapsed)| elapsed.as_millis()).collect();
-        times.sort_unstable();
-        assert!(times[0] >= 240 && times[times.len() / 2] < 400, "{times:?} ms");
-        let log = service.process.stdout() + &service.process.stderr();
-        for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
-            assert!(!log.contains(secret), "{log}");
-        }
-        assert_eq!(
-            login(&keys, &service, ours(), &[]),
-            Some(0),
-            "who knows the password is still let in"
+fn timed_every_refused_login_is_explained_to_the_operator_and_to_nobody_else() {
+    let keys = Keys::make();
+    let service = keys.service(&[]);
+    let rows = [
+        (
+            Some(keys.token("mario", "bianchi", 0, "oaep")),
+            "wrong_password",
+            "wrong password",
+        ),
+        (
+            Some(keys.token("luigi", "rossi", 0, "oaep")),
+            "unknown_user",
+            "unknown user",
+        ),
+        (
+            Some(keys.token("mario", "rossi", -3600, "oaep")),
+            "clock_skew",
+            "clock differs by -3",
+        ),
+        (
+            Some(keys.token("mario", "rossi", 0, "pkcs1")),
+            "padding_mismatch",
+            "PKCS#1 v1.5",
+        ),
+        (Some("!!!".to_owned()), "malformed_token", "malformed token"),
+        (None, "no_credentials", "no credentials"),
+    ];
+    let mut answers = Vec::new();
+    for (number, (token, cause, explanation)) in rows.iter().enumerate() {
+        let (answer, elapsed) = refused_login(service.port, token.as_deref());
+        let event = service
+            .wait_for_events("login_failed", number + 1, PATIENCE)
+            .remove(number);
+        assert_eq!(event["cause"], *cause);
+        assert!(
+            event["message"].as_str().is_some_and(|m| m.contains(explanation)),
+            "{event}"
         );
-    });
+        answers.push((answer, elapsed));
+    }
+    let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
+    assert!(answers.iter().all(|(answer, _)| *answer == refusal), "{answers:?}");
+    // Whatever the check found, it is answered after the same time; a busy machine may add to it.
+    let mut times: Vec<u128> = answers.iter().map(|(_, elapsed)| elapsed.as_millis()).collect();
+    times.sort_unstable();
+    assert!(times[0] >= 240 && times[times.len() / 2] < 400, "{times:?} ms");
+    let log = service.process.stdout() + &service.process.stderr();
+    for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    assert_eq!(
+        login(&keys, &service, ours(), &[]),
+        Some(0),
+        "who knows the password is still let in"
+    );
 }
 
 #[test]
