@@ -20,13 +20,13 @@ pub(crate) type Room = Vec<u8>;
 pub(crate) struct KernelFile(Result<File, String>);
 
 impl KernelFile {
-    /// Opens it. That it cannot be opened is said by every reading.
+    /// Opens it. If it cannot be opened, every read returns the reason.
     pub(crate) fn open(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         Self(File::open(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error))))
     }
 
-    /// What it says now.
+    /// Its current contents.
     ///
     /// # Errors
     /// Why not, with its name where it could not be opened.
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_says_what_is_true_now_and_a_missing_one_why_not() {
+    fn kernel_file_returns_current_contents_or_the_reason() {
         let file = KernelFile::open("/proc/self/schedstat");
         let mut room = Room::new();
         let first = file.read(&mut room).expect("every process has it").to_vec();

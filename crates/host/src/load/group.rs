@@ -23,7 +23,7 @@ struct Gauge {
 }
 
 impl Group {
-    /// The group of a process. What is not there says so at every look.
+    /// The group of a process. What is missing is reported by every sample.
     pub(crate) fn of(pid: u32) -> Self {
         let groups = fs::read(format!("/proc/{pid}/cgroup")).unwrap_or_default();
         let directory = |controller| {
@@ -32,7 +32,7 @@ impl Group {
         let gauge = |controller, [now, most]: [&str; 2], [old_now, old_most]: [&str; 2]| {
             let (path, is_second) = directory(controller)?;
             if path.ends_with('/') {
-                // Which has neither limits nor, mostly, figures.
+                // Which has neither limits nor, mostly, statistics.
                 return Err("the program is in that of all processes".to_owned());
             }
             let (now, most) = if is_second { (now, most) } else { (old_now, old_most) };

@@ -1,4 +1,4 @@
-//! The adapter the traffic takes.
+//! The NIC of the route.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use linerate_model::http::NicFigures;
 use linerate_sys::netlink::{ANSWER_BYTES_MAX, Family, Netlink};
 
-use crate::ethtool::Asker;
+use crate::ethtool::EthtoolQuery;
 use crate::links::{self, Link};
 use crate::netlink as nl;
 use crate::route;
@@ -31,7 +31,7 @@ const TUNNELS: [&str; 14] = [
     "geneve",
 ];
 
-/// One adapter, and what of it does not change.
+/// One NIC and its constant properties.
 #[derive(Debug)]
 pub(crate) struct Nic {
     index: u32,
@@ -48,7 +48,7 @@ impl Nic {
     /// The device on the way to a peer.
     ///
     /// # Errors
-    /// In words.
+    /// A text.
     pub(crate) fn towards(peer: IpAddr) -> Result<Self, String> {
         let index = route::device_index(peer).ok_or_else(|| format!("no route to {peer}"))?;
         let all = links::all();
@@ -62,7 +62,7 @@ impl Nic {
     /// The device of this name.
     ///
     /// # Errors
-    /// In words.
+    /// A text.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         let all = links::all();
         let link = all.iter().find(|link| link.name == name);
@@ -75,7 +75,7 @@ impl Nic {
             netlink: Netlink::open(Family::Route).map_err(|error| error.to_string())?,
             room: vec![0; ANSWER_BYTES_MAX],
             sequence: 0,
-            link: Asker::open().link(&link.name),
+            link: EthtoolQuery::open().link(&link.name),
             is_tagged: link.is_tagged(all),
         })
     }
@@ -83,7 +83,7 @@ impl Nic {
     /// Its counters since it exists.
     ///
     /// # Errors
-    /// In words; the device may be gone.
+    /// A text; the device may be gone.
     pub(crate) fn read(&mut self) -> Result<NicFigures, String> {
         let link = self.ask()?;
         let stats = link.stats64().ok_or_else(|| format!("{} has no counters", link.name))?;
@@ -104,7 +104,7 @@ impl Nic {
     /// Whether packets leave by radio, or inside others.
     ///
     /// # Errors
-    /// In words.
+    /// A text.
     pub(crate) fn is_wireless_or_tunnel(&mut self) -> Result<bool, String> {
         let link = self.ask()?;
         let directory = Path::new("/sys/class/net").join(&link.name);
@@ -115,7 +115,7 @@ impl Nic {
 
     fn ask(&mut self) -> Result<Link, String> {
         self.sequence = self.sequence.wrapping_add(1);
-        // `struct ifinfomsg`: the index is its second word.
+        // `struct ifinfomsg`: the index is its second 32-bit field.
         let mut body = [0_u8; 16];
         body[4..8].copy_from_slice(&self.index.to_ne_bytes());
         let request = nl::request(GET_LINK, 0, self.sequence, &body);

@@ -11,12 +11,12 @@ use super::file::{KernelFile, Room};
 use super::sockets::Sockets;
 use super::text;
 
-/// Threads of one process that are looked at.
+/// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
 /// Processes and descriptors that are searched for a listener.
 const PROCESSES_MAX: usize = 65_536;
 
-/// Reads one process. Threads and limits are looked for only when told to, because they seldom change.
+/// Reads one process. Threads and limits seldom change, so they are read only by a rescan.
 #[derive(Debug)]
 pub(crate) struct ProcessReader {
     pid: u32,
@@ -40,12 +40,12 @@ impl ProcessReader {
             listed_fds: None,
             page_bytes: process::page_bytes(),
         };
-        reader.look_around();
+        reader.rescan();
         reader
     }
 
     /// Looks for threads that began or ended, and for what changes as seldom.
-    pub(crate) fn look_around(&mut self) {
+    pub(crate) fn rescan(&mut self) {
         let entries = fs::read_dir(self.root.join("task")).into_iter().flatten().flatten();
         let alive: Vec<u32> = entries
             .take(THREADS_MAX)
@@ -65,7 +65,7 @@ impl ProcessReader {
         };
     }
 
-    /// Processor time of all its threads, those that ended included.
+    /// CPU time of all its threads, those that ended included.
     pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
         cpu::time_of_process_ns(self.pid).map_err(|error| error.to_string())
     }
@@ -78,7 +78,7 @@ impl ProcessReader {
             match file.read(room).map(text::schedstat_ns) {
                 Ok(Some(ns)) => drop(times.insert(*thread, ns)),
                 Ok(None) => why = Some("schedstat is empty".to_owned()),
-                // A thread that ended meanwhile says nothing about the others.
+                // A thread that ended does not affect the others.
                 Err(text) => why = Some(text),
             }
         }
@@ -88,11 +88,11 @@ impl ProcessReader {
         Ok(times)
     }
 
-    /// The processor one of its threads runs on, or ran on last; `None` for a thread of another process.
-    pub(crate) fn processor_of(&self, thread: u32) -> Option<u32> {
+    /// The CPU one of its threads runs on, or ran on last; `None` for a thread of another process.
+    pub(crate) fn cpu_of(&self, thread: u32) -> Option<u32> {
         self.threads.get(&thread)?;
         // Opened anew: few threads are busy, and a descriptor for each of all would be many.
-        text::processor(&fs::read(self.root.join(format!("task/{thread}/stat"))).ok()?)
+        text::cpu_of_task(&fs::read(self.root.join(format!("task/{thread}/stat"))).ok()?)
     }
 
     /// Resident memory.
@@ -101,7 +101,7 @@ impl ProcessReader {
         Ok(pages.saturating_mul(self.page_bytes))
     }
 
-    /// Exact resident memory, and its share where pages are divided by those who have them. Walks all pages.
+    /// Exact resident memory, and its share where pages are divided by the processes that share them. Walks all pages.
     pub(crate) fn exact_memory(&self) -> Result<(u64, u64), String> {
         let text = fs::read(self.root.join("smaps_rollup"))
             .map_err(|error| format!("smaps_rollup: {}", linerate_sys::error::io_text(&error)))?;
@@ -146,11 +146,11 @@ impl Processes {
         Self(pids.iter().map(|pid| ProcessReader::open(*pid)).collect())
     }
 
-    pub(crate) fn look_around(&mut self) {
-        self.0.iter_mut().for_each(ProcessReader::look_around);
+    pub(crate) fn rescan(&mut self) {
+        self.0.iter_mut().for_each(ProcessReader::rescan);
     }
 
-    /// Processor time of all.
+    /// CPU time of all.
     pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
         self.sum(ProcessReader::cpu_ns)
     }
@@ -164,9 +164,9 @@ impl Processes {
         Ok(all)
     }
 
-    /// The processor a thread of any of them runs on, or ran on last.
-    pub(crate) fn processor_of(&self, thread: u32) -> Option<u32> {
-        self.0.iter().find_map(|process| process.processor_of(thread))
+    /// The CPU a thread of any of them runs on, or ran on last.
+    pub(crate) fn cpu_of(&self, thread: u32) -> Option<u32> {
+        self.0.iter().find_map(|process| process.cpu_of(thread))
     }
 
     /// Resident memory of all; pages they share count for each.
@@ -210,7 +210,7 @@ impl Processes {
 /// The processes that listen on a TCP port, as their descriptors show: a server's master and its workers.
 ///
 /// # Errors
-/// In words: nobody listens, or nobody who may be looked at.
+/// A text: no process listens, or none that may be read.
 pub fn listening_processes(port: u16) -> Result<Vec<u32>, String> {
     let mut inodes = Vec::new();
     Sockets::open()?.listeners(port, |socket| inodes.push(format!("socket:[{}]", socket.inode)))?;
@@ -261,7 +261,7 @@ mod tests {
         assert!((100_000..100 << 30).contains(&rss), "{rss}");
         let before = reader.fds().expect("its descriptors");
         let files: Vec<File> = (0..50).map(|_| File::open("/dev/null").expect("open")).collect();
-        reader.look_around();
+        reader.rescan();
         let after = reader.fds().expect("its descriptors");
         // Other tests of this process open and close some as well.
         assert!(
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_gone_says_so() {
+    fn ended_process_is_reported() {
         let reader = ProcessReader::open(0x3fff_fff0);
         let mut room = Room::new();
         assert!(reader.cpu_ns().is_err() && reader.rss_bytes(&mut room).is_err() && reader.fds().is_err());
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_listens_is_found_by_the_port() {
+    fn listening_process_is_found_by_port() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         assert_eq!(listening_processes(port), Ok(vec![std::process::id()]));

@@ -19,7 +19,7 @@ const LISTEN: u8 = 10;
 const ESTABLISHED: u8 = 1;
 /// Every state in which a local port is taken by a connection.
 const CONNECTED: u32 = 0xfff & !(1 << LISTEN) & !(1 << 7);
-/// Messages of one answer that are looked at; no host has more sockets.
+/// Messages of one response that are read; no host has more sockets.
 const SOCKETS_MAX: u32 = 4_000_000;
 
 /// One TCP socket.
@@ -37,7 +37,7 @@ pub(crate) struct TcpSocket {
     pub(crate) send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
     pub(crate) inode: u32,
-    /// What else the kernel knows of the connection, where that was asked for.
+    /// `TCP_INFO` of the connection, where it was requested.
     pub(crate) info: Option<TcpInfo>,
 }
 
@@ -76,7 +76,7 @@ fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Which sockets are asked for.
+/// Which sockets are requested.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     states: u32,
@@ -87,7 +87,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Established connections of ports, 0 for any, with what the kernel knows of each.
+    /// Established connections of ports, 0 for any, with their `TCP_INFO`.
     fn established(local_port: u16, remote_port: u16) -> Self {
         Self {
             states: 1 << ESTABLISHED,
@@ -115,7 +115,7 @@ fn question(family: u8, wanted: &Wanted) -> Vec<u8> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct States([u64; NAMES.len()]);
 
-/// Names of the states in the words of ss(8).
+/// Names of the states as in ss(8).
 const NAMES: [&str; 13] = [
     "unknown",
     "established",
@@ -168,7 +168,7 @@ impl Sockets {
     /// Opens the way to the kernel.
     ///
     /// # Errors
-    /// In words; kernels without `CONFIG_INET_DIAG` do not answer.
+    /// A text; kernels without `CONFIG_INET_DIAG` do not respond.
     pub(crate) fn open() -> Result<Self, String> {
         let netlink = Netlink::open(Family::SockDiag).map_err(|error| error.to_string())?;
         Ok(Self {
@@ -326,7 +326,7 @@ impl Sockets {
     }
 }
 
-/// A kernel without IPv6 knows no sockets of it.
+/// A kernel without IPv6 has no sockets of it.
 fn failure(errno: i32) -> Result<(), String> {
     const ENOENT: i32 = 2;
     match errno {
@@ -343,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_shows_who_waits_and_a_connection_its_port() {
+    fn listener_has_its_accept_queue_and_connection_its_port() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("an address");
         let mut sockets = Sockets::open().expect("sock_diag");

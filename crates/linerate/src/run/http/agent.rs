@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_host::load::{Look, Tested, Watched, environment};
+use linerate_host::load::{EnvironmentQuery, Tested, Watched, environment};
 use linerate_http::control::{Agent, CellBegun, CellMark, Control, Info, PROGRAM, Refusal, TCP_CAPABILITY};
 use linerate_model::http::{Reading, SideFigures};
 use linerate_sys::poll::{Interest, wait_fd};
@@ -139,12 +139,12 @@ impl Agent for HostAgent {
             Tested::Server { port } => Some(port),
             _ => None,
         };
-        let look = Look {
+        let look = EnvironmentQuery {
             version: env!("CARGO_PKG_VERSION"),
             pids: &watched.pids,
             port,
             peer: Some(peer),
-            window: LOOK_WINDOW,
+            period: LOOK_WINDOW,
         };
         let tcp_port = self.crew.as_ref().and_then(|crew| crew.tcp_port());
         let restart = self.crew.iter().map(|_| "restart-workers".to_owned());

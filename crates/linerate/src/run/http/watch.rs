@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_host::load::{Depth, Sample, Sampler, Seconds, Watched, Window, reading};
+use linerate_host::load::{Depth, Period, Sample, Sampler, Seconds, Watched, reading};
 use linerate_model::http::{Reading, SideFigures};
 
 /// Time between two looks.
@@ -40,7 +40,7 @@ struct State {
     /// When it is looked at next.
     due: Instant,
     last: Option<Sample>,
-    window: Option<Window>,
+    window: Option<Period>,
     seconds: Option<Seconds>,
     readings: VecDeque<Reading>,
     sequence: u64,
@@ -83,7 +83,7 @@ impl Watch {
     pub(crate) fn count_in(&self, workers: &[u32]) {
         let own = std::iter::once(std::process::id());
         let pids = own.chain(workers.iter().copied()).collect();
-        self.shared.lock().sampler.look_at_processes(pids);
+        self.shared.lock().sampler.sample_processes(pids);
     }
 
     /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which adapter is
@@ -94,7 +94,7 @@ impl Watch {
         state.window = None;
         state.seconds = Some(Seconds::begin(sample.clone()));
         self.shared.bell.notify_all();
-        (sample.at_ns, Window::begin(sample).figures())
+        (sample.at_ns, Period::begin(sample).stats())
     }
 
     /// Keeps no seconds of what comes.
@@ -107,8 +107,8 @@ impl Watch {
     pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Full);
-        let (at_ns, window) = (sample.at_ns, Window::begin(sample));
-        let baseline = window.figures();
+        let (at_ns, window) = (sample.at_ns, Period::begin(sample));
+        let baseline = window.stats();
         state.window = Some(window);
         self.shared.bell.notify_all();
         (at_ns, baseline)
@@ -127,7 +127,7 @@ impl Watch {
         state.step = STEP_LONG;
         Some(SideFigures {
             seconds: seconds.map(Seconds::into_inner).unwrap_or_default(),
-            ..window.figures()
+            ..window.stats()
         })
     }
 
@@ -209,7 +209,7 @@ impl State {
     /// One look; from now on at this pace, and with the adapter on the way to `peer`.
     fn begin(&mut self, peer: Option<IpAddr>, step: Duration, depth: Depth) -> Sample {
         if let Some(peer) = peer {
-            self.sampler.look_towards(peer);
+            self.sampler.set_peer(peer);
         }
         let sample = self.sampler.sample(depth);
         self.note(&sample);
