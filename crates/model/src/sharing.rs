@@ -71,7 +71,7 @@ impl Default for Sharing {
 /// What happens to a client that comes while tests run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Admission {
-    /// Its test runs beside the others; beyond `tests_max` at once it is told that the server is busy.
+    /// Its test runs beside the others; beyond `tests_max` at once it is refused as busy.
     Parallel {
         /// Most tests at once, at least 1.
         tests_max: u32,
@@ -80,10 +80,10 @@ pub enum Admission {
     Queue {
         /// Most tests at once, at least 1.
         tests_max: u32,
-        /// Longest wait; who would have to wait longer is told that the server is busy.
+        /// Longest wait; a client that would wait longer is refused as busy.
         patience: Duration,
     },
-    /// It is told that the server is busy.
+    /// It is refused as busy.
     Exclusive,
 }
 

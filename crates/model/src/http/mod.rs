@@ -1,7 +1,7 @@
 //! Nouns of the HTTP lab: what a run of the load generator found, what it cost both ends, what was checked before,
-//! and what may be said of it.
+//! and its verdict.
 //!
-//! The generator and the sampler write the figures, the lab judges them, reports show them. All of it is also the form
+//! The generator and the sampler write the statistics, the lab judges them, reports show them. All of it is also the form
 //! in which runs are kept on disk, so every type is read back as it was written.
 
 mod cell;

@@ -1,4 +1,4 @@
-//! What a client and a server agreed to speak.
+//! The protocol negotiated by client and server.
 
 use std::fmt;
 
