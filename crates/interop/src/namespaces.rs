@@ -56,12 +56,12 @@ impl Net {
         Some(net)
     }
 
-    /// Takes the server's interface down: no packet arrives any more, in either direction, and nobody is told.
+    /// Takes the server's interface down: no packet arrives in either direction, and no error is reported.
     pub fn cut(&self) {
         run("ip", &["-n", &self.b, "link", "set", DEVICE, "down"]);
     }
 
-    /// What `linerate doctor` says in one of them.
+    /// Output of `linerate doctor` in one of them.
     pub fn doctor(&self, namespace: &str, words: &[&str]) -> Value {
         let finished = Process::start(inside(
             namespace,

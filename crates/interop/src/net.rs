@@ -16,7 +16,7 @@ const PORTS: u16 = 22_000;
 const PARTS: u16 = 16;
 const PORTS_OF_PART: u16 = PORTS / PARTS;
 
-/// A port nobody uses, TCP and UDP.
+/// A free port, TCP and UDP.
 ///
 /// # Panics
 /// When there is none.
@@ -25,8 +25,8 @@ pub fn free_port() -> u16 {
     free_port_run(1)
 }
 
-/// A port for a server of HTTP. The one behind it is left to nobody: clients of ours ask there for a control channel, and
-/// a neighbour's server would count that as a request.
+/// A port for an HTTP server. The next one stays free: our clients look for a control channel there, and
+/// another test's server would count that as a request.
 ///
 /// # Panics
 /// As [`free_port`].
@@ -35,7 +35,7 @@ pub(crate) fn free_http_port() -> u16 {
     free_port_run(2)
 }
 
-/// The first of `count` consecutive ports nobody uses, TCP and UDP.
+/// The first of `count` consecutive free ports, TCP and UDP.
 ///
 /// # Panics
 /// When there is no such run.

@@ -11,7 +11,7 @@ fn padding(pairing: Pairing, program: &Program) -> Option<&'static str> {
 }
 
 #[test]
-fn the_right_password_is_let_in_and_a_wrong_one_is_not() {
+fn right_password_is_accepted_and_wrong_one_refused() {
     let keys = Keys::make();
     each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
@@ -63,7 +63,7 @@ fn a_refusal_is_an_error_in_the_json_report() {
 }
 
 #[test]
-fn a_server_that_asks_for_nothing_lets_credentials_pass() {
+fn server_without_login_ignores_credentials() {
     let keys = Keys::make();
     each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &[]);

@@ -186,7 +186,7 @@ fn unknown_paths_are_refused_with_the_names_of_the_known() {
 
 /// What a full receive buffer dropped is not blamed on the network.
 #[test]
-fn datagrams_lost_in_the_receivers_own_buffer_are_told_apart() {
+fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
     if ours().is_original() {
         return skip("the original counts all loss alike");
     }

@@ -128,7 +128,7 @@ fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
     let server = Server::start(original(), &["-1"]);
     let client = server.client(program, "127.0.0.1", &["-t", "60", "-i", "10", "-b", "8M"]);
     let open = || (linerate_interop::established(server.port).len() >= 4).then_some(());
-    linerate_interop::wait_for(linerate_interop::PATIENCE, open).expect("the test runs");
+    linerate_interop::wait_for(linerate_interop::TIMEOUT, open).expect("the test runs");
     client.signal(Signal::Interrupt);
     let client = client.finish();
     let rows = client.stdout.lines().filter(|line| line.ends_with("sender"));
@@ -188,7 +188,7 @@ fn a_server_outlives_its_log() {
 }
 
 #[test]
-fn what_a_log_file_does_not_take_is_on_standard_error() {
+fn output_the_log_file_rejects_is_on_standard_error() {
     let Some(program) = improved() else { return };
     let server = Server::start(program, &[]);
     let client = server.run(program, &["-n", "64K", "--logfile", "/dev/full"]);
@@ -253,7 +253,7 @@ fn the_file_with_the_process_id_belongs_to_its_owner_alone() {
 
 /// Other tests on the server lower a result; the client's text has a warning, its JSON is the original's.
 #[test]
-fn a_client_learns_of_tests_beside_its_own() {
+fn client_is_warned_of_concurrent_tests() {
     let Some(program) = improved() else { return };
     let server = Server::start(program, &[]);
     let beside = server.client(program, "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);

@@ -1,4 +1,4 @@
-//! Goal: a test with `--lr-doctor` ends with what held it back, seen from both ends, and disturbs nobody who does not know
+//! Goal: a test with `--lr-doctor` ends with its limit, seen from both ends, and has no effect on a peer that lacks
 //! it. Method: veth pairs in network namespaces of our own with one fault each, and the original at either end.
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
@@ -32,7 +32,7 @@ fn findings(diagnosis: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn a_forgotten_shaper_is_the_verdict() {
+fn left_over_shaper_is_the_verdict() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
     for (rate, words) in [("100mbit", &["-t", "6"][..]), ("1gbit", &["-t", "6", "-P", "2"])] {
@@ -107,7 +107,7 @@ fn timed_a_small_window_is_found() {
 #[test]
 fn a_path_that_swallows_large_packets_is_found() {
     let Some(net) = Net::new() else { return };
-    // The receiving end takes less than it lets the sender believe, and nobody says so.
+    // The MTU of the receiver is below the sender's, and no ICMP error reports it.
     run(
         "ip",
         &[
@@ -139,7 +139,7 @@ fn ends_that_share_a_core_are_found() {
 }
 
 #[test]
-fn a_sound_pair_has_no_finding() {
+fn healthy_pair_has_no_finding() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
     for words in [&["-t", "5", "-b", "100M"][..], &["-t", "5", "-b", "100M", "-R"]] {
@@ -176,7 +176,7 @@ fn a_stream_of_objects_has_one_more() {
 }
 
 #[test]
-fn the_original_neither_asks_nor_answers() {
+fn facts_are_not_exchanged_with_the_original() {
     let stock = Server::start(original(), &[]);
     let client = stock.run(ours(), &["-t", "1", "-J", "--lr-doctor"]);
     client.expect_clean();

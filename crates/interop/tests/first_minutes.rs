@@ -25,7 +25,7 @@ fn generate_user(name: &str, input: &[u8]) -> Finished {
 }
 
 #[test]
-fn the_trial_ends_with_one_line_of_four_figures_and_the_next_command() {
+fn trial_ends_with_one_line_of_four_rates_and_the_next_command() {
     let trial = linerate(&["try"]).finish();
     trial.expect_clean();
     let line = trial.stdout.lines().last().expect("a report");

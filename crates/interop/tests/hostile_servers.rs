@@ -37,22 +37,22 @@ const SCRIPTS: [Script; 21] = [
         sending(greeted(listener), &[77], false)
     }),
     script("end after the parameters", "control", |listener| {
-        sending(asked(listener), &[], true)
+        sending(requested(listener), &[], true)
     }),
     script("an error without words", "error", |listener| {
-        sending(asked(listener), &[state::SERVER_ERROR], true)
+        sending(requested(listener), &[state::SERVER_ERROR], true)
     }),
     script("an error with one word", "test authorization failed", |listener| {
-        sending(asked(listener), &[0xFE, 0, 0, 0, 142], true)
+        sending(requested(listener), &[0xFE, 0, 0, 0, 142], true)
     }),
     script(
         "an error with both words",
         "total required bandwidth is larger than server limit",
-        |listener| sending(asked(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false),
+        |listener| sending(requested(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false),
     ),
     script("an error nobody knows", "int_errno=2147483647", |listener| {
         sending(
-            asked(listener),
+            requested(listener),
             &[0xFE, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             false,
         )
@@ -154,7 +154,7 @@ fn an_error_may_be_cut_at_every_byte() {
         &cuts,
         |cut| format!("{cut} bytes"),
         |cut| {
-            let client = play_with(&[], |listener| sending(asked(listener), &MESSAGE[..*cut], true));
+            let client = play_with(&[], |listener| sending(requested(listener), &MESSAGE[..*cut], true));
             client.expect_code(1);
             let says = if *cut < 5 {
                 "error"
@@ -195,7 +195,7 @@ fn greeted(listener: &TcpListener) -> Control {
     control
 }
 
-fn asked(listener: &TcpListener) -> Control {
+fn requested(listener: &TcpListener) -> Control {
     let mut control = greeted(listener);
     control.send(&[state::PARAM_EXCHANGE]);
     assert!(control.take_json().starts_with("{\"tcp\":true"));
@@ -204,7 +204,7 @@ fn asked(listener: &TcpListener) -> Control {
 
 /// The control connection and one data connection.
 fn connected(listener: &TcpListener) -> (Control, Control) {
-    let mut control = asked(listener);
+    let mut control = requested(listener);
     control.send(&[state::CREATE_STREAMS]);
     let mut data = Control::accept(listener);
     assert_eq!(data.take(37).len(), cookie().len());

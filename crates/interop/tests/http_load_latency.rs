@@ -1,8 +1,8 @@
-//! Latency is what the one who asks sees, also while the server stands still.
+//! Latency is that of the client, also while the server is stalled.
 
 use std::time::{Duration, Instant};
 
-use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Signal, Status, wait_for};
+use linerate_interop::{HttpLoad, HttpServer, Signal, Status, TIMEOUT, wait_for};
 
 /// What the server is asked to stand still for.
 const STALL: &str = "/0?stall=600";
@@ -11,10 +11,10 @@ const STALL: &str = "/0?stall=600";
 /// rest of the stall: of `n` requests the `k`-th longest wait is the stall less `k / rate`. Their connections, 64 of
 /// them, were asked only once, so the time from sending to the answer hardly shows it.
 #[test]
-fn timed_a_stall_is_told_as_those_saw_it_who_were_due() {
+fn timed_stall_is_part_of_the_latency_of_due_requests() {
     let server = HttpServer::start(&["--threads", "1", "--aids"]);
     let rate = rate_for(&server);
-    let nobody = Status::of(server.process.id());
+    let idle = Status::of(server.process.id());
     let rate_text = rate.to_string();
     let load = HttpLoad::start(
         &server.url("/1k"),
@@ -31,8 +31,8 @@ fn timed_a_stall_is_told_as_those_saw_it_who_were_due() {
             "1",
         ],
     );
-    let is_open = || (Status::of(server.process.id()).descriptors >= nobody.descriptors + 64).then_some(());
-    assert!(wait_for(PATIENCE, is_open).is_some(), "no load: {load:?}");
+    let is_open = || (Status::of(server.process.id()).descriptors >= idle.descriptors + 64).then_some(());
+    assert!(wait_for(TIMEOUT, is_open).is_some(), "no load: {load:?}");
     let stall = stall_in_a_second(&server);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
@@ -66,11 +66,11 @@ fn stall_in_a_second(server: &HttpServer) -> Duration {
 
 #[track_caller]
 fn expect_close(load: &HttpLoad, path: &str, truth_ms: f64, tolerance: f64) {
-    let told_ms = load.quantile_ms(path);
-    let error = (told_ms - truth_ms).abs() / truth_ms;
+    let reported_ms = load.quantile_ms(path);
+    let error = (reported_ms - truth_ms).abs() / truth_ms;
     assert!(
         error <= tolerance,
-        "{path} is {told_ms} ms, in truth {truth_ms} ms: {load:?}"
+        "{path} is {reported_ms} ms, in truth {truth_ms} ms: {load:?}"
     );
 }
 
@@ -78,13 +78,13 @@ fn expect_close(load: &HttpLoad, path: &str, truth_ms: f64, tolerance: f64) {
 #[test]
 fn a_closed_loop_does_not_invent_requests() {
     let server = HttpServer::start(&["--threads", "1", "--aids"]);
-    let nobody = Status::of(server.process.id());
+    let idle = Status::of(server.process.id());
     let load = HttpLoad::start(
         &server.url("/1k"),
         &["-c", "16", "-d", "4s", "--warmup", "0", "--threads", "1"],
     );
-    let is_open = || (Status::of(server.process.id()).descriptors >= nobody.descriptors + 16).then_some(());
-    assert!(wait_for(PATIENCE, is_open).is_some(), "no load: {load:?}");
+    let is_open = || (Status::of(server.process.id()).descriptors >= idle.descriptors + 16).then_some(());
+    assert!(wait_for(TIMEOUT, is_open).is_some(), "no load: {load:?}");
     let stall = stall_in_a_second(&server);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
@@ -94,7 +94,7 @@ fn a_closed_loop_does_not_invent_requests() {
 
 /// A generator that does not run while its window ends has still a connection for every request that was due.
 #[test]
-fn a_generator_that_was_held_up_sends_what_was_due() {
+fn delayed_generator_sends_all_due_requests() {
     let server = HttpServer::start(&["--threads", "1", "--aids"]);
     let options = [
         "-c",
@@ -112,7 +112,7 @@ fn a_generator_that_was_held_up_sends_what_was_due() {
     ];
     let load = HttpLoad::start(&server.url("/0"), &options);
     let has_begun = || load.stderr().contains("1 of 3 s").then_some(());
-    assert!(wait_for(PATIENCE, has_begun).is_some(), "{load:?}");
+    assert!(wait_for(TIMEOUT, has_begun).is_some(), "{load:?}");
     load.signal(Signal::Stop);
     let mut timer = server.connect();
     assert_eq!(timer.get("/0?delay=2500").status, 200);

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, run};
-use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Process, Status, free_port_run, ours, skip, wait_for};
+use linerate_interop::{HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, ours, skip, wait_for};
 use serde_json::Value;
 
 const LONG: Duration = Duration::from_secs(120);
@@ -141,7 +141,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
         "-c", "600", "--idle", "-d", "2s", "--warmup", "0", "--ramp", "max", "--procs", "auto",
     ];
     let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
-    let workers = wait_for(PATIENCE, || {
+    let workers = wait_for(TIMEOUT, || {
         let is_open = Status::of(server.process.id()).descriptors >= 600;
         is_open.then(|| children(load.id()))
     });
@@ -162,7 +162,7 @@ fn an_interrupted_load_leaves_no_worker_behind() {
     ];
     let load = HttpLoad::start(&server.url("/1k"), &arguments);
     let is_open = || (Status::of(server.process.id()).descriptors >= before.descriptors + 100).then_some(());
-    assert!(wait_for(PATIENCE, is_open).is_some(), "{load:?}");
+    assert!(wait_for(TIMEOUT, is_open).is_some(), "{load:?}");
     let workers = child_ids(load.id());
     assert_eq!(workers.len(), 3, "{load:?}");
     load.signal(linerate_interop::Signal::Interrupt);
@@ -174,10 +174,7 @@ fn an_interrupted_load_leaves_no_worker_behind() {
             .all(|id| fs::metadata(format!("/proc/{id}")).is_err())
             .then_some(())
     };
-    assert!(
-        wait_for(PATIENCE, are_gone).is_some(),
-        "workers {workers:?} of {load:?}"
-    );
+    assert!(wait_for(TIMEOUT, are_gone).is_some(), "workers {workers:?} of {load:?}");
     server.process.wait_for_idle(before);
 }
 
@@ -262,7 +259,7 @@ fn ten_thousand_connections_are_served_at_a_low_rate() {
 }
 
 #[test]
-fn heartbeats_are_sent_and_answered_on_every_connection() {
+fn heartbeats_get_a_response_on_every_connection() {
     let server = HttpServer::start(&[]);
     let arguments = [
         "-c",

@@ -3,7 +3,7 @@
 use linerate_interop::each_case;
 use linerate_interop::iperf2::{Iperf2, lines, run_iperf2};
 
-/// A client measures one-way delays only if it is told that the clocks agree, and shows the distribution of round trips
+/// A client measures one-way delays only with the option that the clocks agree, and shows the distribution of round trips
 /// once, at the end.
 #[test]
 fn a_client_shows_delays_with_trip_times_and_the_distribution_at_the_end() {

@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn every_mode_works_with_the_original_on_either_side() {
+fn timed_every_mode_works_with_the_original_on_either_side() {
     let all: Vec<_> = CASES
         .iter()
         .flat_map(|case| PAIRINGS.map(|pairing| (case, pairing)))
@@ -190,7 +190,7 @@ fn a_report_that_may_be_lost_is_sent_again() {
 }
 
 #[test]
-fn timed_a_group_is_heard_by_who_joined_it() {
+fn timed_multicast_group_reaches_its_members() {
     let Some(net) = Net::new() else { return };
     for namespace in [&net.a, &net.b] {
         run("ip", &["-n", namespace, "route", "add", "224.0.0.0/4", "dev", DEVICE]);
@@ -205,7 +205,7 @@ fn timed_a_group_is_heard_by_who_joined_it() {
             !client.stdout.contains("Server Report"),
             "nobody answers for a group: {client:?}"
         );
-        // Nobody tells the client when the server has read the last datagram.
+        // The client cannot know when the server has read the last datagram.
         server.process.wait_for_stdout(" sec ", 1);
         let server = server.stop();
         contains(&server, "Joining multicast group  239.193.7.7");
@@ -235,13 +235,13 @@ fn contains(report: &Finished, text: &str) {
 /// each with a report of its own.
 fn report_agrees(client: &Finished, server: &Finished) {
     contains(client, "Server Report:");
-    let told = totals(&client.stdout).pop().expect("the server's line");
+    let reported = totals(&client.stdout).pop().expect("the server's line");
     let counted = totals(&server.stdout);
     assert!(
-        counted.iter().any(|line| line.amount == told.amount),
+        counted.iter().any(|line| line.amount == reported.amount),
         "{client:?} {server:?}"
     );
-    assert!(told.rest.contains(" 0/"), "nothing is lost: {server:?}");
+    assert!(reported.rest.contains(" 0/"), "nothing is lost: {server:?}");
 }
 
 /// What the only flow moved, see [`report_agrees`].

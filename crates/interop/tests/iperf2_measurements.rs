@@ -25,7 +25,7 @@ fn timed_a_rate_over_tcp_does_not_change_the_length_of_a_write() {
 /// A datagram arrives when the kernel receives it: a receiver that is held up for half a second measures the path all the
 /// same.
 #[test]
-fn timed_a_receiver_that_is_held_up_measures_no_delay_of_datagrams() {
+fn timed_delayed_receiver_measures_no_delay_of_datagrams() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u -e");
     let words = format!("-u -c 127.0.0.1 -p {} -t 1.5 -i 0.5 -b 1m --trip-times -e", server.port);
     let client = Process::start(Iperf2::Original.command(&words));
@@ -38,7 +38,7 @@ fn timed_a_receiver_that_is_held_up_measures_no_delay_of_datagrams() {
 
 /// The same for iperf3, whose jitter keeps a disturbance for some sixteen datagrams.
 #[test]
-fn timed_a_receiver_that_is_held_up_measures_no_jitter_of_datagrams() {
+fn timed_delayed_receiver_measures_no_jitter_of_datagrams() {
     let server = Server::start(ours(), &[]);
     let words = ["-u", "-t", "2", "-i", "0.5", "-b", "200K", "-l", "1000", "--forceflush"];
     let client = server.client(original(), "127.0.0.1", &words);

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, amounts};
-use linerate_interop::{Finished, PATIENCE, Process, Service, free_port, listens, original, ours, wait_for};
+use linerate_interop::{Finished, Process, Service, TIMEOUT, free_port, listens, original, ours, wait_for};
 use serde_json::Value;
 
 const MIB: f64 = 1_048_576.0;
@@ -39,7 +39,7 @@ fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
     assert!(clients[2].stdout.contains("Server Report:"), "{:?}", clients[2]);
     assert_eq!(amounts(&clients[4].stdout), [MIB; 3]);
     // Every one of them is in the log, with what it moved.
-    let events = wait_for(PATIENCE, || {
+    let events = wait_for(TIMEOUT, || {
         let ended = ended(&service.process.stdout());
         (ended.len() == 5).then_some(ended)
     });
@@ -70,7 +70,7 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     ]);
     let service = Process::start(command);
     assert!(
-        wait_for(PATIENCE, || listens(port).then_some(())).is_some(),
+        wait_for(TIMEOUT, || listens(port).then_some(())).is_some(),
         "{service:?}"
     );
     let clients = [
@@ -94,13 +94,13 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     stranger
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n")
         .expect("loopback");
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     stranger
         .set_read_timeout(Some(Duration::from_secs(10)))
         .expect("a socket");
     // However it ends, no test begins.
-    let _ = stranger.read_to_end(&mut answer);
-    let seen = wait_for(PATIENCE, || (ended(&service.stdout()).len() == 6).then_some(()));
+    let _ = stranger.read_to_end(&mut response);
+    let seen = wait_for(TIMEOUT, || (ended(&service.stdout()).len() == 6).then_some(()));
     assert!(seen.is_some(), "{service:?}");
 }
 
@@ -116,7 +116,7 @@ fn the_rules_of_the_server_hold_for_this_dialect_too() {
         "127.0.0.2",
     ]);
     let first = iperf2(Iperf2::Ours, port2, "-t 1 -b 8m -f B");
-    let began = wait_for(PATIENCE, || {
+    let began = wait_for(TIMEOUT, || {
         service.process.stdout().contains("test_started").then_some(())
     });
     assert!(began.is_some(), "{service:?}");

@@ -140,17 +140,17 @@ const CASES: &[Case] = &[
         server: "-f B --permit-key=secret",
         check: |c, s| {
             contains(c, "[another(1)] local 127.0.0.1 port ");
-            let told = ["write failed: ", "recv failed: "];
-            assert!(told.iter().any(|text| c.stderr.contains(text)), "{c:?}");
+            let reported = ["write failed: ", "recv failed: "];
+            assert!(reported.iter().any(|text| c.stderr.contains(text)), "{c:?}");
             assert!(!s.stdout.contains(" sec "), "no test took place: {s:?}");
-            let said = format!("{}{}", s.stdout, s.stderr);
-            assert!(said.contains("permit key"), "{s:?}");
+            let output = format!("{}{}", s.stdout, s.stderr);
+            assert!(output.contains("permit key"), "{s:?}");
         },
     },
 ];
 
 #[test]
-fn every_mode_works_with_the_original_on_either_side() {
+fn timed_every_mode_works_with_the_original_on_either_side() {
     let all: Vec<_> = CASES
         .iter()
         .flat_map(|case| PAIRINGS.map(|pairing| (case, pairing)))
@@ -207,7 +207,7 @@ fn timed_ten_clients_at_once_are_served_at_once() {
 }
 
 #[test]
-fn timed_a_connection_that_says_nothing_holds_nobody_up() {
+fn timed_silent_connection_delays_no_other() {
     let server = Iperf2Server::start(Iperf2::Ours, "-f B");
     let silent = std::net::TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
     let client = Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {} -n 1M", server.port))).finish();
@@ -238,7 +238,7 @@ fn timed_the_commands_of_the_reports_work() {
 }
 
 #[test]
-fn without_a_server_the_client_says_so_and_ends_as_the_original_does() {
+fn client_without_a_server_reports_and_ends_as_the_original() {
     let port = linerate_interop::free_port();
     for program in [Iperf2::Original, Iperf2::Ours] {
         let client = Process::start(program.command(&format!("-c 127.0.0.1 -p {port} -t 1"))).finish();

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{PATIENCE, Process, each_case, free_port, listens, original, ours, wait_for};
+use linerate_interop::{Process, TIMEOUT, each_case, free_port, listens, original, ours, wait_for};
 use serde_json::Value;
 
 /// What a server's output can be that takes nothing.
@@ -32,7 +32,7 @@ const KINDS: [Kind; 4] = [
 ];
 
 #[test]
-fn a_server_goes_on_when_its_report_cannot_be_written() {
+fn server_continues_when_its_report_cannot_be_written() {
     let outputs = [Refusing::FullDisk, Refusing::ReaderGone, Refusing::LogFileOnFullDisk];
     let cases: Vec<(Kind, Refusing)> = KINDS
         .iter()
@@ -118,7 +118,7 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
             .try_for_each(|l| sender.send(l))
     });
     running.expect_service("iperf3");
-    let counted = iter::from_fn(|| lines.recv_timeout(PATIENCE).ok()).find(|line| line.contains("\"dropped\""));
+    let counted = iter::from_fn(|| lines.recv_timeout(TIMEOUT).ok()).find(|line| line.contains("\"dropped\""));
     let counted: Value = serde_json::from_str(&counted.expect("a line about the others")).expect("JSON");
     assert!(counted["lines"].as_u64() >= Some(3), "{counted}");
 }
@@ -158,7 +158,7 @@ struct Running {
 impl Running {
     fn start(mut command: Command, port: u16) -> Self {
         let mut child = command.spawn().expect("a process");
-        let up = wait_for(PATIENCE, || (listens(port) || has_ended(&mut child)).then_some(()));
+        let up = wait_for(TIMEOUT, || (listens(port) || has_ended(&mut child)).then_some(()));
         assert!(up.is_some() && listens(port), "no server: {command:?}");
         Self { child, port }
     }
@@ -179,7 +179,7 @@ impl Running {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
         assert!(sent.is_ok_and(|status| status.success()));
-        let ended = wait_for(PATIENCE, || has_ended(&mut self.child).then_some(()));
+        let ended = wait_for(TIMEOUT, || has_ended(&mut self.child).then_some(()));
         assert!(ended.is_some(), "SIGTERM did not end the server");
     }
 }

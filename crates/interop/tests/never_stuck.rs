@@ -1,5 +1,5 @@
 //! Clients that freeze, die or are cut off, at every point of a test: each frees its place in time, what it did is
-//! recorded, and nobody else notices.
+//! recorded, and no other client is delayed.
 
 use std::fs;
 use std::net::TcpStream;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
-    Control, PATIENCE, Process, Report, Server, Service, Signal, each_case, frame, fresh_cookie, original, ours, state,
+    Control, Process, Report, Server, Service, Signal, TIMEOUT, each_case, frame, fresh_cookie, original, ours, state,
     wait_for,
 };
 use serde_json::Value;
 
-/// Patience of the servers under test with running tests.
+/// Liveness timeout of the servers under test.
 const LIVENESS: Duration = Duration::from_secs(3);
-/// Patience with a client in any other step.
+/// Timeout of a client in any other step.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// What a busy machine may add.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -62,15 +62,15 @@ type Step = fn(u16) -> Vec<Control>;
 /// Steps of the dialogue at which a client may stop.
 const STEPS: [(&str, Step); 6] = [
     ("before its cookie", |port| vec![Control::connect(port)]),
-    ("instead of its parameters", |port| vec![asked(port).1]),
+    ("instead of its parameters", |port| vec![requested(port).1]),
     ("instead of its streams", |port| vec![accepted(port, TCP).1]),
     ("instead of its UDP streams", |port| vec![accepted(port, UDP).1]),
     ("instead of its results", ended),
-    ("instead of its good-bye", said_everything),
+    ("instead of its good-bye", all_but_the_last_message),
 ];
 
 #[test]
-fn timed_silence_in_any_step_ends_in_time_and_harms_nobody() {
+fn timed_silence_in_any_step_ends_in_time_and_delays_no_other() {
     let service = service();
     let healthy = healthy_clients(&service);
     each_case(
@@ -145,7 +145,7 @@ const fn misfit(name: &'static str, options: &'static [&'static str], signal: Si
 }
 
 #[test]
-fn a_running_test_whose_client_is_frozen_or_killed_ends_in_time_and_harms_nobody() {
+fn test_of_a_frozen_or_killed_client_ends_in_time_and_delays_no_other() {
     let service = service();
     let healthy = healthy_clients(&service);
     each_case(
@@ -189,7 +189,7 @@ fn a_slow_test_is_not_taken_for_a_dead_one() {
     let options = ["-u", "-l", "1000", "-b", "2000", "-t", "9", "-J"];
     let client = service.client(original(), &options).finish();
     client.expect_clean();
-    let records = service.wait_for_events("test_ended", 1, PATIENCE);
+    let records = service.wait_for_events("test_ended", 1, TIMEOUT);
     assert_eq!(records[0]["outcome"], "complete", "{records:?}");
     assert!(records[0]["received_bytes"].as_u64() >= Some(3000));
 }
@@ -216,10 +216,10 @@ fn the_report_of_a_frozen_client_is_complete_and_says_that_it_is_partial() {
 
 /// The link goes down while tests run: no packet tells the server, in either direction.
 #[test]
-fn timed_clients_that_are_cut_off_free_their_places_and_harm_nobody() {
+fn timed_clients_that_are_cut_off_free_their_slots_and_delay_no_other() {
     let Some(net) = Net::new() else { return };
     let service = Service::spawn(inside(&net.b, ours().path(), &[]), 5201, &["--liveness", "3"]);
-    let _ = service.wait_for_events("listening", 1, PATIENCE);
+    let _ = service.wait_for_events("listening", 1, TIMEOUT);
     let client = |mut command: Command, host: &str, options: &[&str]| {
         command.args(["-c", host]).args(options);
         Process::start(command)
@@ -268,7 +268,7 @@ const UDP: &str = "{\"udp\":true,\"time\":60,\"len\":1000,\"bandwidth\":1000000}
 const RESULTS: &str =
     "{\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0,\"sender_has_retransmits\":0,\"streams\":[]}";
 
-fn asked(port: u16) -> ([u8; 37], Control) {
+fn requested(port: u16) -> ([u8; 37], Control) {
     let (cookie, mut control) = (fresh_cookie(), Control::connect(port));
     control.send(&cookie);
     control.expect(state::PARAM_EXCHANGE);
@@ -276,7 +276,7 @@ fn asked(port: u16) -> ([u8; 37], Control) {
 }
 
 fn accepted(port: u16, parameters: &str) -> ([u8; 37], Control) {
-    let (cookie, mut control) = asked(port);
+    let (cookie, mut control) = requested(port);
     control.send(&frame(parameters));
     control.expect(state::CREATE_STREAMS);
     (cookie, control)
@@ -299,7 +299,7 @@ fn ended(port: u16) -> Vec<Control> {
     connections
 }
 
-fn said_everything(port: u16) -> Vec<Control> {
+fn all_but_the_last_message(port: u16) -> Vec<Control> {
     let mut connections = ended(port);
     connections[0].send(&frame(RESULTS));
     let _ = connections[0].take_json();
@@ -307,13 +307,13 @@ fn said_everything(port: u16) -> Vec<Control> {
     connections
 }
 
-// A crowd of strangers
+// Many unknown clients
 
 /// Connections of each kind.
 const STRANGERS: usize = 1000;
 
 #[test]
-fn timed_thousands_of_idle_and_mad_connections_do_not_keep_a_client_out() {
+fn timed_thousands_of_idle_and_invalid_connections_do_not_block_a_client() {
     raise_descriptor_limit();
     let service = Service::start(&[]);
     let alone = start_time(service.port);
@@ -356,7 +356,7 @@ fn timed_thousands_of_idle_and_mad_connections_do_not_keep_a_client_out() {
 
 /// A server that may open hardly anything does not spin, and serves again as soon as it can.
 #[test]
-fn timed_without_descriptors_the_server_keeps_its_calm() {
+fn timed_server_without_descriptors_uses_little_cpu_time() {
     let mut command = Command::new("prlimit");
     command.args(["--nofile=64:64"]).arg(ours().path());
     let service = Service::start_by(command, &[]);
@@ -366,13 +366,13 @@ fn timed_without_descriptors_the_server_keeps_its_calm() {
         .filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok())
         .collect();
     service.process.signal(Signal::Continue);
-    let _ = service.wait_for_events("warning", 1, PATIENCE);
+    let _ = service.wait_for_events("warning", 1, TIMEOUT);
     let (before, started) = (cpu_ticks(service.process.id()), Instant::now());
-    wait_for(PATIENCE, || (started.elapsed() > Duration::from_secs(2)).then_some(()));
+    wait_for(TIMEOUT, || (started.elapsed() > Duration::from_secs(2)).then_some(()));
     let used = cpu_ticks(service.process.id()) - before;
     assert!(used < 50, "{used} ticks of 10 ms in {:?}", started.elapsed());
     drop(strangers);
-    let served = wait_for(PATIENCE, || {
+    let served = wait_for(TIMEOUT, || {
         (service.client(original(), &["-n", "64K"]).finish().code() == Some(0)).then_some(())
     });
     served.expect("the client is served");

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use linerate_interop::{
-    PATIENCE, Pairing, Process, Program, Report, Server, each_case, established, free_port, free_port_run, listens,
+    Pairing, Process, Program, Report, Server, TIMEOUT, each_case, established, free_port, free_port_run, listens,
     original, ours, run_pair, wait_for,
 };
 
@@ -260,7 +260,7 @@ fn a_daemon_serves_and_cleans_up_its_pidfile() {
         let port = free_port();
         let options = ["-s", "-1", "-D", "-p", &port.to_string(), "-I", text(&pidfile)];
         Process::start(program.command(options)).finish().expect_clean();
-        wait_for(PATIENCE, || listens(port).then_some(())).expect("the daemon listens");
+        wait_for(TIMEOUT, || listens(port).then_some(())).expect("the daemon listens");
         let id: u32 = fs::read_to_string(&pidfile)
             .expect("the daemon wrote its id")
             .parse()
@@ -269,7 +269,7 @@ fn a_daemon_serves_and_cleans_up_its_pidfile() {
 
         let client = Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "1M"]));
         client.finish().expect_clean();
-        let gone = wait_for(PATIENCE, || (!pidfile.exists()).then_some(()));
+        let gone = wait_for(TIMEOUT, || (!pidfile.exists()).then_some(()));
         assert!(gone.is_some(), "{:?} left its pidfile", program.path());
     }
 }

@@ -5,9 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_interop::{
-    Finished, Keys, PATIENCE, Process, Service, Signal, each_case, free_port, original, ours, skip,
-};
+use linerate_interop::{Finished, Keys, Process, Service, Signal, TIMEOUT, each_case, free_port, original, ours, skip};
 use tempfile::TempDir;
 
 /// A user of every system, and the numbers that its processes have.
@@ -33,12 +31,12 @@ fn every_thread_of_a_server_gives_up_all_privileges_and_clients_are_served() {
     let options = ["--user", USER, "--metrics", &metrics, "--allow", &allow];
     let service = Service::start(&options);
     let client = service.client(original(), &["-t", "30", "-b", "2M", "-P", "2"]);
-    let _ = service.wait_for_events("test_started", 1, PATIENCE);
+    let _ = service.wait_for_events("test_started", 1, TIMEOUT);
     let threads = expect_no_privileges(service.process.id());
     assert!(threads >= 3, "control, log and worker: {threads}");
     drop(client);
 
-    let _ = service.wait_for_events("test_ended", 1, PATIENCE);
+    let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
     for options in [
         &["-n", "64K"][..],
         &["-n", "64K", "-R"],
@@ -47,9 +45,9 @@ fn every_thread_of_a_server_gives_up_all_privileges_and_clients_are_served() {
     ] {
         service.client(original(), options).finish().expect_clean();
     }
-    let _ = service.wait_for_events("test_ended", 5, PATIENCE);
+    let _ = service.wait_for_events("test_ended", 5, TIMEOUT);
     service.process.signal(Signal::HangUp);
-    let _ = service.wait_for_events("reloaded", 1, PATIENCE);
+    let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
     service.process.signal(Signal::Terminate);
     service.process.finish().expect_code(0);
 }
@@ -67,7 +65,7 @@ fn clients_of_iperf_2_are_served_without_privileges() {
         command.args(["-c", "127.0.0.1", "-p", &port]).args(options);
         Process::start(command).finish().expect_code(0);
     }
-    let _ = service.wait_for_events("test_ended", 2, PATIENCE);
+    let _ = service.wait_for_events("test_ended", 2, TIMEOUT);
 }
 
 /// The key is for root alone, the file of users for the server.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_interop::{
-    PATIENCE, Pairing, Process, Program, Report, Server, Signal, each_case, free_port, listens, original, ours,
+    Pairing, Process, Program, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original, ours,
     run_pair, skip, wait_for,
 };
 
@@ -34,7 +34,7 @@ fn a_server_numbers_its_tests() {
 }
 
 #[test]
-fn a_second_client_is_told_that_the_server_is_busy() {
+fn second_client_is_refused_as_busy() {
     each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
         let first = server.client(
@@ -96,7 +96,7 @@ fn idle_timeout_leaves_a_lasting_server_in_service() {
     let server = Server::start(program, &["-V", "--idle-timeout", "1"]);
     // With -V the server repeats its version whenever it opens its listener again.
     server.process.wait_for_stdout("iperf 3.", 2);
-    wait_for(PATIENCE, || listens(server.port).then_some(())).expect("the server listens again");
+    wait_for(TIMEOUT, || listens(server.port).then_some(())).expect("the server listens again");
     server.run(original(), &["-n", "64K"]).expect_clean();
 }
 
@@ -159,7 +159,7 @@ fn a_port_in_use_is_an_error() {
 }
 
 #[test]
-fn no_server_is_an_error_and_a_json_report_says_so() {
+fn missing_server_is_an_error_in_the_json_report() {
     let port = free_port().to_string();
     let text = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port])).finish();
     text.expect_code(1)

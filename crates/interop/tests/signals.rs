@@ -40,7 +40,7 @@ fn a_client_that_is_interrupted_reports_what_it_did() {
 }
 
 #[test]
-fn a_server_that_is_terminated_tells_its_client() {
+fn terminated_server_notifies_its_client() {
     let signals = [Signal::Interrupt, Signal::Terminate];
     let cases: Vec<_> = signals
         .into_iter()
@@ -83,14 +83,14 @@ fn timed_an_interrupted_json_report_is_complete_and_true() {
     let server = Server::start(ours(), &["-1", "--forceflush"]);
     let client = server.client(ours(), "127.0.0.1", &["-J", "-t", "60", "-i", "1", "-b", "8M"]);
     let streams = || (linerate_interop::established(server.port).len() >= 4).then_some(());
-    linerate_interop::wait_for(linerate_interop::PATIENCE, streams).expect("the test runs");
+    linerate_interop::wait_for(linerate_interop::TIMEOUT, streams).expect("the test runs");
     // A first report of the kernel that data has moved; from here on the test is measurably under way.
     let moved = || {
         linerate_interop::established(server.port)
             .iter()
             .any(|row| bytes_received(row) > 1_000_000)
     };
-    linerate_interop::wait_for(linerate_interop::PATIENCE, || moved().then_some(())).expect("a megabyte arrives");
+    linerate_interop::wait_for(linerate_interop::TIMEOUT, || moved().then_some(())).expect("a megabyte arrives");
     client.signal(Signal::Interrupt);
     let client = client.finish();
     assert_eq!(client.stderr, "");

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, inside, run};
 use linerate_interop::{
-    Finished, PATIENCE, Process, Program, Server, Signal, each_case, free_port, original, ours, wait_for,
+    Finished, Process, Program, Server, Signal, TIMEOUT, each_case, free_port, original, ours, wait_for,
 };
 use serde_json::Value;
 
@@ -61,7 +61,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
             );
 
             let runs = runs(&report);
-            let has_figures = |run: &Value| {
+            let has_stats = |run: &Value| {
                 [
                     "value",
                     "received_bps",
@@ -72,7 +72,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
                 .iter()
                 .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
             };
-            assert!(runs.iter().all(has_figures), "{report:#}");
+            assert!(runs.iter().all(has_stats), "{report:#}");
             assert!(runs.len() >= 4, "{report:#}");
             assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
             let in_time = |run: &Value| {
@@ -84,7 +84,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
             let served =
                 || (server.process.stdout().matches("Accepted connection").count() == runs.len()).then_some(());
             assert!(
-                wait_for(PATIENCE, served).is_some(),
+                wait_for(TIMEOUT, served).is_some(),
                 "{} runs: {:?}",
                 runs.len(),
                 server.process
@@ -123,7 +123,7 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
         "--json",
     ];
     let words = words("10.99.0.2", "5201", &options);
-    let finished = Process::start(inside(&net.a, ours().path(), &words)).finish_within(PATIENCE * 2);
+    let finished = Process::start(inside(&net.a, ours().path(), &words)).finish_within(TIMEOUT * 2);
     finished.expect_code(0);
     let report = json(&finished);
     assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
@@ -193,11 +193,11 @@ fn a_host_that_refuses_ends_it_at_once() {
 }
 
 #[test]
-fn an_interrupted_sweep_says_what_is_known() {
+fn interrupted_sweep_reports_completed_runs() {
     let server = Server::start(ours(), &[]);
     let options = ["--over", "streams=1..2", "--time", "1", "-O", "0", "--json"];
     let running = sweep(server.port, &options);
-    let seen = wait_for(PATIENCE, || running.stderr().contains("[3/").then_some(()));
+    let seen = wait_for(TIMEOUT, || running.stderr().contains("[3/").then_some(()));
     assert!(seen.is_some(), "{running:?}");
     running.signal(Signal::Interrupt);
     let finished = running.finish();
