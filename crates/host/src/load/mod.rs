@@ -4,6 +4,7 @@
 //! `pread(2)`, sockets and the NIC are read by netlink.
 
 mod environment;
+mod error;
 mod file;
 mod group;
 mod nic;
@@ -16,6 +17,7 @@ mod sockets;
 mod text;
 
 pub use environment::{EnvironmentQuery, environment};
+pub use error::ReadError;
 pub use period::{Period, reading};
 pub use process::listening_processes;
 pub use sample::{Depth, Sample};

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use linerate_model::http::Peak;
 use linerate_sys::{cpu, process};
 
+use super::error::ReadError;
 use super::file::{KernelFile, Room};
 use super::sockets::Sockets;
 use super::text;
@@ -66,24 +67,24 @@ impl ProcessReader {
     }
 
     /// CPU time of all its threads, those that ended included.
-    pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
-        cpu::time_of_process_ns(self.pid).map_err(|error| error.to_string())
+    pub(crate) fn cpu_ns(&self) -> Result<u64, ReadError> {
+        Ok(cpu::time_of_process_ns(self.pid)?)
     }
 
     /// Time each thread that is alive ran.
-    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, String> {
+    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, ReadError> {
         let mut times = BTreeMap::new();
         let mut why = None;
         for (thread, file) in &self.threads {
             match file.read(room).map(text::schedstat_ns) {
                 Ok(Some(ns)) => drop(times.insert(*thread, ns)),
-                Ok(None) => why = Some("schedstat is empty".to_owned()),
+                Ok(None) => why = Some(ReadError::lacking("schedstat is empty")),
                 // A thread that ended does not affect the others.
-                Err(text) => why = Some(text),
+                Err(error) => why = Some(error),
             }
         }
         if times.is_empty() {
-            return Err(why.unwrap_or_else(|| format!("process {} does not exist", self.pid)));
+            return Err(why.unwrap_or_else(|| ReadError::not_found(format!("process {} does not exist", self.pid))));
         }
         Ok(times)
     }
@@ -96,28 +97,30 @@ impl ProcessReader {
     }
 
     /// Resident memory.
-    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, String> {
-        let pages = text::resident_pages(self.statm.read(room)?).ok_or("statm has no resident pages")?;
+    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, ReadError> {
+        let pages = text::resident_pages(self.statm.read(room)?)
+            .ok_or_else(|| ReadError::lacking("statm has no resident pages"))?;
         Ok(pages.saturating_mul(self.page_bytes))
     }
 
     /// Exact resident memory, and its share where pages are divided by the processes that share them. Walks all pages.
-    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), String> {
-        let text = fs::read(self.root.join("smaps_rollup"))
-            .map_err(|error| format!("smaps_rollup: {}", linerate_sys::error::io_text(&error)))?;
-        let line = |name| text::kib_line_bytes(&text, name).ok_or_else(|| format!("smaps_rollup has no {name}"));
+    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), ReadError> {
+        let text = fs::read(self.root.join("smaps_rollup")).map_err(|error| ReadError::file("smaps_rollup", &error))?;
+        let line = |name| {
+            text::kib_line_bytes(&text, name).ok_or_else(|| ReadError::lacking(format!("smaps_rollup has no {name}")))
+        };
         Ok((line("Rss")?, line("Pss")?))
     }
 
     /// Descriptors against the soft limit.
-    pub(crate) fn fds(&self) -> Result<Peak, String> {
+    pub(crate) fn fds(&self) -> Result<Peak, ReadError> {
         let counted = self.fd_directory_size().filter(|size| *size > 0).or(self.listed_fds);
         counted
             .map(|peak| Peak {
                 peak,
                 limit: self.limit,
             })
-            .ok_or_else(|| format!("{}/fd: not permitted", self.root.display()))
+            .ok_or_else(|| ReadError::System(format!("{}/fd: not permitted", self.root.display())))
     }
 
     fn fd_directory_size(&self) -> Option<u64> {
@@ -130,10 +133,9 @@ impl ProcessReader {
     }
 
     /// Most resident memory it ever had.
-    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, String> {
-        let text = fs::read(self.root.join("status"))
-            .map_err(|error| format!("status: {}", linerate_sys::error::io_text(&error)))?;
-        text::kib_line_bytes(&text, "VmHWM").ok_or_else(|| "status has no VmHWM".to_owned())
+    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, ReadError> {
+        let text = fs::read(self.root.join("status")).map_err(|error| ReadError::file("status", &error))?;
+        text::kib_line_bytes(&text, "VmHWM").ok_or_else(|| ReadError::lacking("status has no VmHWM"))
     }
 }
 
@@ -151,12 +153,12 @@ impl Processes {
     }
 
     /// CPU time of all.
-    pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
+    pub(crate) fn cpu_ns(&self) -> Result<u64, ReadError> {
         self.sum(ProcessReader::cpu_ns)
     }
 
     /// Time each thread of any of them ran.
-    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, String> {
+    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, ReadError> {
         let mut all = BTreeMap::new();
         for process in &self.0 {
             all.extend(process.threads_ns(room)?);
@@ -170,12 +172,12 @@ impl Processes {
     }
 
     /// Resident memory of all; pages they share count for each.
-    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, String> {
+    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, ReadError> {
         self.sum(|process| process.rss_bytes(room))
     }
 
     /// Exact resident memory, and that where shared pages are divided.
-    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), String> {
+    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), ReadError> {
         self.0.iter().try_fold((0, 0), |(rss, pss), process| {
             let (more_rss, more_pss) = process.exact_memory()?;
             Ok((rss + more_rss, pss + more_pss))
@@ -183,7 +185,7 @@ impl Processes {
     }
 
     /// Descriptors of the one that is closest to its limit.
-    pub(crate) fn fds(&self) -> Result<Peak, String> {
+    pub(crate) fn fds(&self) -> Result<Peak, ReadError> {
         let mut closest: Option<Peak> = None;
         for process in &self.0 {
             let found = process.fds()?;
@@ -192,15 +194,15 @@ impl Processes {
                 closest = Some(found);
             }
         }
-        closest.ok_or_else(|| "no process".to_owned())
+        closest.ok_or_else(|| ReadError::not_found("no process"))
     }
 
     /// Most resident memory each of them ever had, together.
-    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, String> {
+    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, ReadError> {
         self.sum(ProcessReader::rss_high_water_bytes)
     }
 
-    fn sum(&self, mut of: impl FnMut(&ProcessReader) -> Result<u64, String>) -> Result<u64, String> {
+    fn sum(&self, mut of: impl FnMut(&ProcessReader) -> Result<u64, ReadError>) -> Result<u64, ReadError> {
         self.0
             .iter()
             .try_fold(0_u64, |sum, process| Ok(sum.saturating_add(of(process)?)))
@@ -210,12 +212,14 @@ impl Processes {
 /// The processes that listen on a TCP port, as their descriptors show: a server's master and its workers.
 ///
 /// # Errors
-/// A text: no process listens, or none that may be read.
-pub fn listening_processes(port: u16) -> Result<Vec<u32>, String> {
+/// When no process listens, or none that may be read.
+pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     let mut inodes = Vec::new();
     Sockets::open()?.listeners(port, |socket| inodes.push(format!("socket:[{}]", socket.inode)))?;
     if inodes.is_empty() {
-        return Err(format!("nobody listens on TCP port {port} here"));
+        return Err(ReadError::NotFound(
+            format!("nobody listens on TCP port {port} here").into(),
+        ));
     }
     let processes = fs::read_dir("/proc")
         .into_iter()
@@ -226,9 +230,9 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, String> {
     let mut owners: Vec<u32> = numbers.filter(|pid| has_one_of(*pid, &inodes)).collect();
     owners.sort_unstable();
     if owners.is_empty() {
-        return Err(format!(
+        return Err(ReadError::System(format!(
             "whoever listens on TCP port {port} may not be looked at by this user; become root, or name the process"
-        ));
+        )));
     }
     Ok(owners)
 }
@@ -282,7 +286,7 @@ mod tests {
         assert!(
             reader
                 .threads_ns(&mut room)
-                .is_err_and(|why| why.contains("does not exist"))
+                .is_err_and(|why| why.to_string().contains("does not exist"))
         );
     }
 
@@ -292,6 +296,6 @@ mod tests {
         let port = listener.local_addr().expect("an address").port();
         assert_eq!(listening_processes(port), Ok(vec![std::process::id()]));
         drop(listener);
-        assert!(listening_processes(port).is_err_and(|why| why.contains("nobody listens")));
+        assert!(listening_processes(port).is_err_and(|why| why.to_string().contains("nobody listens")));
     }
 }

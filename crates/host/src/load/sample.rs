@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{Counters, NicFigures, Peak};
 
+use super::error::ReadError;
 use super::text::CpuTicks;
 
 /// Counters and gauges at one moment. What could not be read is absent, with its reason in [`Self::missing`].
@@ -80,7 +81,7 @@ pub enum Depth {
 
 impl Sample {
     /// Notes why something is absent.
-    pub(crate) fn take<T>(&mut self, what: &'static str, found: Result<T, String>) -> Option<T> {
-        found.map_err(|why| self.missing.push((what, why))).ok()
+    pub(crate) fn take<T>(&mut self, what: &'static str, found: Result<T, ReadError>) -> Option<T> {
+        found.map_err(|why| self.missing.push((what, why.to_string()))).ok()
     }
 }

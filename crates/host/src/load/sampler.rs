@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use linerate_model::http::{NicFigures, Peak};
 use linerate_sys::{clock, cpu, process};
 
+use super::error::ReadError;
 use super::file::{KernelFile, Room};
 use super::group::Group;
 use super::nic::Nic;
@@ -56,9 +57,9 @@ pub struct Sampler {
     watched: Watched,
     process: Processes,
     files: Files,
-    group: Result<Group, String>,
-    sockets: Result<Sockets, String>,
-    nic: Result<Nic, String>,
+    group: Result<Group, ReadError>,
+    sockets: Result<Sockets, ReadError>,
+    nic: Result<Nic, ReadError>,
     room: Room,
     /// Time of the last scan of the threads, and how long each had run.
     threads_before: Option<(u64, BTreeMap<u32, u64>)>,
@@ -107,13 +108,13 @@ impl Sampler {
                 .pids
                 .first()
                 .map(|pid| Group::of(*pid))
-                .ok_or_else(|| "no process".to_owned()),
+                .ok_or_else(|| ReadError::not_found("no process")),
             process,
             files: Files::open(),
             sockets: Sockets::open(),
             nic: match watched.tested {
                 Tested::Client { server, .. } => Nic::towards(server.ip()),
-                _ => Err("the way of the traffic is not known yet".to_owned()),
+                _ => Err(ReadError::not_found("the way of the traffic is not known yet")),
             },
             room: Room::new(),
             threads_before: None,
@@ -177,7 +178,7 @@ impl Sampler {
         let ticks = self.files.stat.read(&mut self.room).map(text::cpu_ticks);
         let cpus = ticks.and_then(|cpus| {
             if cpus.is_empty() {
-                Err("no processors in it".to_owned())
+                Err(ReadError::lacking("no processors in it"))
             } else {
                 Ok(cpus)
             }
@@ -242,7 +243,7 @@ impl Sampler {
         let sockstat = files
             .sockstat
             .read(room)
-            .and_then(|bytes| text::sockstat(bytes).ok_or_else(|| "sockstat has no line of TCP".to_owned()));
+            .and_then(|bytes| text::sockstat(bytes).ok_or_else(|| ReadError::lacking("sockstat has no line of TCP")));
         if let Some(found) = sample.take("sockets", sockstat) {
             // Without IPv6 the file does not exist, and neither do its sockets.
             let sixth = files
@@ -290,7 +291,7 @@ impl Sampler {
         let may_walk = depth == Depth::Full || are_few;
         let sockets = match &mut self.sockets {
             Ok(sockets) => sockets,
-            Err(why) => return sample.missing.push(("connections", why.clone())),
+            Err(why) => return sample.missing.push(("connections", why.to_string())),
         };
         match self.watched.tested {
             Tested::Nothing => {}
@@ -322,7 +323,7 @@ impl Sampler {
     ///
     /// # Errors
     /// Why the device is not known.
-    pub fn device(&mut self) -> Result<DeviceFacts, String> {
+    pub fn device(&mut self) -> Result<DeviceFacts, ReadError> {
         let nic = self.nic.as_mut().map_err(|why| why.clone())?;
         Ok(DeviceFacts {
             stats: nic.read()?,
