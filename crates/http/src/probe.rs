@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use linerate_model::http::Spoken;
+use linerate_model::http::NegotiatedProtocol;
 
 use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
 use crate::load::ports::Local;
@@ -18,7 +18,7 @@ use crate::protocol::Protocol;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
     /// What was spoken.
-    pub spoken: Spoken,
+    pub spoken: NegotiatedProtocol,
     /// Status code.
     pub status: u16,
     /// Bytes of the head; absent inside TLS and in HTTP/2, where they are not seen.
@@ -159,7 +159,7 @@ fn first_answer(head: &[u8], answer: &Answer) -> FirstAnswer {
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
     FirstAnswer {
-        spoken: Spoken::default(),
+        spoken: NegotiatedProtocol::default(),
         status: answer.status,
         head_bytes: answer.head_bytes,
         body_bytes: answer.body_bytes,

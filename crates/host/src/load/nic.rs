@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::path::Path;
 
-use linerate_model::http::NicFigures;
+use linerate_model::http::NicStats;
 use linerate_sys::netlink::{ANSWER_BYTES_MAX, Family, Netlink};
 
 use super::error::ReadError;
@@ -88,12 +88,12 @@ impl Nic {
     ///
     /// # Errors
     /// When the kernel refuses; the device may be gone.
-    pub(crate) fn read(&mut self) -> Result<NicFigures, ReadError> {
+    pub(crate) fn read(&mut self) -> Result<NicStats, ReadError> {
         let link = self.ask()?;
         let stats = link
             .stats64()
             .ok_or_else(|| ReadError::lacking(format!("{} has no counters", link.name)))?;
-        Ok(NicFigures {
+        Ok(NicStats {
             is_loopback: link.loopback,
             link_bps: self.link.0,
             mtu_bytes: link.mtu_bytes(),

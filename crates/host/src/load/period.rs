@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{Counters, NicFigures, Peak, Reading, Share, SideFigures};
+use linerate_model::http::{Counters, EndpointStats, NicStats, Peak, Reading, Share};
 
 use super::sample::Sample;
 use super::text::CpuTicks;
@@ -16,7 +16,7 @@ pub struct Period {
     /// Time the program's threads ran since the first sample, by CPU.
     ran_on_ns: BTreeMap<u32, u64>,
     /// Largest values seen, in the fields where largest values stand.
-    peaks: SideFigures,
+    peaks: EndpointStats,
     missing: BTreeMap<&'static str, String>,
 }
 
@@ -29,7 +29,7 @@ impl Period {
             first,
             samples: 0,
             ran_on_ns: BTreeMap::new(),
-            peaks: SideFigures::default(),
+            peaks: EndpointStats::default(),
             missing: BTreeMap::new(),
         };
         period.note();
@@ -77,14 +77,14 @@ impl Period {
 
     /// The statistics so far.
     #[must_use]
-    pub fn stats(&self) -> SideFigures {
+    pub fn stats(&self) -> EndpointStats {
         let (first, last) = (&self.first, &self.last);
         let window_ns = last.at_ns.saturating_sub(first.at_ns);
         let cpus = cpu_deltas(first, last);
         let all = cpus.values().fold(CpuTicks::default(), |sum, ticks| sum.plus(ticks));
         let busiest = busiest_cpu_of(&cpus);
         let throttled = growth(first.throttled_ns, last.throttled_ns);
-        SideFigures {
+        EndpointStats {
             window_ns,
             samples: self.samples,
             cpus: last.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok()),
@@ -222,10 +222,10 @@ pub(super) fn busiest(first: &Sample, last: &Sample) -> Option<Share> {
 }
 
 /// Growth of the NIC's counters between two samples.
-pub(super) fn nic_delta(first: &Sample, last: &Sample) -> Option<NicFigures> {
+pub(super) fn nic_delta(first: &Sample, last: &Sample) -> Option<NicStats> {
     let (before, after) = (first.nic.as_ref()?, last.nic.as_ref()?);
     // Counters of two devices have nothing to do with each other.
-    (before.device == after.device).then(|| NicFigures {
+    (before.device == after.device).then(|| NicStats {
         rx_bytes: after.rx_bytes.saturating_sub(before.rx_bytes),
         tx_bytes: after.tx_bytes.saturating_sub(before.tx_bytes),
         rx_packets: after.rx_packets.saturating_sub(before.rx_packets),
@@ -341,7 +341,7 @@ mod tests {
                 listen_overflows: Some(overflows),
                 ..Counters::default()
             },
-            nic: Some(NicFigures {
+            nic: Some(NicStats {
                 device: device.to_owned(),
                 is_loopback: false,
                 link_bps: Some(1_000_000_000),

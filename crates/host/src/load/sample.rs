@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{Counters, NicFigures, Peak};
+use linerate_model::http::{Counters, NicStats, Peak};
 
 use super::error::ReadError;
 use super::text::CpuTicks;
@@ -51,7 +51,7 @@ pub struct Sample {
     pub connections: Option<u64>,
     /// Local ports in use towards the tested server; only while few sockets exist, or in a full sample.
     pub ports: Option<Peak>,
-    /// Most bytes of payload in a segment of an answer, see [`SideFigures::mss_bytes`](linerate_model::http::SideFigures);
+    /// Most bytes of payload in a segment of an answer, see [`EndpointStats::mss_bytes`](linerate_model::http::EndpointStats);
     /// only in a [`Depth::Full`] sample.
     pub mss_bytes: Option<u32>,
     /// Entries of the connection tracking table.
@@ -63,7 +63,7 @@ pub struct Sample {
     /// Time the control group was throttled since it exists.
     pub throttled_ns: Option<u64>,
     /// Counters of the NIC since it exists.
-    pub nic: Option<NicFigures>,
+    pub nic: Option<NicStats>,
     /// Counters of the kernel since boot.
     pub counters: Counters,
     /// What could not be read, and why.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_model::http::{NicFigures, Peak};
+use linerate_model::http::{NicStats, Peak};
 use linerate_sys::{clock, cpu, process};
 
 use super::error::ReadError;
@@ -343,7 +343,7 @@ fn thread_ns() -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// Its counters since it exists.
-    pub stats: NicFigures,
+    pub stats: NicStats,
     /// The link carries both directions at once.
     pub is_full_duplex: Option<bool>,
     /// Packets leave it by radio or inside others.

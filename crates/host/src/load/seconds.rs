@@ -1,6 +1,6 @@
 //! The seconds of a run on one host.
 
-use linerate_model::http::{NicFigures, SideSecond};
+use linerate_model::http::{EndpointSecond, NicStats};
 
 use super::period::{busiest, nic_delta};
 use super::sample::Sample;
@@ -19,7 +19,7 @@ pub struct Seconds {
     origin_ns: u64,
     /// The sample at the end of the last complete second.
     before: Sample,
-    complete: Vec<SideSecond>,
+    complete: Vec<EndpointSecond>,
 }
 
 impl Seconds {
@@ -47,14 +47,14 @@ impl Seconds {
 
     /// The complete ones.
     #[must_use]
-    pub fn into_inner(self) -> Vec<SideSecond> {
+    pub fn into_inner(self) -> Vec<EndpointSecond> {
         self.complete
     }
 }
 
-fn second(before: &Sample, now: &Sample) -> SideSecond {
+fn second(before: &Sample, now: &Sample) -> EndpointSecond {
     let window_ns = now.at_ns.saturating_sub(before.at_ns);
-    SideSecond {
+    EndpointSecond {
         busiest_cpu_busy: busiest(before, now),
         // What goes to the host itself has no wire.
         wire_bps: nic_delta(before, now)
@@ -64,7 +64,7 @@ fn second(before: &Sample, now: &Sample) -> SideSecond {
 }
 
 /// Bits in the busier direction.
-fn wire_bits(nic: &NicFigures) -> f64 {
+fn wire_bits(nic: &NicStats) -> f64 {
     let bytes = |bytes: u64, packets: u64| bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES));
     8.0 * bytes(nic.tx_bytes, nic.tx_packets).max(bytes(nic.rx_bytes, nic.rx_packets)) as f64
 }
@@ -86,7 +86,7 @@ mod tests {
         Sample {
             at_ns: at_ms * MS,
             cpus: Some([(0, ticks(0)), (1, ticks(busy))].into()),
-            nic: Some(NicFigures {
+            nic: Some(NicStats {
                 device: "e0".to_owned(),
                 is_loopback,
                 link_bps: None,
@@ -150,6 +150,6 @@ mod tests {
             (Some(0.5), None),
             "no wire"
         );
-        assert_eq!(seconds[1], SideSecond::default());
+        assert_eq!(seconds[1], EndpointSecond::default());
     }
 }

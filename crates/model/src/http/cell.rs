@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CellVerdict, Flag, LoadResult, SideFigures};
+use super::{CellVerdict, EndpointStats, Flag, LoadResult};
 
 /// Part of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -78,9 +78,9 @@ pub struct CellRun {
     /// What the generator found; absent when skipped.
     pub load: Option<LoadResult>,
     /// What it cost the client.
-    pub client: SideFigures,
+    pub client: EndpointStats,
     /// What it cost the server; absent without an agent there.
-    pub server: Option<SideFigures>,
+    pub server: Option<EndpointStats>,
     /// What limits the trust in it, those of [`LoadResult::flags`] included.
     pub flags: Vec<Flag>,
 }

@@ -18,7 +18,7 @@ pub struct Peak {
 
 /// Growth of one NIC's counters over the window, and what it can carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NicFigures {
+pub struct NicStats {
     /// Name of the device the traffic takes.
     pub device: String,
     /// It is the loopback device, which has no speed.
@@ -62,7 +62,7 @@ pub struct Counters {
 
 /// One second of one end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct SideSecond {
+pub struct EndpointSecond {
     /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
     /// Bits per second on the wire in the busier direction, frames and gaps included.
@@ -71,7 +71,7 @@ pub struct SideSecond {
 
 /// One end of a run, from the beginning of its window to the end. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct SideFigures {
+pub struct EndpointStats {
     /// Length of the period.
     pub window_ns: u64,
     /// Readings they are made from.
@@ -148,13 +148,13 @@ pub struct SideFigures {
     /// Share of the window the control group was throttled.
     pub throttled: Option<Share>,
     /// The NIC of the route.
-    pub nic: Option<NicFigures>,
+    pub nic: Option<NicStats>,
     /// Counters of the kernel.
     pub counters: Counters,
     /// Every second since the start of the warm-up, side by side with [`LoadResult::seconds`](super::LoadResult); empty
     /// where that was not kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub seconds: Vec<SideSecond>,
+    pub seconds: Vec<EndpointSecond>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ErrorCounts, Spoken};
+use super::{ErrorCounts, NegotiatedProtocol};
 
 /// When a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub enum Flag {
 pub struct LoadResult {
     /// Negotiated protocol; absent where no connection was established.
     #[serde(default = "plain_http1")]
-    pub spoken: Option<Spoken>,
+    pub spoken: Option<NegotiatedProtocol>,
     /// When requests were sent.
     pub mode: Mode,
     /// What became of the connections.
@@ -167,8 +167,8 @@ pub struct LoadResult {
 
 /// Protocol of runs without the member.
 #[expect(clippy::unnecessary_wraps, reason = "the default of a field that is optional")]
-fn plain_http1() -> Option<Spoken> {
-    Some(Spoken::default())
+fn plain_http1() -> Option<NegotiatedProtocol> {
+    Some(NegotiatedProtocol::default())
 }
 
 impl LoadResult {

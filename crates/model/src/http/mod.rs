@@ -6,20 +6,20 @@
 
 mod cell;
 mod check;
+mod endpoint;
 mod environment;
 mod errors;
 mod load;
-mod side;
-mod spoken;
+mod protocol;
 mod study;
 mod verdict;
 
 pub use cell::{Cell, CellKey, CellRun, Medians, Phase, RunState};
 pub use check::{Check, CheckStatus, Side};
+pub use endpoint::{Counters, EndpointSecond, EndpointStats, NicStats, Peak, Reading, Share};
 pub use environment::Environment;
 pub use errors::{ErrorClass, ErrorCount, ErrorCounts};
 pub use load::{Arrivals, Connections, Flag, Latency, LoadResult, Mode, Quantile, Second};
-pub use side::{Counters, NicFigures, Peak, Reading, Share, SideFigures, SideSecond};
-pub use spoken::{HttpVersion, Spoken, TlsSpoken};
+pub use protocol::{HttpVersion, NegotiatedProtocol, NegotiatedTls};
 pub use study::{Baseline, CeilingPoint, Idle, IdleStep, MemoryLine, Pass, Row, Study};
 pub use verdict::{CellVerdict, Confidence, Evidence, Judgement, VerdictClass};

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Check, Environment, Spoken};
+use super::{Cell, Check, Environment, NegotiatedProtocol};
 
 /// One TCP test without HTTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -133,7 +133,7 @@ pub struct Study {
     pub plan: String,
     /// Negotiated protocols of its runs, each once; empty where no connection was established.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spoken: Vec<Spoken>,
+    pub spoken: Vec<NegotiatedProtocol>,
     /// Whether it came to its end.
     pub is_complete: bool,
     /// What was seen before it.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use linerate_host::load::{EnvironmentQuery, Tested, Watched, environment};
 use linerate_http::control::{Agent, CellBegun, CellMark, Control, Info, PROGRAM, Refusal, TCP_CAPABILITY};
-use linerate_model::http::{Reading, SideFigures};
+use linerate_model::http::{EndpointStats, Reading};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 
@@ -129,7 +129,7 @@ struct Cells {
     /// The one that warms up.
     warming: Option<String>,
     /// The one that ended last. A client that did not hear the answer asks again.
-    ended: Option<(String, SideFigures)>,
+    ended: Option<(String, EndpointStats)>,
 }
 
 impl Agent for HostAgent {
@@ -184,7 +184,7 @@ impl Agent for HostAgent {
         })
     }
 
-    fn end_cell(&self, id: &str) -> Result<SideFigures, Refusal> {
+    fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
             let mut figures = self

@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use linerate_host::load::{Depth, Period, Sample, Sampler, Seconds, Watched, reading};
-use linerate_model::http::{Reading, SideFigures};
+use linerate_model::http::{EndpointStats, Reading};
 
 /// Time between two looks.
 pub(crate) const STEP: Duration = Duration::from_millis(200);
@@ -88,7 +88,7 @@ impl Watch {
 
     /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which adapter is
     /// looked at. Returns what [`Self::begin`] does.
-    pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
+    pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Quick);
         state.window = None;
@@ -104,7 +104,7 @@ impl Watch {
 
     /// Begins a window: peaks and growth count from here. `peer` decides which adapter is looked at. Returns when that
     /// was, on the monotonic clock, and what is so at the time.
-    pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
+    pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Full);
         let (at_ns, window) = (sample.at_ns, Period::begin(sample));
@@ -115,7 +115,7 @@ impl Watch {
     }
 
     /// Ends the window; `None` when none was begun.
-    pub(crate) fn end(&self) -> Option<SideFigures> {
+    pub(crate) fn end(&self) -> Option<EndpointStats> {
         let mut state = self.shared.lock();
         let mut window = state.window.take()?;
         let sample = state.sampler.sample(Depth::Full);
@@ -125,7 +125,7 @@ impl Watch {
         }
         window.add(sample);
         state.step = STEP_LONG;
-        Some(SideFigures {
+        Some(EndpointStats {
             seconds: seconds.map(Seconds::into_inner).unwrap_or_default(),
             ..window.stats()
         })
