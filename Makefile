@@ -15,52 +15,66 @@ TEST_TOOLS := iperf3=iperf3 iperf=iperf ip=iproute2 ss=iproute2 openssl=openssl 
 	tc=iproute2 taskset=util-linux setpriv=util-linux chromium=chromium
 DIST_TOOLS := musl-gcc=musl-tools
 
-.PHONY: try check deny test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab soak scale \
+.PHONY: try help check deny msrv test test-dist bench bench-http bench-instructions bench-floor bench-strategies dist fuzz vm vm-lab soak scale \
 	reports http-lab test-deps dist-deps
 
-try:
-	$(CARGO) build --release --locked -p linerate
-	$(TARGET_DIR)/release/linerate try
+# Without TLS and HTTP/2 of the HTTP lab, whose crates take a sixth of the time and which the trial does not use.
+try: ## build linerate and test this machine against itself
+	$(CARGO) build --profile try --locked --no-default-features --features auth -p linerate
+	$(TARGET_DIR)/try/linerate try
 
-check: deny
+help: ## list these targets
+	@sed -n 's/^\([a-z-]*\):.* ## /\1\t/p' $(MAKEFILE_LIST) | expand -t 20
+
+check: deny ## formatting, lints, documentation, dependency rules
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps
 	$(CARGO) test --locked --workspace --test architecture
 
 # Licenses, sources and versions of the dependencies, and known weaknesses where their database can be reached.
-deny:
-	@.ci/tools pip3=python3-pip
-	@.ci/deny $(abspath $(TARGET_DIR))/tools
+TOOLS := $(abspath $(TARGET_DIR))/tools
+deny: ## licenses, sources and known weaknesses of the dependencies
+	@.ci/deny $(TOOLS)
+
+# clippy knows which functions of the standard library are newer; this also finds what only a compiler does.
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+
+msrv: ## build with the oldest supported Rust; skipped where it is not installed
+	@toolchain=$$(rustup toolchain list 2>/dev/null | grep -m 1 -o '^$(MSRV)[^ ]*') || { \
+		echo "skipped: Rust $(MSRV) is not installed: rustup toolchain install $(MSRV)"; exit 0; }; \
+	cargo "+$$toolchain" check --locked -p linerate --target-dir $(TARGET_DIR)/msrv
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
-test: test-deps check
+NEXTEST = PATH="$(TOOLS)/bin:$$PATH" $(CARGO) nextest run --locked --profile ci
+test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) build --locked --workspace --all-targets
-	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(CARGO) test --locked --workspace
+	LINERATE_BIN="$(abspath $(TARGET_DIR))/debug/linerate" $(NEXTEST) --workspace
+	$(CARGO) test --locked --workspace --doc
 
-bench:
+bench: ## throughput and CPU time against the installed iperf3, HTTP lab included
 	$(CARGO) build --release --locked -p linerate
 	python3 bench/bench.py --ours $(TARGET_DIR)/release/linerate --peer $(PEER) $(BENCH_ARGS)
 	$(MAKE) bench-http
 
 # The I/O strategy that is chosen during a test against every fixed one.
-bench-strategies:
+bench-strategies: ## the I/O strategy chosen during a test against every fixed one
 	$(CARGO) build --release --locked -p linerate
 	python3 bench/strategies.py --ours $(TARGET_DIR)/release/linerate $(BENCH_ARGS)
 
 # The HTTP lab against nginx, wrk, ab and h2load.
-bench-http:
+bench-http: ## the HTTP lab against nginx, wrk, ab and h2load
 	@.ci/tools nginx=nginx-light wrk=wrk ab=apache2-utils h2load=nghttp2-client
 	$(CARGO) build --release --locked -p linerate
 	python3 bench/http_lab.py --ours $(TARGET_DIR)/release/linerate $(BENCH_HTTP_ARGS)
 
 # What the loops that run per datagram cost, and what the machine can do at all.
-bench-instructions:
+bench-instructions: ## instructions per datagram of the hot loops (valgrind)
 	@.ci/tools valgrind=valgrind
 	bench/instructions
 
-bench-floor:
+bench-floor: ## what copying over loopback costs on this machine
 	mkdir -p $(TARGET_DIR)
 	cc -O2 -o $(TARGET_DIR)/floor bench/floor.c
 	for pause in 0 30 60; do for copies in 1 8; do \
@@ -73,7 +87,7 @@ bench-floor:
 # them, which running the program shows; LINK_FLAGS= does without.
 LINK_FLAGS ?= -C link-arg=-Wl,-z,pack-relative-relocs
 
-dist: dist-deps
+dist: dist-deps ## one static program, dist/linerate
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="$(LINK_FLAGS)" \
 		$(CARGO) build --release --locked --target $(MUSL) -p linerate
 	mkdir -p dist
@@ -82,26 +96,26 @@ dist: dist-deps
 	test "$$(stat -c %s dist/linerate)" -lt 12582912
 	dist/linerate --version
 
-test-dist: test-deps dist
-	LINERATE_BIN="$(CURDIR)/dist/linerate" $(CARGO) test --locked -p linerate-interop
+test-dist: test-deps dist ## the live tests with the static program
+	LINERATE_BIN="$(CURDIR)/dist/linerate" $(NEXTEST) -p linerate-interop
 
-fuzz:
+fuzz: ## every fuzz target for FUZZ_SECONDS (nightly, cargo-fuzz)
 	cd fuzz && for target in $$($(CARGO) +nightly fuzz list); do \
 		$(CARGO) +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 # What this machine's kernel may lack runs in a guest.
-vm: dist
+vm: dist ## tests in a guest of what this kernel may lack (SCTP)
 	@.ci/tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod iperf3=iperf3
 	vm/sctp dist/linerate
 
 # Adapters, links and queueing disciplines this machine does not have, shown to the doctor in a guest.
-vm-lab:
+vm-lab: ## doctor on NICs, links and qdiscs of a guest
 	@.ci/tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod iperf3=iperf3 \
 		ethtool=ethtool ip=iproute2 lspci=pciutils strip=binutils python3=python3
 	$(CARGO) build --locked -p linerate
 	vm/lab $(TARGET_DIR)/debug/linerate
 
-soak:
+soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_TESTS=$(SOAK_TESTS) \
 		$(CARGO) test --locked -p linerate-interop --test endurance -- --nocapture
@@ -109,26 +123,27 @@ soak:
 		$(CARGO) test --locked -p linerate-interop --test soak -- --ignored --nocapture
 
 # Two hosts in namespaces; needs root.
-scale:
+scale: ## SCALE_CLIENTS clients between two namespaces (root)
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SCALE_CLIENTS=$(SCALE_CLIENTS) \
 		$(CARGO) test --locked -p linerate-interop --test scale -- --ignored --nocapture
 
 # Full length and full load, in namespaces; needs root.
-reports: test-deps
+reports: test-deps ## the commands of reports about iperf 2 at full length (root)
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test iperf2_reports -- --ignored --nocapture
 
 # The default plan at a gigabit between two hosts in namespaces; needs root.
-http-lab: test-deps
+http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
 	$(CARGO) build --release --locked -p linerate
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test http_lab_verdicts -- --ignored --nocapture
 
-test-deps:
+test-deps: ## install the programs that tests need
 	@.ci/tools $(TEST_TOOLS)
+	@.ci/cargo-tools $(TOOLS)
 
-dist-deps:
+dist-deps: ## install the programs that dist needs
 	@.ci/tools $(DIST_TOOLS)
 	rustup target add $(MUSL)

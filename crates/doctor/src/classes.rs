@@ -1,4 +1,4 @@
-//! What the private counters of drivers mean. Rules know classes only; the names live here.
+//! Meaning of the private counters of drivers. Rules use classes only; the names are here.
 
 /// Meaning of a driver's counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,7 +28,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// The class as a word.
+    /// Name of the class.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Class {
     }
 }
 
-/// Names by class. `#` stands for any number; a name of a hierarchy is compared with its last part.
+/// Names by class. `#` matches any number; a name of a hierarchy is compared with its last part.
 const NAMES: &[(Class, &[&str])] = &[
     (
         Class::RxRingFull,
@@ -184,7 +184,7 @@ const NAMES: &[(Class, &[&str])] = &[
 /// Names that mean an overflow with these drivers only.
 const RING_FULL_OF_DRIVER: &[(&str, &str)] = &[("mlx4_en", "rx_dropped"), ("gve", "rx_dropped")];
 
-/// Meaning of a driver's counter; `None` when nobody told us.
+/// Meaning of a driver's counter; `None` when it is unknown.
 #[must_use]
 pub fn classify(driver: Option<&str>, name: &str) -> Option<Class> {
     let leaf = name.rsplit('/').next().unwrap_or(name);
@@ -195,7 +195,7 @@ pub fn classify(driver: Option<&str>, name: &str) -> Option<Class> {
     NAMES.iter().find(|(_, names)| named(names)).map(|(class, _)| *class)
 }
 
-/// Whether `name` is `pattern`, in which every `#` stands for one or more digits.
+/// Whether `name` matches `pattern`, in which every `#` is one or more digits.
 fn matches(pattern: &str, name: &str) -> bool {
     match pattern.split_once('#') {
         None => pattern == name,
@@ -206,7 +206,7 @@ fn matches(pattern: &str, name: &str) -> bool {
     }
 }
 
-/// Whether a counter without a class looks as if it counts trouble.
+/// Whether a counter without a class has a name that suggests errors.
 #[must_use]
 pub fn looks_like_trouble(name: &str) -> bool {
     let name = name.to_ascii_lowercase();

@@ -24,7 +24,7 @@ pub fn derive(mut snapshot: Snapshot) -> Snapshot {
     snapshot
 }
 
-/// Names and values end up in commands that somebody pastes into a shell, and pasted text and peers can say anything. No
+/// Names and values end up in commands that users paste into a shell; pasted text and peers can contain anything. No
 /// fact a rule builds a command from needs these characters.
 fn drop_shell_words(snapshot: &mut Snapshot) {
     let is_plain = |text: &str| !text.contains(|c: char| "`$;|&<>\\\"'".contains(c) || c.is_control());
@@ -47,7 +47,7 @@ fn drop_shell_words(snapshot: &mut Snapshot) {
     }
 }
 
-/// The speed of `lo`, veth and their kin is a number somebody once wrote into the kernel.
+/// The speed of `lo`, veth and similar devices is a constant of the kernel.
 fn nominal_speed(snapshot: &mut Snapshot, nic: &str, name: &str) {
     let kind_key = format!("{nic}.net.kind");
     if name == "lo" && snapshot.text(&kind_key).is_none() {
@@ -136,7 +136,7 @@ fn chip_speed(snapshot: &mut Snapshot, nic: &str) {
 fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     let key = format!("{nic}.pause.resolved");
     if matches!(snapshot.facts.get(&key), Some(Fact::Known { src, .. }) if src != SRC) {
-        return; // ethtool or the kernel told the result itself
+        return; // ethtool or the kernel reported the result
     }
     let words = |side: &str| snapshot.text(&format!("{nic}.pause.{side}")).map(str::to_owned);
     let Some(ours) = words("advertised").as_deref().and_then(pause_bits) else {
@@ -162,7 +162,7 @@ fn pause_resolution(snapshot: &mut Snapshot, nic: &str) {
     snapshot.set(key, resolved, SRC);
 }
 
-/// The two advertisement bits (pause, asymmetric) behind the words of ethtool.
+/// The two advertisement bits (pause, asymmetric) behind ethtool's text.
 fn pause_bits(words: &str) -> Option<(bool, bool)> {
     match words.trim() {
         "No" => Some((false, false)),
@@ -214,7 +214,7 @@ fn bus_speed(snapshot: &mut Snapshot, nic: &str) {
     for side in ["cur", "max"] {
         let key = format!("{nic}.pci.{side}_speed_gts");
         let width_key = format!("{nic}.pci.{side}_width");
-        // A device that is no PCI Express device answers with 0 or 255 lanes.
+        // A device that is no PCI Express device reports 0 or 255 lanes.
         if snapshot
             .number(&width_key)
             .is_some_and(|width| !(1.0..=32.0).contains(&width))
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_driver_that_reports_no_pause_bits_proves_nothing() {
+    fn missing_pause_bits_of_a_driver_give_no_resolution() {
         let mut snapshot = Snapshot::new("a", Source::Live);
         snapshot.set("nic.x.pause.supported", "No", "test");
         snapshot.set("nic.x.pause.advertised", "No", "test");
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_act_on_reaches_no_command() {
+    fn shell_metacharacters_reach_no_command() {
         let mut snapshot = Snapshot::new("a", Source::Import);
         snapshot.set("nic.x;reboot.net.mtu", 1400_i64, "test");
         snapshot.set("sysctl.net.ipv4.tcp_rmem", "4096 $(reboot) 6291456", "test");

@@ -1,4 +1,4 @@
-//! What differs between two hosts, or two moments of one, that can matter.
+//! Differences between two hosts, or two snapshots of one, that can matter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,9 @@ use linerate_model::finding::{Comparison, Diagnosis, Difference, Finding};
 use linerate_model::snapshot::{Fact, Snapshot, Source, Value};
 
 use crate::derive::{derive, is_software_kind};
-use crate::judge::{Observed, diagnose, world};
+use crate::judge::{Observed, diagnose, scope};
+use crate::period::Period;
 use crate::rules;
-use crate::window::Window;
 
 /// Compares two observations: the findings of both, and what differs.
 #[must_use]
@@ -47,7 +47,7 @@ fn facts(a: &Snapshot, b: &Snapshot) -> Comparison {
     comparison
 }
 
-/// Facts that say something about the host rather than about the moment, with interfaces named by their role.
+/// Facts about the host rather than about the point in time, with interfaces named by their role.
 fn normalised(snapshot: &Snapshot) -> BTreeMap<String, Value> {
     let tested = test_interface(snapshot);
     let known = snapshot.facts.iter().filter_map(|(key, fact)| match fact {
@@ -82,7 +82,7 @@ fn by_role(key: &str, tested: Option<&str>) -> String {
     own.map_or_else(|| key.to_owned(), |rest| format!("nic.*.{rest}"))
 }
 
-/// Identities and readings of the moment, which differ always and mean nothing.
+/// Identities and momentary values, which always differ.
 fn is_momentary(key: &str) -> bool {
     const PARTS: [&str; 9] = [
         ".ifindex",
@@ -98,7 +98,7 @@ fn is_momentary(key: &str) -> bool {
     PARTS.iter().any(|part| key.contains(part)) || key.starts_with("run.") || key.starts_with("irq.")
 }
 
-/// Equal for what it does: sizes as numbers, triples word by word.
+/// Equal in effect: sizes as numbers, triples element by element.
 fn same(a: &Value, b: &Value) -> bool {
     if let (Some(x), Some(y)) = (a.number(), b.number()) {
         return (x - y).abs() < f64::EPSILON * x.abs().max(1.0);
@@ -183,15 +183,15 @@ fn rules_of_one(comparison: &mut Comparison, a: &[Finding], b: &[Finding]) {
     comparison.rules_both = a.intersection(&b).cloned().collect();
 }
 
-/// Two moments of one boot: counters that grew, as rates.
+/// Two snapshots of one boot: counters that grew, as rates.
 fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
     if a.boot_id.is_none() || a.source == Source::Import {
         return;
     }
-    let Ok(window) = Window::over(&[a.clone(), b.clone()]) else {
+    let Ok(period) = Period::over(&[a.clone(), b.clone()]) else {
         return;
     };
-    for (key, delta) in window
+    for (key, delta) in period
         .deltas()
         .filter(|(key, delta)| delta.value > 0 && key.starts_with("nic.") && !key.contains(".irq."))
     {
@@ -199,7 +199,7 @@ fn rates(comparison: &mut Comparison, a: &Snapshot, b: &Snapshot) {
         comparison.changed.push(Difference {
             key: key.to_owned(),
             a: None,
-            b: Some(format!("+{:.1}/s", crate::scope::to_f64(delta.value) / window.seconds)),
+            b: Some(format!("+{:.1}/s", crate::scope::to_f64(delta.value) / period.seconds)),
             impact: if trouble { 2 } else { 0 },
             why: "counter that grew between the two moments".to_owned(),
         });
@@ -212,8 +212,8 @@ fn add_receive_aggregation(diagnosis: &mut Diagnosis, a: Snapshot, b: Snapshot, 
         return;
     }
     let snapshots = [a, b];
-    let world = world(&snapshots, &[None, None]);
-    let [left, right] = world.hosts.as_slice() else { return };
+    let scope = scope(&snapshots, &[None, None]);
+    let [left, right] = scope.hosts.as_slice() else { return };
     let tested = |host: &crate::scope::Host<'_>| test_interface(host.snapshot).map(str::to_owned);
     let (Some(x), Some(y)) = (tested(left), tested(right)) else {
         return;

@@ -1,4 +1,4 @@
-//! From snapshots to a diagnosis: asks every rule about everything it applies to, resolves contradictions, orders.
+//! From snapshots to a diagnosis: applies every rule, resolves contradictions, sorts.
 
 use std::collections::BTreeMap;
 
@@ -6,54 +6,54 @@ use linerate_model::finding::{DOCTOR_SCHEMA, Diagnosis, Finding, NotEvaluated, R
 use linerate_model::snapshot::Snapshot;
 
 use crate::derive::derive;
-use crate::rule::{Firing, Judge, Phase, Rule, Ruling, Stop};
+use crate::period::Period;
+use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling};
 use crate::rules;
-use crate::scope::{Host, World};
+use crate::scope::{Host, Scope};
 use crate::slices::{Slice, slices};
 use crate::verdict;
 use crate::vote;
-use crate::window::Window;
 
 /// One host as it was observed.
 #[derive(Debug, Clone)]
 pub struct Observed {
     /// Its facts. Of several readings, the last.
     pub snapshot: Snapshot,
-    /// How its counters grew meanwhile, if they were read more than once. Counters of the other end of a test may be
+    /// How its counters grew, if they were read more than once. Counters of the other end of a test may be
     /// added to it.
-    pub window: Option<Window>,
+    pub period: Option<Period>,
 }
 
 impl Observed {
     /// A host that was read once.
     #[must_use]
     pub const fn once(snapshot: Snapshot) -> Self {
-        Self { snapshot, window: None }
+        Self { snapshot, period: None }
     }
 }
 
-/// Judges hosts. `only` names the rules to ask; empty means all.
+/// Diagnoses hosts. `only` names the rules to apply; empty means all.
 #[must_use]
 pub fn diagnose(observed: &[Observed], only: &[String]) -> Diagnosis {
     let slices = slices(observed, &[]);
     diagnose_with(observed, only, &slices)
 }
 
-/// Judges hosts as a whole, and again in every slice of the time for the verdict.
+/// Diagnoses hosts as a whole, and again in every slice of the time for the verdict.
 pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Slice]) -> Diagnosis {
-    let (answers, verdict) = judged(observed, only, verdict::verdict);
+    let (outcomes, verdict) = judged(observed, only, verdict::verdict);
     let votes = slices.iter().filter_map(|slice| {
         let (_, verdict) = judged(&slice.observed, only, verdict::of_slice);
         Some((slice.seconds, verdict?))
     });
-    let watched = observed.iter().any(|one| one.window.is_some());
+    let watched = observed.iter().any(|one| one.period.is_some());
     Diagnosis {
         schema: DOCTOR_SCHEMA.to_owned(),
         hosts: observed.iter().map(|one| one.snapshot.host.clone()).collect(),
         verdict: vote::decide(verdict, votes.collect(), watched),
-        findings: answers.findings.into_iter().map(|(_, finding)| finding).collect(),
-        ruled_out: answers.ruled_out,
-        not_evaluated: answers.not_evaluated,
+        findings: outcomes.findings.into_iter().map(|(_, finding)| finding).collect(),
+        ruled_out: outcomes.ruled_out,
+        not_evaluated: outcomes.not_evaluated,
         loss: Vec::new(),
         differences: None,
         comparison: None,
@@ -61,53 +61,53 @@ pub(crate) fn diagnose_with(observed: &[Observed], only: &[String], slices: &[Sl
     }
 }
 
-/// The answers of all rules, and what `verdict` makes of them.
+/// The outcomes of all rules, and `verdict` of them.
 fn judged<T>(
     observed: &[Observed],
     only: &[String],
-    verdict: impl FnOnce(&World<'_>, &[(Phase, Finding)]) -> T,
-) -> (Answers, T) {
+    verdict: impl FnOnce(&Scope<'_>, &[(Layer, Finding)]) -> T,
+) -> (Outcomes, T) {
     let snapshots: Vec<Snapshot> = observed.iter().map(|one| derive(one.snapshot.clone())).collect();
-    let windows: Vec<Option<&Window>> = observed.iter().map(|one| one.window.as_ref()).collect();
-    let world = world(&snapshots, &windows);
-    let mut answers = Answers::default();
+    let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
+    let scope = scope(&snapshots, &periods);
+    let mut outcomes = Outcomes::default();
     for rule in rules::all().filter(|rule| only.is_empty() || only.iter().any(|id| id.eq_ignore_ascii_case(rule.id))) {
-        for (subject, ruling) in ask(rule, &world) {
-            answers.add(rule, subject, ruling);
+        for (subject, ruling) in apply(rule, &scope) {
+            outcomes.add(rule, subject, ruling);
         }
     }
-    answers.resolve(&world);
-    let verdict = verdict(&world, &answers.findings);
-    (answers, verdict)
+    outcomes.resolve(&scope);
+    let verdict = verdict(&scope, &outcomes.findings);
+    (outcomes, verdict)
 }
 
 /// Joins snapshots that were derived already.
-pub(crate) fn world<'a>(snapshots: &'a [Snapshot], windows: &[Option<&'a Window>]) -> World<'a> {
+pub(crate) fn scope<'a>(snapshots: &'a [Snapshot], periods: &[Option<&'a Period>]) -> Scope<'a> {
     let other = |index: usize| (snapshots.len() == 2).then(|| &snapshots[1 - index]);
     let host = |(index, snapshot)| Host {
         snapshot,
-        window: windows.get(index).copied().flatten(),
+        period: periods.get(index).copied().flatten(),
         other: other(index),
     };
-    World {
+    Scope {
         hosts: snapshots.iter().enumerate().map(host).collect(),
     }
 }
 
-fn ask(rule: &Rule, world: &World<'_>) -> Vec<(String, Ruling)> {
+fn apply(rule: &Rule, scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     match rule.judge {
-        Judge::Nic(judge) => world.nics().map(|nic| (nic.subject(), judge(&nic))).collect(),
-        Judge::Host(judge) => world
+        Judge::Nic(judge) => scope.nics().map(|nic| (nic.subject(), judge(&nic))).collect(),
+        Judge::Host(judge) => scope
             .hosts
             .iter()
             .map(|host| (host.name().to_owned(), judge(host)))
             .collect(),
         Judge::Run(judge) => {
-            let runs = world.runs();
+            let runs = scope.runs();
             runs.map(|run| (format!("{} {}", run.host.name(), run.label()), judge(&run)))
                 .collect()
         }
-        Judge::World(judge) => judge(world),
+        Judge::Scope(judge) => judge(scope),
     }
 }
 
@@ -119,11 +119,11 @@ const EXPLAINS: [(&str, &str); 10] = [
     // The queue in front of this host's own shaper grows and drops.
     ("QD-01", "PATH-02"),
     ("QD-01", "QD-02"),
-    // A network somebody emulates is what it was told to be.
+    // An emulated network behaves as configured.
     ("QD-03", "PATH-01"),
     ("QD-03", "PATH-02"),
     ("QD-03", "PATH-06"),
-    // Who waits for a processor has nothing to send.
+    // A sender that waits for a CPU has nothing to send.
     ("TOOL-03", "APP-01"),
     ("TOOL-03", "WIN-06"),
     // Nothing can be switched on that the host does not offer.
@@ -136,19 +136,19 @@ fn host_of(finding: &Finding) -> &str {
 }
 
 #[derive(Debug, Default)]
-struct Answers {
-    findings: Vec<(Phase, Finding)>,
+struct Outcomes {
+    findings: Vec<(Layer, Finding)>,
     ruled_out: Vec<RuledOut>,
     not_evaluated: Vec<NotEvaluated>,
 }
 
-impl Answers {
+impl Outcomes {
     fn add(&mut self, rule: &Rule, subject: String, ruling: Ruling) {
         let id = rule.id.to_owned();
         match ruling {
-            Ok(firing) => self.findings.push((rule.phase, finding(rule, subject, firing))),
-            Err(Stop::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason }),
-            Err(Stop::Unknown(unknown)) => {
+            Ok(matched) => self.findings.push((rule.layer, finding(rule, subject, matched))),
+            Err(NoMatch::Clear(reason)) => self.ruled_out.push(RuledOut { id, subject, reason }),
+            Err(NoMatch::Unknown(unknown)) => {
                 let (missing, reasons) = unknown.missing.into_iter().unzip();
                 self.not_evaluated.push(NotEvaluated {
                     id,
@@ -161,9 +161,9 @@ impl Answers {
         }
     }
 
-    fn resolve(&mut self, world: &World<'_>) {
+    fn resolve(&mut self, scope: &Scope<'_>) {
         self.suppress();
-        self.demote_behind_line_rate(world);
+        self.demote_behind_line_rate(scope);
         self.hold_back_remedies();
         self.findings.sort_by(|(left_phase, left), (right_phase, right)| {
             let strength = |finding: &Finding| (finding.severity, finding.confidence);
@@ -176,7 +176,7 @@ impl Answers {
         for (cause, explained) in EXPLAINS {
             let causes = self.findings.iter().filter(|(_, finding)| finding.id == cause);
             let hosts: Vec<String> = causes.map(|(_, cause)| host_of(cause).to_owned()).collect();
-            let is_explained = |(_, finding): &(Phase, Finding)| {
+            let is_explained = |(_, finding): &(Layer, Finding)| {
                 let here = hosts.iter().any(|host| host == host_of(finding));
                 finding.id == explained
                     && !hosts.is_empty()
@@ -194,7 +194,7 @@ impl Answers {
     }
 
     /// Where every test reached line rate, nothing holds throughput back.
-    fn demote_behind_line_rate(&mut self, world: &World<'_>) {
+    fn demote_behind_line_rate(&mut self, scope: &Scope<'_>) {
         let full: BTreeMap<&str, usize> =
             self.findings
                 .iter()
@@ -203,7 +203,7 @@ impl Answers {
                     *map.entry(f.subject.split(' ').next().unwrap_or_default()).or_default() += 1;
                     map
                 });
-        let all_full: Vec<String> = world
+        let all_full: Vec<String> = scope
             .hosts
             .iter()
             .filter(|host| {
@@ -212,8 +212,8 @@ impl Answers {
             })
             .map(|host| host.name().to_owned())
             .collect();
-        for (phase, finding) in &mut self.findings {
-            let throughput = (Phase::Link..=Phase::Network).contains(phase) && finding.severity != Severity::Blocker;
+        for (layer, finding) in &mut self.findings {
+            let throughput = (Layer::Link..=Layer::Network).contains(layer) && finding.severity != Severity::Blocker;
             if throughput && all_full.iter().any(|host| finding.subject.starts_with(host.as_str())) {
                 finding.severity = Severity::Info;
             }
@@ -225,15 +225,15 @@ impl Answers {
         let broken = self
             .findings
             .iter()
-            .filter(|(phase, f)| *phase <= Phase::Link && f.severity >= Severity::High);
+            .filter(|(layer, f)| *layer <= Layer::Link && f.severity >= Severity::High);
         let Some((first, cause)) = broken
-            .min_by_key(|(phase, _)| *phase)
-            .map(|(phase, f)| (*phase, f.id.clone()))
+            .min_by_key(|(layer, _)| *layer)
+            .map(|(layer, f)| (*layer, f.id.clone()))
         else {
             return;
         };
-        for (phase, finding) in &mut self.findings {
-            if *phase > first && matches!(phase, Phase::Window | Phase::Network) {
+        for (layer, finding) in &mut self.findings {
+            if *layer > first && matches!(layer, Layer::Window | Layer::Network) {
                 finding.remedy.clear();
                 finding.undo.clear();
                 finding.retest_after = Some(cause.clone());
@@ -242,39 +242,39 @@ impl Answers {
     }
 }
 
-fn finding(rule: &Rule, subject: String, firing: Firing) -> Finding {
-    let needs = if firing.remedy.is_empty() {
+fn finding(rule: &Rule, subject: String, matched: Match) -> Finding {
+    let needs = if matched.remedy.is_empty() {
         Vec::new()
     } else {
-        firing.needs
+        matched.needs
     };
     Finding {
         id: rule.id.to_owned(),
-        severity: firing.severity.unwrap_or(rule.severity),
-        confidence: firing.cap.map_or(rule.confidence, |cap| cap.min(rule.confidence)),
+        severity: matched.severity.unwrap_or(rule.severity),
+        confidence: matched.cap.map_or(rule.confidence, |cap| cap.min(rule.confidence)),
         subject,
         title: rule.title.to_owned(),
-        evidence: firing.evidence,
+        evidence: matched.evidence,
         explanation: rule.explanation.to_owned(),
-        remedy: firing.remedy,
-        advice: firing.advice,
-        undo: firing.undo,
-        persist: firing.persist,
+        remedy: matched.remedy,
+        advice: matched.advice,
+        undo: matched.undo,
+        persist: matched.persist,
         needs,
         reference: rule.reference.to_owned(),
         retest_after: None,
     }
 }
 
-/// Adds one more answer to a finished diagnosis.
+/// Adds one more outcome to a finished diagnosis.
 pub(crate) fn append(diagnosis: &mut Diagnosis, rule: &Rule, subject: String, ruling: Ruling) {
-    let mut answers = Answers::default();
-    answers.add(rule, subject, ruling);
+    let mut outcomes = Outcomes::default();
+    outcomes.add(rule, subject, ruling);
     diagnosis
         .findings
-        .extend(answers.findings.into_iter().map(|(_, finding)| finding));
-    diagnosis.ruled_out.append(&mut answers.ruled_out);
-    diagnosis.not_evaluated.append(&mut answers.not_evaluated);
+        .extend(outcomes.findings.into_iter().map(|(_, finding)| finding));
+    diagnosis.ruled_out.append(&mut outcomes.ruled_out);
+    diagnosis.not_evaluated.append(&mut outcomes.not_evaluated);
     diagnosis
         .findings
         .sort_by_key(|finding| std::cmp::Reverse((finding.severity, finding.confidence)));

@@ -2,16 +2,16 @@
 
 use linerate_model::finding::LossSplit;
 
-/// Splits `lost` datagrams, what sender and receiver disagree on, by counters over the same window.
+/// Splits `lost` datagrams, what sender and receiver disagree on, by counters over the same period.
 ///
-/// `None` stands for a counter nobody read; its share then stays with the network, because that is where it cannot be
-/// told apart. Counters of a whole host may include other traffic, so no part exceeds what is left.
+/// `None` is a counter that was not read; its share is then attributed to the network, from which it cannot be
+/// distinguished. Counters of a whole host may include other traffic, so no part exceeds what is left.
 #[must_use]
 pub fn split_loss(
     label: String,
     lost: u64,
     sender_drops: Option<u64>,
-    adapter_drops: Option<u64>,
+    nic_drops: Option<u64>,
     socket_drops: Option<u64>,
 ) -> LossSplit {
     let mut left = lost;
@@ -21,13 +21,13 @@ pub fn split_loss(
         Some(part)
     };
     let socket = take(socket_drops);
-    let adapter = take(adapter_drops);
+    let nic = take(nic_drops);
     let sender = take(sender_drops);
     LossSplit {
         label,
         lost,
         sender,
-        adapter,
+        nic,
         socket,
         network: left,
     }
@@ -39,9 +39,9 @@ mod tests {
 
     #[test]
     fn every_lost_datagram_is_counted_once() {
-        let parts = |lost, sender, adapter, socket| {
-            let split = split_loss(String::new(), lost, sender, adapter, socket);
-            (split.sender, split.adapter, split.socket, split.network)
+        let parts = |lost, sender, nic, socket| {
+            let split = split_loss(String::new(), lost, sender, nic, socket);
+            (split.sender, split.nic, split.socket, split.network)
         };
         assert_eq!(
             parts(1000, Some(10), Some(200), Some(600)),

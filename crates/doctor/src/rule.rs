@@ -1,28 +1,28 @@
-//! What a rule is, and what it can answer.
+//! Rules and their outcomes.
 //!
 //! A rule reads facts with `?`. A fact that is not there ends the rule as *unknown*, a fact that is healthy ends it as
-//! *ruled out*; only a rule that gets to its end fires. So taking a fact away can never make a rule fire, nor rule
-//! anything out, and every finding carries exactly what was read.
+//! *ruled out*; only a rule that reaches its end fires. So removing a fact never makes a rule fire, nor rules
+//! anything out, and every finding carries exactly the facts that were read.
 
 use linerate_model::finding::{Confidence, Evidence, Severity};
 
-use crate::scope::{Host, Nic, Run, World};
+use crate::scope::{Host, Nic, Run, Scope};
 
 /// Layer of a rule. An earlier layer explains later ones, so they are checked and shown in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum Layer {
     /// Is the measurement valid?
     Measurement,
     /// Does the traffic take the right path?
     Path,
     /// Speed, duplex, damage.
     Link,
-    /// Flow control and drops of the adapter.
-    Adapter,
-    /// The bus behind the adapter.
+    /// Flow control and drops of the NIC.
+    Nic,
+    /// The bus behind the NIC.
     Bus,
-    /// Queues, interrupts, processors.
-    Processor,
+    /// Queues, interrupts, CPUs.
+    Cpu,
     /// Offloads, queueing disciplines, virtualisation.
     Offload,
     /// Windows and buffers.
@@ -38,23 +38,23 @@ pub enum Phase {
 pub struct Rule {
     /// Stable name: `NIC-01`.
     pub id: &'static str,
-    /// What it says, in a few words.
+    /// Short text of the finding.
     pub title: &'static str,
     /// Its layer.
-    pub phase: Phase,
-    /// How much it matters, unless a finding says otherwise.
+    pub layer: Layer,
+    /// Severity, unless a finding sets its own.
     pub severity: Severity,
-    /// How sure it is at best.
+    /// Highest confidence it can have.
     pub confidence: Confidence,
     /// Why it matters, in two sentences.
     pub explanation: &'static str,
     /// Manual page, standard or document.
     pub reference: &'static str,
-    /// What it looks at.
+    /// What it is applied to.
     pub(crate) judge: Judge,
 }
 
-/// What a rule is asked about.
+/// What a rule is applied to.
 #[derive(Debug)]
 pub(crate) enum Judge {
     /// Every interface of every host.
@@ -64,22 +64,22 @@ pub(crate) enum Judge {
     /// Every test run a snapshot contains.
     Run(fn(&Run<'_>) -> Ruling),
     /// Everything at once.
-    World(fn(&World<'_>) -> Vec<(String, Ruling)>),
+    Scope(fn(&Scope<'_>) -> Vec<(String, Ruling)>),
 }
 
-/// Answer of a rule: it fires, or it stops for a reason.
-pub(crate) type Ruling = Result<Firing, Stop>;
+/// Outcome of a rule: it fires, or it does not for a reason.
+pub(crate) type Ruling = Result<Match, NoMatch>;
 
 /// Why a rule does not fire.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Stop {
-    /// The facts speak against it.
+pub(crate) enum NoMatch {
+    /// The facts rule it out.
     Clear(String),
     /// Facts are missing.
     Unknown(Unknown),
 }
 
-/// What a rule would need to know.
+/// Facts that a rule lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Unknown {
     /// Keys of the missing facts and why each is missing.
@@ -88,45 +88,45 @@ pub(crate) struct Unknown {
     pub(crate) suspicion: Option<String>,
 }
 
-/// The rule does not apply, because of what `reason` says.
-pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Clear(reason.into()))
+/// The rule does not apply, because of `reason`.
+pub(crate) fn clear<T>(reason: impl Into<String>) -> Result<T, NoMatch> {
+    Err(NoMatch::Clear(reason.into()))
 }
 
-/// Goes on when `holds`, otherwise the rule is ruled out.
-pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), Stop> {
-    if holds { Ok(()) } else { Err(Stop::Clear(reason())) }
+/// Continues when `holds`, otherwise the rule is ruled out.
+pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<(), NoMatch> {
+    if holds { Ok(()) } else { Err(NoMatch::Clear(reason())) }
 }
 
 /// The rule cannot be checked without `fact`.
-pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Unknown(Unknown {
+pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch> {
+    Err(NoMatch::Unknown(Unknown {
         missing: vec![(fact.into(), why.into())],
         suspicion: None,
     }))
 }
 
-/// Adds what is already suspected to an answer that is unknown.
+/// Adds a suspicion to an outcome that is unknown.
 pub(crate) trait Suspect {
-    /// `suspicion` is said only when a fact is missing.
+    /// `suspicion` is added only when a fact is missing.
     fn suspect(self, suspicion: impl FnOnce() -> String) -> Self;
 }
 
-impl<T> Suspect for Result<T, Stop> {
+impl<T> Suspect for Result<T, NoMatch> {
     fn suspect(self, suspicion: impl FnOnce() -> String) -> Self {
         self.map_err(|stop| match stop {
-            Stop::Unknown(unknown) => Stop::Unknown(Unknown {
+            NoMatch::Unknown(unknown) => NoMatch::Unknown(Unknown {
                 suspicion: Some(unknown.suspicion.unwrap_or_else(suspicion)),
                 ..unknown
             }),
-            Stop::Clear(reason) => Stop::Clear(reason),
+            NoMatch::Clear(reason) => NoMatch::Clear(reason),
         })
     }
 }
 
-/// What a rule that fires says beyond its text.
+/// What a rule that fires adds to its text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Firing {
+pub(crate) struct Match {
     pub(crate) evidence: Vec<Evidence>,
     pub(crate) severity: Option<Severity>,
     pub(crate) cap: Option<Confidence>,
@@ -137,12 +137,12 @@ pub(crate) struct Firing {
     pub(crate) needs: Vec<String>,
 }
 
-/// A firing rule, to be filled with its evidence.
-pub(crate) fn fire() -> Firing {
-    Firing::default()
+/// A match, to be filled with its evidence.
+pub(crate) fn matched() -> Match {
+    Match::default()
 }
 
-impl Firing {
+impl Match {
     /// Quotes a fact and what it was compared with.
     #[expect(clippy::needless_pass_by_value, reason = "callers pass numbers and texts alike")]
     pub(crate) fn because(

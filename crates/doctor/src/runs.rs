@@ -1,4 +1,4 @@
-//! Test runs as facts. A run is a group `run.N.` of a snapshot; whoever ran or read a test writes what it knows.
+//! Test runs as facts. A run is a group `run.N.` of a snapshot; the program that ran or parsed a test writes them.
 //!
 //! | fact | meaning |
 //! |---|---|
@@ -6,9 +6,9 @@
 //! | `label` | how reports name the run |
 //! | `transport`, `family`, `path` | `tcp` or `udp`; `ipv4` or `ipv6`; both addresses, in order of the names |
 //! | `same_host`, `reverse`, `interrupted`, `options_known` | switches |
-//! | `streams`, `seconds`, `omit_seconds` | as asked for; `seconds` as measured where nobody asked |
+//! | `streams`, `seconds`, `omit_seconds` | as configured; `seconds` as measured where it was not configured ||
 //! | `sent_bps`, `received_bps`, `sent_bytes`, `received_bytes` | totals; goodput is what was received |
-//! | `first_second_bps`, `later_median_bps`, `later_spread` | the course: first second, median and spread of the rest |
+//! | `first_second_bps`, `later_median_bps`, `later_spread` | rate over time: first second, median and spread of the rest |
 //! | `target_bps`, `block_len_bytes`, `window_bytes`, `congestion`, `fq_rate_bps` | options |
 //! | `retransmits`, `retransmit_share`, `lost_packets` | losses; the share is of the segments sent |
 //! | `rtt_us`, `rtt_inflation`, `mss_bytes`, `pmtu_bytes`, `snd_wnd_bytes`, `sndbuf_bytes` | path as TCP sees it |

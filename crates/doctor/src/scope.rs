@@ -1,4 +1,4 @@
-//! What rules look at: all hosts, one host, one interface, one test run. Reading a fact that is not there ends a rule as
+//! What rules are applied to: all hosts, one host, one interface, one test run. Reading an absent fact ends a rule as
 //! unknown, with the key and the reason.
 
 use linerate_model::finding::{Confidence, Evidence};
@@ -6,12 +6,12 @@ use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
 
 use crate::classes::{Class, classify};
 use crate::derive::is_software_kind;
-use crate::rule::{Firing, Stop, clear, require, unknown};
-use crate::window::{Delta, Window};
+use crate::period::{Delta, Period};
+use crate::rule::{Match, NoMatch, clear, require, unknown};
 
-/// Everything there is to judge.
+/// All hosts of a diagnosis.
 #[derive(Debug)]
-pub(crate) struct World<'a> {
+pub(crate) struct Scope<'a> {
     pub(crate) hosts: Vec<Host<'a>>,
 }
 
@@ -19,7 +19,7 @@ pub(crate) struct World<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Host<'a> {
     pub(crate) snapshot: &'a Snapshot,
-    pub(crate) window: Option<&'a Window>,
+    pub(crate) period: Option<&'a Period>,
     /// The other host, when there are exactly two.
     pub(crate) other: Option<&'a Snapshot>,
 }
@@ -47,30 +47,30 @@ pub(crate) struct Reading<T> {
     pub(crate) inferred: bool,
 }
 
-impl Firing {
+impl Match {
     /// Quotes a number that was read.
     pub(crate) fn read(self, reading: &Reading<f64>, threshold: impl Into<String>) -> Self {
         let value = Value::Real(reading.value);
-        let firing = self.because(reading.key.clone(), value, threshold);
+        let matched = self.because(reading.key.clone(), value, threshold);
         if reading.inferred {
-            firing.cap(Confidence::Medium)
+            matched.cap(Confidence::Medium)
         } else {
-            firing
+            matched
         }
     }
 
-    /// Quotes words that were read.
+    /// Quotes a text that was read.
     pub(crate) fn read_text(self, reading: &Reading<&str>, threshold: impl Into<String>) -> Self {
         self.because(reading.key.clone(), reading.value, threshold)
     }
 
     /// Quotes how counters grew; totals since boot are weak evidence.
     pub(crate) fn grew(self, growth: &Growth) -> Self {
-        let firing = self.because_all(growth.evidence.clone());
+        let matched = self.because_all(growth.evidence.clone());
         if growth.total {
-            firing.cap(Confidence::Low)
+            matched.cap(Confidence::Low)
         } else {
-            firing
+            matched
         }
     }
 }
@@ -79,16 +79,16 @@ impl Firing {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Growth {
     pub(crate) value: u64,
-    /// A total since boot, because there is no window.
+    /// A total since boot, because there is no period.
     pub(crate) total: bool,
-    /// The window, seconds.
+    /// Length of the period in seconds.
     pub(crate) seconds: f64,
     pub(crate) evidence: Vec<Evidence>,
 }
 
 impl Growth {
     /// Growth per second; a total has none.
-    pub(crate) fn rate(&self, what: &str) -> Result<f64, Stop> {
+    pub(crate) fn rate(&self, what: &str) -> Result<f64, NoMatch> {
         if self.total || self.seconds <= 0.0 {
             return unknown(format!("rate of {what}"), "needs counters over a window");
         }
@@ -96,7 +96,7 @@ impl Growth {
     }
 
     /// The rule is ruled out when nothing grew.
-    pub(crate) fn or_clear(&self, what: &str) -> Result<(), Stop> {
+    pub(crate) fn or_clear(&self, what: &str) -> Result<(), NoMatch> {
         let span = if self.total {
             "since boot".to_owned()
         } else {
@@ -105,14 +105,14 @@ impl Growth {
         require(self.value > 0, || format!("{what}: none {span}"))
     }
 
-    fn add(&mut self, key: &str, grown: &Delta, window: &Window) {
+    fn add(&mut self, key: &str, grown: &Delta, period: &Period) {
         self.value = self.value.saturating_add(grown.value);
-        self.seconds = window.seconds;
+        self.seconds = period.seconds;
         if grown.value > 0 {
             let least = if grown.at_least { "at least " } else { "" };
             let threshold = format!(
                 "grew by {least}{} in {:.1} s, must not grow",
-                grown.value, window.seconds
+                grown.value, period.seconds
             );
             self.push(key, grown.value, threshold);
         }
@@ -139,13 +139,13 @@ impl Growth {
     }
 }
 
-/// Counters stay far below 2^53 over a window; a total that does not is rounded.
+/// Counters stay far below 2^53 over a period; a total that does not is rounded.
 #[expect(clippy::cast_precision_loss, reason = "rounding is harmless here")]
 pub(crate) const fn to_f64(value: u64) -> f64 {
     value as f64
 }
 
-impl<'a> World<'a> {
+impl<'a> Scope<'a> {
     pub(crate) fn nics(&self) -> impl Iterator<Item = Nic<'a>> {
         self.hosts.iter().flat_map(|host| host.nics())
     }
@@ -185,12 +185,12 @@ impl<'a> Host<'a> {
         self.snapshot.value(key)
     }
 
-    pub(crate) fn number(&self, key: &str) -> Result<Reading<f64>, Stop> {
+    pub(crate) fn number(&self, key: &str) -> Result<Reading<f64>, NoMatch> {
         let value = self.known(key)?.number();
         self.typed(key, value)
     }
 
-    pub(crate) fn flag(&self, key: &str) -> Result<Reading<bool>, Stop> {
+    pub(crate) fn flag(&self, key: &str) -> Result<Reading<bool>, NoMatch> {
         let value = match self.known(key)? {
             Value::Bool(on) => Some(*on),
             Value::Integer(0) => Some(false),
@@ -200,7 +200,7 @@ impl<'a> Host<'a> {
         self.typed(key, value)
     }
 
-    pub(crate) fn text(&self, key: &str) -> Result<Reading<&'a str>, Stop> {
+    pub(crate) fn text(&self, key: &str) -> Result<Reading<&'a str>, NoMatch> {
         let value = match self.known(key)? {
             Value::Text(text) => Some(text.as_str()),
             _ => None,
@@ -208,14 +208,14 @@ impl<'a> Host<'a> {
         self.typed(key, value)
     }
 
-    fn known(&self, key: &str) -> Result<&'a Value, Stop> {
+    fn known(&self, key: &str) -> Result<&'a Value, NoMatch> {
         match self.snapshot.value(key) {
             Some(value) => Ok(value),
             None => unknown(key, self.reason(key)),
         }
     }
 
-    fn typed<T>(&self, key: &str, value: Option<T>) -> Result<Reading<T>, Stop> {
+    fn typed<T>(&self, key: &str, value: Option<T>) -> Result<Reading<T>, NoMatch> {
         match value {
             Some(value) => Ok(Reading {
                 key: key.to_owned(),
@@ -226,7 +226,7 @@ impl<'a> Host<'a> {
         }
     }
 
-    /// Why a fact is absent: what stands at the key, or at the group it belongs to.
+    /// Why a fact is absent: the reason recorded for its key, or for its group.
     pub(crate) fn absence(&self, key: &str) -> Absence {
         let mut at = key;
         loop {
@@ -248,13 +248,13 @@ impl<'a> Host<'a> {
         self.absence(key).name().to_owned()
     }
 
-    /// Growth of one counter: over the window, or since boot where there is none.
-    pub(crate) fn growth(&self, key: &str) -> Result<Growth, Stop> {
+    /// Growth of one counter: over the period, or since boot where there is none.
+    pub(crate) fn growth(&self, key: &str) -> Result<Growth, NoMatch> {
         self.growth_of(&[key])
     }
 
     /// Growth of the sum of several counters of which at least one is known.
-    pub(crate) fn growth_of(&self, keys: &[&str]) -> Result<Growth, Stop> {
+    pub(crate) fn growth_of(&self, keys: &[&str]) -> Result<Growth, NoMatch> {
         let mut sum = Growth::default();
         let mut any = false;
         for key in keys {
@@ -267,10 +267,10 @@ impl<'a> Host<'a> {
     }
 
     fn add_growth(&self, sum: &mut Growth, key: &str) -> bool {
-        if let Some(window) = self.window {
-            let delta = window.delta(key).filter(|delta| !delta.reset);
+        if let Some(period) = self.period {
+            let delta = period.delta(key).filter(|delta| !delta.reset);
             if let Some(delta) = delta {
-                sum.add(key, delta, window);
+                sum.add(key, delta, period);
             }
             return delta.is_some();
         }
@@ -281,25 +281,25 @@ impl<'a> Host<'a> {
         counter.is_some()
     }
 
-    /// The window, without which a rate or a load does not exist.
-    pub(crate) fn window(&self) -> Result<&'a Window, Stop> {
-        match self.window {
-            Some(window) => Ok(window),
+    /// The period, without which a rate or a load does not exist.
+    pub(crate) fn period(&self) -> Result<&'a Period, NoMatch> {
+        match self.period {
+            Some(period) => Ok(period),
             None => unknown("counters over a window", "only one reading was taken; use --window"),
         }
     }
 
-    /// Growth of a counter over the window; a total will not do.
-    pub(crate) fn delta(&self, key: &str) -> Result<f64, Stop> {
-        match self.window()?.delta(key).filter(|delta| !delta.reset) {
+    /// Growth of a counter over the period; a total will not do.
+    pub(crate) fn delta(&self, key: &str) -> Result<f64, NoMatch> {
+        match self.period()?.delta(key).filter(|delta| !delta.reset) {
             Some(delta) => Ok(to_f64(delta.value)),
             None => unknown(key, "not read at both ends of the window"),
         }
     }
 
-    /// Load of one CPU over the window.
-    pub(crate) fn cpu_load(&self, cpu: u32) -> Result<CpuLoad, Stop> {
-        self.window()?;
+    /// Load of one CPU over the period.
+    pub(crate) fn cpu_load(&self, cpu: u32) -> Result<CpuLoad, NoMatch> {
+        self.period()?;
         let state = |name: &str| self.delta(&format!("cpu.{cpu}.{name}"));
         let (user, system, idle) = (state("user")? + state("nice")?, state("system")?, state("idle")?);
         let (wait, irq, softirq, steal) = (state("iowait")?, state("irq")?, state("softirq")?, state("steal")?);
@@ -315,10 +315,10 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// Load of every CPU over the window.
-    pub(crate) fn cpu_loads(&self) -> Result<Vec<CpuLoad>, Stop> {
-        let window = self.window()?;
-        let cpus: std::collections::BTreeSet<u32> = window
+    /// Load of every CPU over the period.
+    pub(crate) fn cpu_loads(&self) -> Result<Vec<CpuLoad>, NoMatch> {
+        let period = self.period()?;
+        let cpus: std::collections::BTreeSet<u32> = period
             .deltas()
             .filter_map(|(key, _)| key.strip_prefix("cpu.")?.split('.').next()?.parse().ok())
             .collect();
@@ -328,7 +328,7 @@ impl<'a> Host<'a> {
         cpus.into_iter().map(|cpu| self.cpu_load(cpu)).collect()
     }
 
-    /// Whether some CPU had no time left over the window. Who waits for it looks idle.
+    /// Whether some CPU had no time left over the period. A thread that waits for it appears idle.
     pub(crate) fn has_full_cpu(&self) -> bool {
         const FULL: f64 = 0.9;
         self.cpu_loads()
@@ -336,7 +336,7 @@ impl<'a> Host<'a> {
     }
 
     /// Whether packets are forwarded: the switch is on, and some were.
-    pub(crate) fn forwards(&self) -> Result<bool, Stop> {
+    pub(crate) fn forwards(&self) -> Result<bool, NoMatch> {
         if !self.flag("sysctl.net.ipv4.ip_forward")?.value {
             return Ok(false);
         }
@@ -344,7 +344,7 @@ impl<'a> Host<'a> {
     }
 }
 
-/// Load of a CPU, shares of the window.
+/// Load of a CPU, shares of the period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct CpuLoad {
     pub(crate) cpu: u32,
@@ -358,31 +358,35 @@ impl<'a> Nic<'a> {
         format!("nic.{}.{fact}", self.name)
     }
 
-    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, Stop> {
+    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
         self.host.number(&self.key(fact))
     }
 
-    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, Stop> {
+    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
         self.host.flag(&self.key(fact))
     }
 
-    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, Stop> {
+    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
         self.host.text(&self.key(fact))
     }
 
     /// A number, or ruled out because the driver or the kind of device has no such thing.
-    pub(crate) fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, Stop> {
+    pub(crate) fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
         self.number(fact).map_err(|stop| {
             let none = matches!(
                 self.host.absence(&self.key(fact)),
                 Absence::UnsupportedByDriver | Absence::NotApplicableToKind
             );
-            if none { Stop::Clear(otherwise.to_owned()) } else { stop }
+            if none {
+                NoMatch::Clear(otherwise.to_owned())
+            } else {
+                stop
+            }
         })
     }
 
     /// Goes on unless the driver or the kind of device has no such group of facts at all.
-    pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), Stop> {
+    pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
         let absence = self.host.absence(&self.key(group));
         let none = matches!(absence, Absence::UnsupportedByDriver | Absence::NotApplicableToKind);
         require(!none, || otherwise.to_owned())
@@ -394,7 +398,7 @@ impl<'a> Nic<'a> {
     }
 
     /// Goes on for an interface whose other end has an MTU too: a wire or one half of a veth pair.
-    pub(crate) fn wired_or_pair(&self) -> Result<(), Stop> {
+    pub(crate) fn wired_or_pair(&self) -> Result<(), NoMatch> {
         let kind = self.text("net.kind").or_else(|_| self.text("drv.name"));
         if kind.is_ok_and(|kind| kind.value == "veth") {
             return Ok(());
@@ -403,7 +407,7 @@ impl<'a> Nic<'a> {
     }
 
     /// Whether a feature is active.
-    pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, Stop> {
+    pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, NoMatch> {
         let words = self.text(&format!("feat.{name}"))?;
         Ok(Reading {
             value: words.value.starts_with("on"),
@@ -413,7 +417,7 @@ impl<'a> Nic<'a> {
     }
 
     /// Goes on for an interface with a wire behind it only.
-    pub(crate) fn wired(&self) -> Result<(), Stop> {
+    pub(crate) fn wired(&self) -> Result<(), NoMatch> {
         for fact in ["net.kind", "drv.name"] {
             if let Some(Value::Text(kind)) = self.host.value(&self.key(fact)).filter(|kind| software(kind)) {
                 return clear(format!("{kind} has no link"));
@@ -423,7 +427,7 @@ impl<'a> Nic<'a> {
     }
 
     /// Goes on for a wire with a carrier only.
-    pub(crate) fn carrier(&self) -> Result<(), Stop> {
+    pub(crate) fn carrier(&self) -> Result<(), NoMatch> {
         self.wired()?;
         match self.host.value(&self.key("link.up")) {
             Some(Value::Bool(false)) => unknown(self.key("link.up"), "no carrier: nothing is negotiated"),
@@ -432,7 +436,7 @@ impl<'a> Nic<'a> {
     }
 
     /// Speed of the wire; the made-up speed of a virtual device does not count.
-    pub(crate) fn speed_mbps(&self) -> Result<Reading<f64>, Stop> {
+    pub(crate) fn speed_mbps(&self) -> Result<Reading<f64>, NoMatch> {
         self.carrier()?;
         let key = self.key("link.speed_mbps");
         if self.host.snapshot.quality(&key) == Some(Quality::Nominal) {
@@ -442,7 +446,7 @@ impl<'a> Nic<'a> {
     }
 
     /// Growth of a class of the driver's counters.
-    pub(crate) fn growth(&self, class: Class) -> Result<Growth, Stop> {
+    pub(crate) fn growth(&self, class: Class) -> Result<Growth, NoMatch> {
         let driver = self.text("drv.name").ok().map(|reading| reading.value);
         let prefix = self.key("drv.");
         let names = self.host.snapshot.counters_under(&prefix);
@@ -465,7 +469,7 @@ impl<'a> Nic<'a> {
         let snapshot = self.host.other?;
         let host = Host {
             snapshot,
-            window: None,
+            period: None,
             other: Some(self.host.snapshot),
         };
         if self.host.nics().filter(|nic| nic.wired_or_pair().is_ok()).count() != 1 {
@@ -476,8 +480,8 @@ impl<'a> Nic<'a> {
         wired.next().is_none().then_some(first)
     }
 
-    /// A number of the other end: from its snapshot, or as the user or the test told it.
-    pub(crate) fn peer_number(&self, fact: &str) -> Result<Reading<f64>, Stop> {
+    /// A number of the other end: from its snapshot, from an option or from the test.
+    pub(crate) fn peer_number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
         match self.peer() {
             Some(peer) => peer.number(fact).map(|mut reading| {
                 reading.key = format!("{}: {}", peer.host.name(), reading.key);
@@ -487,18 +491,18 @@ impl<'a> Nic<'a> {
         }
     }
 
-    /// Bytes of one direction over the window: `rx` or `tx`.
-    pub(crate) fn bytes(&self, direction: &str) -> Result<f64, Stop> {
+    /// Bytes of one direction over the period: `rx` or `tx`.
+    pub(crate) fn bytes(&self, direction: &str) -> Result<f64, NoMatch> {
         self.host.delta(&self.key(&format!("stats64.{direction}_bytes")))
     }
 
-    /// MTU, or Ethernet's where nobody told.
+    /// MTU, or Ethernet's where it is unknown.
     pub(crate) fn mtu(&self) -> f64 {
         self.number("net.mtu").map_or(1500.0, |reading| reading.value)
     }
 
     /// The queueing disciplines of this interface: handle, kind and their facts' prefix.
-    pub(crate) fn qdiscs(&self) -> Result<Vec<Qdisc<'a>>, Stop> {
+    pub(crate) fn qdiscs(&self) -> Result<Vec<Qdisc<'a>>, NoMatch> {
         let prefix = self.key("qdisc.");
         let mut found: Vec<Qdisc<'a>> = Vec::new();
         for (key, fact) in &self.host.snapshot.facts {
@@ -534,11 +538,11 @@ pub(crate) struct Qdisc<'a> {
 }
 
 impl Qdisc<'_> {
-    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, Stop> {
+    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
         self.nic.host.number(&format!("{}.{fact}", self.key))
     }
 
-    /// Whether it could shape and was not told a rate.
+    /// Whether it can shape and has no rate.
     pub(crate) fn is_unlimited(&self) -> bool {
         self.nic.host.absence(&format!("{}.rate_bps", self.key)) == Absence::NotApplicableToKind
     }
@@ -553,19 +557,19 @@ impl<'a> Run<'a> {
         format!("run.{}.{fact}", self.index)
     }
 
-    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, Stop> {
+    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
         self.host.number(&self.key(fact))
     }
 
-    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, Stop> {
+    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
         self.host.flag(&self.key(fact))
     }
 
-    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, Stop> {
+    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
         self.host.text(&self.key(fact))
     }
 
-    /// A switch that is off unless somebody said otherwise.
+    /// A switch that is off by default.
     pub(crate) fn is(&self, fact: &str) -> bool {
         self.flag(fact).is_ok_and(|reading| reading.value)
     }
@@ -575,12 +579,12 @@ impl<'a> Run<'a> {
         self.text("end").ok().map(|reading| reading.value)
     }
 
-    /// The host that received, as far as it is known; otherwise the one that tells of the run.
+    /// The host that received if it is known, otherwise the one that has the run.
     pub(crate) fn receiver(&self) -> Host<'a> {
         match self.host.other.filter(|_| self.part() == Some("sender")) {
             Some(snapshot) => Host {
                 snapshot,
-                window: None,
+                period: None,
                 other: Some(self.host.snapshot),
             },
             None => self.host,
@@ -588,7 +592,7 @@ impl<'a> Run<'a> {
     }
 
     /// Goes on for a run that is known to be one of UDP.
-    pub(crate) fn over_udp(&self) -> Result<(), Stop> {
+    pub(crate) fn over_udp(&self) -> Result<(), NoMatch> {
         let transport = self.text("transport")?;
         require(transport.value == "udp", || "not UDP".to_owned())
     }
@@ -609,8 +613,8 @@ impl<'a> Run<'a> {
                 .is_ok_and(|rate| rate.value >= 0.97 * target.value * streams)
     }
 
-    /// Goodput as the receiver counted it; the sender's figure only where the receiver's does not exist.
-    pub(crate) fn goodput_bps(&self) -> Result<Reading<f64>, Stop> {
+    /// Goodput at the receiver; at the sender only where the receiver's is absent.
+    pub(crate) fn goodput_bps(&self) -> Result<Reading<f64>, NoMatch> {
         match self.number("received_bps") {
             Ok(received) if received.value > 0.0 => Ok(received),
             _ => unknown(self.key("received_bps"), "the receiver's total is not known"),

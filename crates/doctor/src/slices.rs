@@ -1,13 +1,13 @@
-//! The time of a test cut into slices, each a world of its own for the same rules.
+//! The time of a test cut into slices, each a scope of its own for the same rules.
 //!
-//! What a slice does not know of itself it takes from the whole: a rule about the course of a test, or about counters of a
-//! host that told only their sum, answers in every slice as it does for all of them.
+//! A slice takes the facts it lacks from the whole test: a rule about the rate over time, or about counters of a host
+//! that reported only their sum, has the same outcome in every slice.
 
 use linerate_model::snapshot::{Snapshot, Value};
 
-use crate::course::Moment;
 use crate::judge::Observed;
-use crate::window::{STEPS_MAX, Window};
+use crate::period::{Period, STEPS_MAX};
+use crate::timeline::TestInterval;
 
 /// One slice.
 #[derive(Debug)]
@@ -16,25 +16,25 @@ pub(crate) struct Slice {
     pub(crate) observed: Vec<Observed>,
 }
 
-/// A reading that came later than this part of its distance says nothing about its second.
+/// A sample that is later than this part of its interval is discarded.
 const LATE: f64 = 1.2;
-/// Ticks of processor time per second, the same for every Linux (`times(2)`).
+/// Ticks of CPU time per second, the same for every Linux (`times(2)`).
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Cuts what was observed. `courses` are the moments of each run, in the order of the runs; the first host's readings set
-/// the grid, and without any the moments do.
-pub(crate) fn slices(observed: &[Observed], courses: &[Vec<Moment>]) -> Vec<Slice> {
+/// Cuts observations into slices. `timelines` are the intervals of each run, in the order of the runs. The samples of
+/// the first host set the grid; without any, the intervals do.
+pub(crate) fn slices(observed: &[Observed], timelines: &[Vec<TestInterval>]) -> Vec<Slice> {
     let steps = observed
         .first()
-        .and_then(|one| one.window.as_ref())
-        .map_or(&[][..], Window::steps);
+        .and_then(|one| one.period.as_ref())
+        .map_or(&[][..], Period::steps);
     if steps.is_empty() {
-        let moments = courses.first().map_or(&[][..], Vec::as_slice);
-        let spans = moments
+        let intervals = timelines.first().map_or(&[][..], Vec::as_slice);
+        let spans = intervals
             .iter()
             .take(STEPS_MAX)
-            .map(|moment| (moment.start_s, moment.end_s));
-        return spans.map(|span| slice(observed, courses, span, |_| None)).collect();
+            .map(|interval| (interval.start_s, interval.end_s));
+        return spans.map(|span| slice(observed, timelines, span, |_| None)).collect();
     }
     let grid = usual(steps);
     let mut from = 0.0;
@@ -43,16 +43,16 @@ pub(crate) fn slices(observed: &[Observed], courses: &[Vec<Moment>]) -> Vec<Slic
         let span = (from, from + step.seconds);
         from = span.1;
         if step.seconds <= LATE * grid {
-            slices.push(slice(observed, courses, span, |one: &Observed| {
-                one.window.as_ref()?.steps().get(index).cloned()
+            slices.push(slice(observed, timelines, span, |one: &Observed| {
+                one.period.as_ref()?.steps().get(index).cloned()
             }));
         }
     }
     slices
 }
 
-/// The usual distance of two readings.
-fn usual(steps: &[Window]) -> f64 {
+/// The median interval of the samples.
+fn usual(steps: &[Period]) -> f64 {
     let mut lengths: Vec<f64> = steps.iter().map(|step| step.seconds).collect();
     lengths.sort_by(f64::total_cmp);
     lengths.get(lengths.len() / 2).copied().unwrap_or(f64::INFINITY)
@@ -60,20 +60,25 @@ fn usual(steps: &[Window]) -> f64 {
 
 fn slice(
     observed: &[Observed],
-    courses: &[Vec<Moment>],
+    timelines: &[Vec<TestInterval>],
     (from, to): (f64, f64),
-    step: impl Fn(&Observed) -> Option<Window>,
+    step: impl Fn(&Observed) -> Option<Period>,
 ) -> Slice {
     let middle = f64::midpoint(from, to);
     let observed = observed.iter().map(|one| {
         let mut part = one.clone();
-        if let Some(window) = step(one) {
-            threads(&mut part.snapshot, &window);
-            part.window = Some(window);
+        if let Some(period) = step(one) {
+            threads(&mut part.snapshot, &period);
+            part.period = Some(period);
         }
-        for (run, course) in courses.iter().enumerate() {
-            let covers = |moment: &&Moment| moment.start_s <= middle && middle < moment.end_s;
-            for (fact, value) in course.iter().find(covers).into_iter().flat_map(|moment| &moment.facts) {
+        for (run, timeline) in timelines.iter().enumerate() {
+            let covers = |interval: &&TestInterval| interval.start_s <= middle && middle < interval.end_s;
+            for (fact, value) in timeline
+                .iter()
+                .find(covers)
+                .into_iter()
+                .flat_map(|interval| &interval.facts)
+            {
                 overlay(&mut part.snapshot, run, fact, value);
             }
         }
@@ -93,7 +98,7 @@ fn overlay(snapshot: &mut Snapshot, run: usize, fact: &str, value: &Value) {
 }
 
 /// The busiest thread of this end in one slice.
-fn threads(snapshot: &mut Snapshot, step: &Window) {
+fn threads(snapshot: &mut Snapshot, step: &Period) {
     let ticks = step.deltas().filter_map(|(key, delta)| {
         let is_ticks = key.starts_with("self.thread.") && key.ends_with(".ticks");
         is_ticks.then_some(delta.value)

@@ -2,8 +2,8 @@
 
 use linerate_model::finding::{Confidence, Finding, Severity, Verdict};
 
-use crate::rule::Phase;
-use crate::scope::{Host, Run, World};
+use crate::rule::Layer;
+use crate::scope::{Host, Run, Scope};
 
 /// Names of the limits, in the order in which they explain: the first that was found wins, the next is runner-up.
 const LIMITS: [(&str, &[&str], &str); 19] = [
@@ -77,32 +77,32 @@ pub(crate) const UNKNOWN: &str = "unknown";
 /// There was nothing to explain.
 pub(crate) const NO_LOAD: &str = "no-load";
 
-/// Bytes per second below which a window says nothing about limits.
+/// Bytes per second below which a period is idle.
 const IDLE_BYTES_PER_SECOND: f64 = 125_000.0;
 
-pub(crate) fn verdict(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdict {
-    if let Some(refusal) = refusal(world) {
+pub(crate) fn verdict(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
+    if let Some(refusal) = refusal(scope) {
         return Verdict {
             verdict: NO_LOAD.to_owned(),
             sentence: summary(findings, &refusal),
             ..Verdict::default()
         };
     }
-    cause(world, findings)
+    cause(scope, findings)
 }
 
 /// What limits in a part of the time; `None` where nothing happened in it.
-pub(crate) fn of_slice(world: &World<'_>, findings: &[(Phase, Finding)]) -> Option<Verdict> {
-    let tested = world.runs().any(|run| run.goodput_bps().is_ok());
-    (tested || !is_idle(world)).then(|| cause(world, findings))
+pub(crate) fn of_slice(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Option<Verdict> {
+    let tested = scope.runs().any(|run| run.goodput_bps().is_ok());
+    (tested || !is_idle(scope)).then(|| cause(scope, findings))
 }
 
 /// What limits, given that there was load.
-fn cause(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdict {
+fn cause(scope: &Scope<'_>, findings: &[(Layer, Finding)]) -> Verdict {
     let invalid = findings
         .iter()
         .any(|(_, finding)| finding.severity == Severity::Blocker);
-    if let Some(run) = world.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
+    if let Some(run) = scope.runs().find(Run::reaches_its_target).filter(|_| !invalid) {
         return limit(
             "configured-rate",
             "the rate that was asked for is reached",
@@ -115,14 +115,14 @@ fn cause(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdict {
         Some((*name, *sentence, finding))
     });
     let Some((name, sentence, finding)) = found.next() else {
-        return starting(world).unwrap_or_else(|| Verdict {
+        return starting(scope).unwrap_or_else(|| Verdict {
             verdict: UNKNOWN.to_owned(),
             sentence: "there was load, and nothing that could be checked limits it".to_owned(),
             ..Verdict::default()
         });
     };
     if !BEFORE_SLOW_START.contains(&name)
-        && let Some(starting) = starting(world)
+        && let Some(starting) = starting(scope)
     {
         return starting;
     }
@@ -130,19 +130,19 @@ fn cause(world: &World<'_>, findings: &[(Phase, Finding)]) -> Verdict {
     Verdict {
         verdict: name.to_owned(),
         sentence: format!("{sentence} ({} on {})", finding.id, finding.subject),
-        confidence: confidence(world, finding),
+        confidence: confidence(scope, finding),
         runner_up: runner_up.map(|(name, _, finding)| format!("{name} ({})", finding.id)),
         what_if: runner_up.map(|(_, sentence, _)| format!("without it: {sentence}")),
         ..Verdict::default()
     }
 }
 
-/// Limits that hold while a window still opens.
+/// Limits that hold during slow start.
 const BEFORE_SLOW_START: [&str; 3] = ["invalid", "configured-rate", "line-rate"];
 
 /// A sender that is still finding out what the path carries.
-fn starting(world: &World<'_>) -> Option<Verdict> {
-    let run = world
+fn starting(scope: &Scope<'_>) -> Option<Verdict> {
+    let run = scope
         .runs()
         .find(|run| run.flag("slow_start").is_ok_and(|flag| flag.value))?;
     let sentence = "the sender is still opening its window";
@@ -158,7 +158,7 @@ fn limit(name: &str, sentence: &str, confidence: Confidence, subject: &str) -> V
     }
 }
 
-fn strongest<'a>(findings: &'a [(Phase, Finding)], id: &str) -> Option<&'a Finding> {
+fn strongest<'a>(findings: &'a [(Layer, Finding)], id: &str) -> Option<&'a Finding> {
     findings
         .iter()
         .map(|(_, finding)| finding)
@@ -166,8 +166,8 @@ fn strongest<'a>(findings: &'a [(Phase, Finding)], id: &str) -> Option<&'a Findi
 }
 
 /// One end alone cannot be more than half sure about what happens at the other.
-fn confidence(world: &World<'_>, finding: &Finding) -> Confidence {
-    let both = world.hosts.len() > 1 && world.hosts.iter().all(|host| host.window.is_some());
+fn confidence(scope: &Scope<'_>, finding: &Finding) -> Confidence {
+    let both = scope.hosts.len() > 1 && scope.hosts.iter().all(|host| host.period.is_some());
     if both || finding.id == "TOP-01" {
         finding.confidence
     } else {
@@ -175,31 +175,31 @@ fn confidence(world: &World<'_>, finding: &Finding) -> Confidence {
     }
 }
 
-/// Why there can be no verdict: idle counters, totals alone, or a window without spread.
-fn refusal(world: &World<'_>) -> Option<String> {
-    if world.runs().any(|run| run.goodput_bps().is_ok()) {
+/// Why there can be no verdict: idle counters, totals alone, or a period without spread.
+fn refusal(scope: &Scope<'_>) -> Option<String> {
+    if scope.runs().any(|run| run.goodput_bps().is_ok()) {
         return None;
     }
-    let windows: Vec<_> = world
+    let periods: Vec<_> = scope
         .hosts
         .iter()
-        .filter_map(|host| host.window.map(|window| (host, window)))
+        .filter_map(|host| host.period.map(|period| (host, period)))
         .collect();
-    if windows.is_empty() {
+    if periods.is_empty() {
         return Some("no load was measured: this is about settings and totals only".to_owned());
     }
-    if windows.iter().all(|(_, window)| window.intervals < 2) {
+    if periods.iter().all(|(_, period)| period.intervals < 2) {
         return Some("two readings have no spread: take more with --window".to_owned());
     }
-    is_idle(world).then(|| "the interfaces were idle during the window".to_owned())
+    is_idle(scope).then(|| "the interfaces were idle during the window".to_owned())
 }
 
 /// Whether nothing worth explaining crossed an interface of any host.
-pub(crate) fn is_idle(world: &World<'_>) -> bool {
-    let windows = world.hosts.iter().filter_map(|host| Some((host, host.window?)));
-    windows
+pub(crate) fn is_idle(scope: &Scope<'_>) -> bool {
+    let periods = scope.hosts.iter().filter_map(|host| Some((host, host.period?)));
+    periods
         .into_iter()
-        .all(|(host, window)| bytes(host) < IDLE_BYTES_PER_SECOND * window.seconds)
+        .all(|(host, period)| bytes(host) < IDLE_BYTES_PER_SECOND * period.seconds)
 }
 
 fn bytes(host: &Host<'_>) -> f64 {
@@ -210,7 +210,7 @@ fn bytes(host: &Host<'_>) -> f64 {
     of_nic("stats64.rx_bytes") + of_nic("stats64.tx_bytes")
 }
 
-fn summary(findings: &[(Phase, Finding)], refusal: &str) -> String {
+fn summary(findings: &[(Layer, Finding)], refusal: &str) -> String {
     let mut serious = findings
         .iter()
         .filter(|(_, finding)| finding.severity >= Severity::Medium);

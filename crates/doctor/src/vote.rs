@@ -1,6 +1,6 @@
 //! The verdict over time: every slice votes with its length.
 
-use linerate_model::finding::{Confidence, Spell, Verdict};
+use linerate_model::finding::{Confidence, LimitPeriod, Verdict};
 
 use crate::verdict::{NO_LOAD, UNKNOWN};
 
@@ -10,8 +10,8 @@ const HALF: f64 = 0.5;
 /// One slice has no spread.
 const SLICES_MIN: usize = 2;
 
-/// Lets the slices decide. `whole` is the verdict of the totals, which gives its words to the name that wins; slices that
-/// know no answer abstain. Where readings were taken but too few to vote, the totals are no more than a guess.
+/// Combines the verdicts of the slices. `whole` is the verdict of the totals, whose text is used if its name wins;
+/// slices without a verdict abstain. With too few samples to vote the verdict of the totals has low confidence.
 pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) -> Verdict {
     if whole.verdict == NO_LOAD {
         return whole;
@@ -21,14 +21,14 @@ pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) 
         return Verdict { confidence, ..whole };
     }
     let all: f64 = votes.iter().map(|(seconds, _)| seconds).sum();
-    let course = spells(&votes);
+    let timeline = limit_periods(&votes);
     let mut tally = tally(votes)
         .into_iter()
         .filter(|(_, verdict)| verdict.verdict != UNKNOWN);
     let Some((seconds, winner)) = tally.next() else {
         return Verdict {
             confidence: Confidence::Low,
-            course,
+            timeline,
             ..if whole.verdict == UNKNOWN {
                 whole
             } else {
@@ -59,7 +59,7 @@ pub(crate) fn decide(whole: Verdict, votes: Vec<(f64, Verdict)>, watched: bool) 
         runner_up,
         what_if,
         share_of_time_percent: Some(percent(share)),
-        course,
+        timeline,
         verdict: base.verdict,
         sentence: base.sentence,
     }
@@ -93,19 +93,19 @@ fn tally(votes: Vec<(f64, Verdict)>) -> Vec<(f64, Verdict)> {
     tally
 }
 
-fn spells(votes: &[(f64, Verdict)]) -> Vec<Spell> {
-    let mut spells: Vec<Spell> = Vec::new();
+fn limit_periods(votes: &[(f64, Verdict)]) -> Vec<LimitPeriod> {
+    let mut limit_periods: Vec<LimitPeriod> = Vec::new();
     for (seconds, vote) in votes {
         let length_ms = (seconds * 1e3).round().max(0.0) as u64;
-        match spells.last_mut().filter(|spell| spell.verdict == vote.verdict) {
-            Some(spell) => spell.length_ms = spell.length_ms.saturating_add(length_ms),
-            None => spells.push(Spell {
+        match limit_periods.last_mut().filter(|period| period.verdict == vote.verdict) {
+            Some(period) => period.length_ms = period.length_ms.saturating_add(length_ms),
+            None => limit_periods.push(LimitPeriod {
                 verdict: vote.verdict.clone(),
                 length_ms,
             }),
         }
     }
-    spells
+    limit_periods
 }
 
 fn percent(share: f64) -> u32 {
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_limit_wins_and_the_next_is_runner_up() {
+    fn longest_limit_wins_and_the_next_is_runner_up() {
         let names = [
             (1.0, "slow-start"),
             (1.0, "receiver-cpu-app"),
@@ -145,10 +145,10 @@ mod tests {
             (Some(50), Confidence::Low)
         );
         assert_eq!(decided.runner_up.as_deref(), Some("slow-start (25 % of the time)"));
-        let course: Vec<_> = decided
-            .course
+        let timeline: Vec<_> = decided
+            .timeline
             .iter()
-            .map(|spell| (spell.verdict.as_str(), spell.length_ms))
+            .map(|period| (period.verdict.as_str(), period.length_ms))
             .collect();
         let expected = [
             ("slow-start", 1000),
@@ -156,7 +156,7 @@ mod tests {
             ("line-rate", 1000),
             ("receiver-cpu-app", 1000),
         ];
-        assert_eq!(course, expected);
+        assert_eq!(timeline, expected);
     }
 
     #[test]
@@ -178,14 +178,14 @@ mod tests {
                 (decided.verdict.as_str(), decided.confidence),
                 ("sender-cpu", Confidence::Low)
             );
-            assert_eq!((decided.share_of_time_percent, decided.course.len()), (None, 0));
+            assert_eq!((decided.share_of_time_percent, decided.timeline.len()), (None, 0));
         }
-        // A pasted report has no readings of its own and is believed as far as it goes.
+        // A pasted report has no samples of its own; its totals keep their confidence.
         assert_eq!(decide(verdict("line-rate"), Vec::new(), false), verdict("line-rate"));
     }
 
     #[test]
-    fn who_knows_nothing_abstains_and_totals_alone_prove_nothing() {
+    fn slices_without_verdict_abstain_and_totals_alone_have_low_confidence() {
         let names = [(1.0, UNKNOWN), (1.0, UNKNOWN), (1.0, "policer")];
         let decided = decide(verdict("policer"), votes(&names), true);
         assert_eq!(

@@ -137,7 +137,7 @@ fn every_case_has_its_findings_and_no_other() {
 }
 
 #[test]
-fn what_is_ruled_out_says_why() {
+fn ruled_out_rule_has_a_reason() {
     for case in cases() {
         let name = case["id"].as_str().expect("an id");
         let diagnosis = judged(&case);
@@ -292,7 +292,7 @@ fn runs_are_read_as_they_were_printed() {
 }
 
 #[test]
-fn the_comparison_of_two_guests_finds_what_people_overlooked() {
+fn comparison_of_two_guests_finds_the_relevant_difference() {
     let cases = cases();
     let case = cases.iter().find(|case| case["id"] == "03").expect("a case");
     let diagnosis = judged(case);
@@ -321,7 +321,7 @@ fn the_comparison_of_two_guests_finds_what_people_overlooked() {
 }
 
 #[test]
-fn importers_understand_nearly_every_line() {
+fn importers_parse_nearly_every_line() {
     for case in cases() {
         for file in files(&case) {
             let imported = import(file, &read(file));

@@ -33,7 +33,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn spoiled_recordings_are_survived(
+    fn corrupted_recordings_do_not_panic(
         picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..6),
         noise in prop::collection::vec((any::<prop::sample::Index>(), any::<char>()), 0..20),
     ) {
@@ -55,13 +55,13 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_survived(text in "(?s).{0,400}") {
+    fn arbitrary_text_does_not_panic(text in "(?s).{0,400}") {
         judge(&text);
     }
 
     #[test]
     fn the_order_of_blocks_does_not_matter(file in any::<prop::sample::Index>(), seed in any::<u64>()) {
-        // Recordings of one adapter; transcripts and notes tell a story whose order is part of it.
+        // Recordings of one NIC; in transcripts and notes the order has a meaning.
         let fixtures: Vec<String> = fixtures().into_iter().filter(|text| text.contains("host=lab") || text.contains("r8169")).collect();
         let text = file.get(&fixtures);
         let mut blocks: Vec<String> = text.split("### ").filter(|block| !block.is_empty()).map(|block| format!("### {block}\n")).collect();

@@ -1,10 +1,10 @@
-//! Goal: every rule fires on what it is about, keeps silent on a healthy host, and says when it cannot know. Method: one
-//! row of `rules.txt` per rule; further, taking any single fact away from a firing host must never make another rule
-//! fire or rule the fired one out.
+//! Goal: every rule fires on its fault, is ruled out on a healthy host, and names the facts it lacks. Method: one
+//! row of `rules.txt` per rule; further, removing any single fact from a host with a finding must never make another rule
+//! fire or rule the first one out.
 
 use std::collections::BTreeSet;
 
-use linerate_doctor::{Delta, Observed, Window, catalogue, compare, diagnose};
+use linerate_doctor::{Delta, Observed, Period, catalogue, compare, diagnose};
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::{Snapshot, Source, Value};
 
@@ -35,8 +35,8 @@ fn rows() -> Vec<Row> {
 /// The host the words describe.
 fn host(words: &[&str]) -> Observed {
     let mut snapshot = Snapshot::new("h", Source::Live);
-    let mut window = Window::default();
-    (window.seconds, window.intervals) = (10.0, 10);
+    let mut period = Period::default();
+    (period.seconds, period.intervals) = (10.0, 10);
     let mut any_growth = false;
     for word in words {
         let (key, value) = word.split_once('=').expect("key=value");
@@ -44,7 +44,7 @@ fn host(words: &[&str]) -> Observed {
             snapshot.count(key, value.parse().expect("a number"), None);
         } else if let Some(key) = key.strip_prefix('+') {
             any_growth = true;
-            grow(&mut snapshot, &mut window, key, value.parse().expect("a number"));
+            grow(&mut snapshot, &mut period, key, value.parse().expect("a number"));
         } else if let Some(load) = key.strip_prefix("@cpu") {
             any_growth = true;
             let (cpu, state) = load.split_once(':').expect("a state");
@@ -55,7 +55,7 @@ fn host(words: &[&str]) -> Observed {
                     "idle" => (100 - share) * 10,
                     _ => 0,
                 };
-                grow(&mut snapshot, &mut window, &format!("cpu.{cpu}.{name}"), ticks);
+                grow(&mut snapshot, &mut period, &format!("cpu.{cpu}.{name}"), ticks);
             }
         } else {
             snapshot.set(key, typed(key, value), "test");
@@ -63,13 +63,13 @@ fn host(words: &[&str]) -> Observed {
     }
     Observed {
         snapshot,
-        window: any_growth.then_some(window),
+        period: any_growth.then_some(period),
     }
 }
 
-fn grow(snapshot: &mut Snapshot, window: &mut Window, key: &str, value: u64) {
+fn grow(snapshot: &mut Snapshot, period: &mut Period, key: &str, value: u64) {
     snapshot.count(key, value, None);
-    window.set(key, Delta::of(value));
+    period.set(key, Delta::of(value));
 }
 
 fn typed(key: &str, text: &str) -> Value {
@@ -137,7 +137,7 @@ fn every_rule_has_a_row() {
 }
 
 #[test]
-fn every_rule_fires_heals_and_knows_what_it_lacks() {
+fn every_rule_fires_is_ruled_out_and_names_missing_facts() {
     let mut wrong = Vec::new();
     for row in rows() {
         let sick = judged(&row.sick);
@@ -177,7 +177,7 @@ fn every_rule_fires_heals_and_knows_what_it_lacks() {
 }
 
 #[test]
-fn the_rule_about_two_guests_fires_heals_and_knows_what_it_lacks() {
+fn rule_about_two_guests_fires_is_ruled_out_and_names_missing_facts() {
     let guest = |words: &[&str]| host(&[&["nic.e.drv.name=virtio_net", "nic.e.net.mtu=1500"], words].concat());
     let compared = |a: &[&str], b: &[&str]| compare(&guest(a), &guest(b), &[]);
     let (on, off) = (["nic.e.feat.rx-gro-hw=on"], ["nic.e.feat.rx-gro-hw=off_[fixed]"]);
@@ -189,7 +189,7 @@ fn the_rule_about_two_guests_fires_heals_and_knows_what_it_lacks() {
 }
 
 #[test]
-fn taking_a_fact_away_never_makes_a_rule_fire() {
+fn removing_a_fact_never_makes_a_rule_fire() {
     let mut wrong = Vec::new();
     for row in rows() {
         let whole = judged(&row.sick);

@@ -17,7 +17,7 @@ pub struct Request {
     pub interfaces: Vec<String>,
     /// The other end of a test.
     pub peer: Option<IpAddr>,
-    /// Also how much processor time each thread of this process took.
+    /// Also the CPU time of each thread of this process.
     pub own_threads: bool,
 }
 
@@ -35,10 +35,10 @@ pub fn collect(request: &Request) -> Snapshot {
     let chosen = chosen(request, &snapshot, &all);
     let text = fs::read_to_string("/proc/interrupts").unwrap_or_default();
     let interrupts = procfs::interrupts(&text);
-    let mut asker = ethtool::Asker::open();
+    let mut query = ethtool::EthtoolQuery::open();
     for link in &chosen {
         link.record(&mut snapshot, &all);
-        asker.ask(&mut snapshot, &link.name);
+        query.ask(&mut snapshot, &link.name);
         sysfs::record(&mut snapshot, &link.name, &interrupts);
     }
     let names: Vec<(u32, &str)> = chosen.iter().map(|link| (link.index, link.name.as_str())).collect();
@@ -74,7 +74,7 @@ fn identity() -> Snapshot {
     snapshot
 }
 
-/// Whether the effective user is root, as `/proc/self/status` says.
+/// Whether the effective user is root, by `/proc/self/status`.
 fn is_privileged() -> Option<bool> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let uids = status.lines().find_map(|line| line.strip_prefix("Uid:"))?;
@@ -91,7 +91,7 @@ fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'
     if let Some(device) = snapshot.text("route.peer.dev") {
         return all.iter().filter(|link| link.name == device).collect();
     }
-    // Loopback explains nothing about a network; it is looked at when it is all there is.
+    // Loopback explains nothing about a network; it is read when there is no other interface.
     let wired: Vec<&Link> = all.iter().filter(|link| link.is_up() && !link.loopback).collect();
     if wired.is_empty() { all.iter().collect() } else { wired }
 }
@@ -124,7 +124,7 @@ mod tests {
             let spent = (after.user + after.system).saturating_sub(before.user + before.system);
             assert!(spent < Duration::from_millis(50), "{name}: {spent:?}");
             let bytes = serde_json::to_vec(&snapshot).expect("plain data").len();
-            // Every processor and every queue has counters of its own.
+            // Every CPU and every queue has counters of its own.
             let is_small = snapshot.number("cpu.count").is_some_and(|cpus| cpus <= 4.0);
             assert!(bytes < 20 << 10 || !is_small, "{name}: {bytes} bytes");
             assert!(

@@ -7,7 +7,7 @@ pub(crate) struct Express {
     pub(crate) payload_supported_bytes: u32,
     /// Largest payload it uses, bytes.
     pub(crate) payload_bytes: u32,
-    /// Largest read it asks for, bytes.
+    /// Largest read request, bytes.
     pub(crate) read_request_bytes: u32,
     /// States of power saving in use: bit 0 L0s, bit 1 L1; `None` inside the root complex, where there is no link.
     pub(crate) aspm: Option<u8>,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_hidden_is_told_from_what_is_not_there() {
+    fn hidden_fact_is_distinguished_from_absent_one() {
         assert_eq!(express(&device()[..64]), Err(NoExpress::Hidden));
         assert_eq!(express(&[]), Err(NoExpress::Hidden));
         assert_eq!(express(&[0; 256]), Err(NoExpress::NotExpress));

@@ -1,4 +1,4 @@
-//! Processors: how many, how fast, shared with whom.
+//! CPUs: how many, how fast, shared with whom.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ pub(crate) fn count_of(list: &str) -> i64 {
     ranges.filter(|count| *count > 0).fold(0, i64::saturating_add)
 }
 
-/// Records what is known about the processors.
+/// Records the facts about the CPUs.
 pub(crate) fn record(snapshot: &mut Snapshot) {
     let root = Path::new("/sys/devices/system");
     if let Some(online) = read(root.join("cpu/online")) {
@@ -43,7 +43,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     container(snapshot);
 }
 
-/// Cores of different speed say so in `cpu_capacity`.
+/// Cores of different speed differ in `cpu_capacity`.
 fn capacities(snapshot: &mut Snapshot, root: &Path) {
     let cpus = fs::read_dir(root.join("cpu")).into_iter().flatten().flatten();
     let capacities: std::collections::BTreeSet<String> = cpus
@@ -67,10 +67,10 @@ fn frequency(snapshot: &mut Snapshot, root: &Path) {
     }
 }
 
-/// Threads of one process that are looked at.
+/// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
 
-/// Processor time of every thread of this process in ticks, and the processors those threads may use that carry a test.
+/// CPU time of every thread of this process in ticks, and the CPUs that the threads of a test may use.
 pub(crate) fn record_own_threads(snapshot: &mut Snapshot) {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     for thread in threads.take(THREADS_MAX) {

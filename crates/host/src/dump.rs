@@ -1,4 +1,4 @@
-//! Questions to the kernel with many answers.
+//! Netlink dumps: requests with many responses.
 
 use linerate_sys::netlink::{Family, Netlink};
 
@@ -7,14 +7,14 @@ use crate::netlink::{self as nl, u32_at};
 /// What came back.
 #[derive(Debug, Default)]
 pub(crate) struct Dump {
-    /// Contents of the answers; what arrived before an error.
-    pub(crate) answers: Vec<Vec<u8>>,
+    /// Payloads of the responses that arrived before an error.
+    pub(crate) responses: Vec<Vec<u8>>,
     /// The kernel's error number, if it refused or fell silent.
     pub(crate) errno: Option<i32>,
 }
 
-/// Answers that are kept; nobody has as many queues, filters or rules that it would matter how many more there are.
-const ANSWERS_MAX: usize = 20_000;
+/// Responses that are kept; a count of queues, filters or rules beyond this has no use.
+const RESPONSES_MAX: usize = 20_000;
 
 /// Asks for all objects of a kind.
 pub(crate) fn dump(family: Family, kind: u16, body: &[u8]) -> Dump {
@@ -30,7 +30,7 @@ pub(crate) fn dump(family: Family, kind: u16, body: &[u8]) -> Dump {
         dump.errno = error.errno();
         return dump;
     }
-    while dump.answers.len() < ANSWERS_MAX {
+    while dump.responses.len() < RESPONSES_MAX {
         let datagram = match socket.receive() {
             Ok(datagram) => datagram,
             Err(error) => {
@@ -45,7 +45,7 @@ pub(crate) fn dump(family: Family, kind: u16, body: &[u8]) -> Dump {
                     dump.errno = failed.then(|| nl::errno(message.payload));
                     return dump;
                 }
-                _ => dump.answers.push(message.payload.to_vec()),
+                _ => dump.responses.push(message.payload.to_vec()),
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What ethtool's netlink family and its ioctl tell about one interface.
+//! Facts about one interface from ethtool's netlink family and its ioctl.
 
 use linerate_model::snapshot::{Absence, Snapshot, Source, Value};
 use linerate_sys::OsError;
@@ -20,7 +20,7 @@ pub(crate) struct Section {
     /// The group of facts it is about.
     group: &'static str,
     src: &'static str,
-    /// Records what the attributes of the answer say.
+    /// Records the attributes of the response.
     pub(crate) read: fn(&mut Snapshot, nic: &str, body: &[u8], src: &str),
 }
 
@@ -38,11 +38,11 @@ const fn section(
     }
 }
 
-/// Questions whose answers have statistics.
+/// Requests whose responses have statistics.
 const PAUSE_GET: u8 = 21;
 const FEC_GET: u8 = 29;
 
-/// Everything that is asked.
+/// All requests.
 pub(crate) const SECTIONS: &[Section] = &[
     section(4, "link", "ethtool-nl:LINKMODES_GET", link_modes),
     section(6, "link.up", "ethtool-nl:LINKSTATE_GET", link_state),
@@ -53,20 +53,20 @@ pub(crate) const SECTIONS: &[Section] = &[
     section(23, "link.eee", "ethtool-nl:EEE_GET", energy),
     section(FEC_GET, "link.fec", "ethtool-nl:FEC_GET", error_correction),
     section(11, "feat", "ethtool-nl:FEATURES_GET", features),
-    section(rss::GET, "rss", "ethtool-nl:RSS_GET", rss::answer),
+    section(rss::GET, "rss", "ethtool-nl:RSS_GET", rss::response),
 ];
 
 /// Header flag: with statistics, where the driver has them.
 const WITH_STATISTICS: u32 = 4;
 
 /// Asks ethtool. Both ways are optional: an old kernel has no netlink family, a strange one no ioctl.
-pub(crate) struct Asker {
+pub(crate) struct EthtoolQuery {
     netlink: Option<(Netlink, u16)>,
     ioctl: Option<Ethtool>,
     sequence: u32,
 }
 
-impl Asker {
+impl EthtoolQuery {
     pub(crate) fn open() -> Self {
         let netlink = Netlink::open(Family::Generic).ok().and_then(|mut socket| {
             let id = resolve(&mut socket)?;
@@ -92,19 +92,19 @@ impl Asker {
         self.counters(snapshot, device, &nic);
     }
 
-    /// Speed in bit/s and whether the link is full duplex; absent where the device does not tell.
+    /// Speed in bit/s and whether the link is full duplex; absent where the device does not report it.
     pub(crate) fn link(&mut self, device: &str) -> (Option<u64>, Option<bool>) {
-        let mut answer = Snapshot::new("link", Source::Live);
+        let mut response = Snapshot::new("link", Source::Live);
         let modes = SECTIONS.iter().find(|section| section.group == "link");
         modes
             .into_iter()
-            .for_each(|section| self.section(&mut answer, device, "nic", section));
-        let mbps = answer.number("nic.link.speed_mbps").filter(|mbps| *mbps >= 1.0);
-        let duplex = answer.text("nic.link.duplex").map(|word| word == "full");
+            .for_each(|section| self.section(&mut response, device, "nic", section));
+        let mbps = response.number("nic.link.speed_mbps").filter(|mbps| *mbps >= 1.0);
+        let duplex = response.text("nic.link.duplex").map(|word| word == "full");
         (mbps.map(|mbps| mbps as u64 * 1_000_000), duplex)
     }
 
-    /// Counters only, for the readings in the middle of a window.
+    /// Counters only, for the samples in the middle of a period.
     pub(crate) fn counters(&self, snapshot: &mut Snapshot, device: &str, nic: &str) {
         let Some(ioctl) = &self.ioctl else { return };
         match ioctl.statistics(device) {
@@ -175,11 +175,11 @@ fn resolve(socket: &mut Netlink) -> Option<u16> {
     const GET_FAMILY: u8 = 3;
     let mut body = vec![GET_FAMILY, 1, 0, 0];
     nl::push(&mut body, 2, b"ethtool\0");
-    let answer = converse(socket, &nl::request(CONTROLLER, 0, 1, &body)).ok()?;
-    u16_at(attribute(answer.get(4..)?, 1)?, 0)
+    let response = converse(socket, &nl::request(CONTROLLER, 0, 1, &body)).ok()?;
+    u16_at(attribute(response.get(4..)?, 1)?, 0)
 }
 
-/// Asks one question about one device; the attributes of the answer, or the kernel's error number.
+/// Sends one request about one device; returns the attributes of the response, or the kernel's error number.
 fn question(socket: &mut Netlink, family: u16, command: u8, sequence: u32, device: &str) -> Result<Vec<u8>, i32> {
     let mut header = Vec::new();
     nl::push(&mut header, 2, format!("{device}\0").as_bytes());
@@ -188,11 +188,11 @@ fn question(socket: &mut Netlink, family: u16, command: u8, sequence: u32, devic
     }
     let mut body = vec![command, 1, 0, 0];
     nl::push(&mut body, 1 | 0x8000, &header);
-    let answer = converse(socket, &nl::request(family, 0, sequence, &body))?;
-    Ok(answer.get(4..).unwrap_or_default().to_vec())
+    let response = converse(socket, &nl::request(family, 0, sequence, &body))?;
+    Ok(response.get(4..).unwrap_or_default().to_vec())
 }
 
-/// One request and the payload of its one answer.
+/// One request and the payload of its one response.
 fn converse(socket: &mut Netlink, request: &[u8]) -> Result<Vec<u8>, i32> {
     let failed = |error: OsError| error.errno().unwrap_or(0);
     socket.send(request).map_err(failed)?;
@@ -313,7 +313,7 @@ fn list(snapshot: &mut Snapshot, key: String, values: Vec<Value>, src: &str) {
     }
 }
 
-/// The words ethtool(8) has for the two bits of an advertisement.
+/// Text of ethtool(8) for the two bits of an advertisement.
 const fn pause_words(pause: bool, asymmetric: bool) -> &'static str {
     match (pause, asymmetric) {
         (false, false) => "No",

@@ -22,7 +22,7 @@ pub(crate) struct Filters {
 }
 
 impl Filters {
-    /// Takes one answer.
+    /// Takes one response.
     pub(crate) fn add(&mut self, payload: &[u8]) -> Option<()> {
         const KIND: u16 = 1;
         const OPTIONS: u16 = 2;
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policer_may_stand_beside_the_actions() {
+    fn policer_beside_other_actions_is_found() {
         let mut payload = filter("u32", 0x8000_0800, 7, &[]);
         let mut parameters = vec![0; 56];
         parameters[28..32].copy_from_slice(&2_500_000_u32.to_ne_bytes());

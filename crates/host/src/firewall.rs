@@ -1,4 +1,4 @@
-//! Whether a firewall looks at every packet: how many rules, and whether connections are tracked.
+//! Whether a firewall processes every packet: number of rules, and whether connections are tracked.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -23,12 +23,12 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
         },
         Ok(tables) => {
             snapshot.set("svc.firewall_tables", tables.join(" "), "procfs:ip_tables_names");
-            // Its rules can be counted by nobody but a program of its own.
+            // Only its own program can count its rules.
             snapshot.set_absent(KEY, Absence::NotReported, None, "procfs:ip_tables_names");
         }
         Err(absence) => snapshot.set_absent(KEY, absence, None, "procfs:ip_tables_names"),
     }
-    // The kernel tracks nothing before a rule asks for it, so one entry is enough to know.
+    // The kernel tracks nothing before a rule requires it, so one entry is enough.
     let entries = snapshot.number("limits.conntrack.count");
     snapshot.set(
         "svc.conntrack",
@@ -60,7 +60,7 @@ fn rules() -> Result<usize, Absence> {
     // All families, version 0, no resource.
     let dump = dump(Family::Netfilter, GET_RULE, &[0; 4]);
     match dump.errno {
-        None => Ok(dump.answers.len()),
+        None => Ok(dump.responses.len()),
         Some(EPERM) => Err(Absence::Permission),
         Some(_) => Err(Absence::NotReported),
     }

@@ -6,7 +6,7 @@ use crate::filters::Filters;
 use crate::netlink::messages;
 use crate::{ethtool, links, qdiscs, route, shapers};
 
-/// Records whatever the bytes may mean, as every kind of answer; returns how many facts and counters that are.
+/// Parses the bytes as every kind of response; returns the number of facts and counters.
 #[must_use]
 pub fn decode_anything(bytes: &[u8]) -> usize {
     let mut snapshot = Snapshot::new("fuzz", Source::Live);
@@ -34,7 +34,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
         link.record(&mut snapshot, &found);
     }
     for message in messages(bytes) {
-        route::answer_facts(&mut snapshot, message.payload.get(12..).unwrap_or_default(), &found);
+        route::response_facts(&mut snapshot, message.payload.get(12..).unwrap_or_default(), &found);
     }
     let found = snapshot.facts.len() + snapshot.counters.len();
     filters.record(&mut snapshot, "nic.e");
@@ -47,7 +47,7 @@ mod tests {
     use crate::netlink::{push, request};
 
     #[test]
-    fn a_link_is_read_and_nonsense_is_survived() {
+    fn link_is_parsed_and_garbage_does_not_panic() {
         let mut body = vec![0; 16];
         push(&mut body, 3, b"eth0\0");
         push(&mut body, 4, &1500_u32.to_ne_bytes());

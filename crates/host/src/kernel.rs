@@ -139,7 +139,7 @@ fn services(snapshot: &mut Snapshot) {
     snapshot.set("svc.irqbalance", balances, "procfs:comm");
 }
 
-/// Counters of protocols that say something about throughput, by the end of their key.
+/// Counters of protocols that affect throughput, by the end of their key.
 const PROTOCOL_COUNTERS: [&str; 47] = [
     "Ip.ForwDatagrams",
     "Ip.InDiscards",
@@ -190,7 +190,7 @@ const PROTOCOL_COUNTERS: [&str; 47] = [
     "TCPMTUPSuccess",
 ];
 
-/// Records the counters of the host: protocols, backlog, processors.
+/// Records the counters of the host: protocols, backlog, CPUs.
 pub(crate) fn record_counters(snapshot: &mut Snapshot) {
     let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
     procfs::snmp(snapshot, &text("/proc/net/snmp"));

@@ -9,7 +9,7 @@ use crate::netlink::{attribute, text, u32_at, u64_at};
 const GET_LINK: u16 = 18;
 const STATS64: u16 = 23;
 const SRC: &str = "rtnetlink:GETLINK";
-/// Interfaces of one host that are looked at.
+/// Interfaces of one host that are read.
 const LINKS_MAX: usize = 1024;
 
 /// One interface.
@@ -38,7 +38,7 @@ pub(crate) struct Stats {
 
 /// All interfaces of this network namespace.
 pub(crate) fn all() -> Vec<Link> {
-    let links = dump(Family::Route, GET_LINK, &[0; 16]).answers;
+    let links = dump(Family::Route, GET_LINK, &[0; 16]).responses;
     links
         .iter()
         .take(LINKS_MAX)
@@ -64,12 +64,12 @@ pub(crate) fn link(payload: &[u8]) -> Option<Link> {
 }
 
 impl Link {
-    /// Whether somebody switched it on.
+    /// Whether it is administratively up.
     pub(crate) const fn is_up(&self) -> bool {
         self.up
     }
 
-    /// Records what the kernel says about it.
+    /// Records its facts.
     pub(crate) fn record(&self, snapshot: &mut Snapshot, all: &[Self]) {
         let nic = format!("nic.{}", self.name);
         let number = |kind| attribute(&self.body, kind).and_then(|bytes| u32_at(bytes, 0));
@@ -131,7 +131,7 @@ impl Link {
         attribute(&self.body, 4).and_then(|bytes| u32_at(bytes, 0))
     }
 
-    /// Its counters; absent where the answer is cut short.
+    /// Its counters; absent where the response is cut short.
     pub(crate) fn stats64(&self) -> Option<Stats> {
         let stats = attribute(&self.body, STATS64)?;
         let at = |index: usize| u64_at(stats, index * 8);

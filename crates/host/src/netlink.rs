@@ -1,10 +1,10 @@
 //! Messages of netlink: headers and nested attributes (`netlink(7)`, `linux/netlink.h`). Only bytes in, only bytes out.
 
-/// Type of the message that ends an answer with an error number.
+/// Type of the message that ends a response with an error number.
 pub const ERROR: u16 = 2;
 /// Type of the message that ends a dump.
 pub const DONE: u16 = 3;
-/// The sender wants an answer.
+/// A response is requested.
 pub const REQUEST: u16 = 1;
 /// The sender wants an acknowledgement.
 pub const ACK: u16 = 4;
@@ -16,12 +16,12 @@ const ATTRIBUTE_HEADER_BYTES: usize = 4;
 /// The two highest bits of an attribute's type are flags.
 const TYPE_MASK: u16 = 0x3fff;
 
-/// One message of an answer.
+/// One message of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
     /// Type of the message; below 16 the types of netlink itself.
     pub kind: u16,
-    /// Number of the request it answers.
+    /// Number of its request.
     pub sequence: u32,
     /// What follows the header.
     pub payload: &'a [u8],
@@ -165,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn written_messages_are_parsed() {
         let mut body = vec![7, 1, 0, 0];
         push(&mut body, 2, b"eth0\0");
         push(&mut body, 3 | 0x8000, &5_u32.to_ne_bytes());
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_lie_end_the_reading() {
+    fn wrong_lengths_end_parsing() {
         for bytes in [
             &[][..],
             &[255, 255, 255, 255, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],

@@ -50,7 +50,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     translation(snapshot, nic, device);
 }
 
-/// The narrowest link between the device and the root, and who else is behind it.
+/// The narrowest link between the device and the root, and the other devices behind it.
 fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let number = |path: &Path, file: &str| {
         read(path.join(file)).and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok())
@@ -158,7 +158,7 @@ fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
         device.join("iommu_group").exists(),
     ) {
         (Some(kind), _) => domain(&kind),
-        // Kernels before 5.11 tell only what was asked for at boot.
+        // Kernels before 5.11 report only the boot option.
         (None, true) => asked_for(&read("/proc/cmdline").unwrap_or_default()),
         (None, false) => Some("off"),
     };
@@ -168,7 +168,7 @@ fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     }
 }
 
-/// The kernel's words for a kind of domain (`sysfs-kernel-iommu_groups`).
+/// The kernel's names for a kind of domain (`sysfs-kernel-iommu_groups`).
 fn domain(kind: &str) -> Option<&'static str> {
     match kind {
         "identity" => Some("passthrough"),
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_of_the_iommu_are_known_by_the_kernels_words() {
+    fn iommu_modes_are_parsed_from_kernel_names() {
         let rows = [
             ("identity", Some("passthrough")),
             ("DMA", Some("strict")),

@@ -20,7 +20,7 @@ const FILTERS_OUT: u32 = 0xffff_fff3;
 
 /// Records the disciplines of the given interfaces: index and name.
 pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
-    let payloads = dump(Family::Route, GET_QDISC, &[0; 20]).answers;
+    let payloads = dump(Family::Route, GET_QDISC, &[0; 20]).responses;
     for (index, name) in links {
         let own = payloads.iter().filter(|payload| u32_at(payload, 4) == Some(*index));
         let own: Vec<Qdisc> = own.filter_map(|payload| qdisc(snapshot, name, payload)).collect();
@@ -31,7 +31,7 @@ pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
     }
 }
 
-/// What the questions about classes and filters need to know of a discipline.
+/// A discipline, as requests about its classes and filters need it.
 pub(crate) struct Qdisc {
     key: String,
     handle: u32,
@@ -101,9 +101,9 @@ fn attached(kind: u16, index: u32, parent: u32) -> Vec<Vec<u8>> {
             slot.copy_from_slice(&value.to_ne_bytes());
         }
     }
-    let mut answers = dump(Family::Route, kind, &body).answers;
-    answers.retain(|payload| u32_at(payload, 4) == Some(index));
-    answers
+    let mut responses = dump(Family::Route, kind, &body).responses;
+    responses.retain(|payload| u32_at(payload, 4) == Some(index));
+    responses
 }
 
 /// What packets get that no filter classifies; whether filters do is the other half of the truth.
@@ -132,11 +132,11 @@ fn filters(snapshot: &mut Snapshot, index: u32, name: &str, qdiscs: &[Qdisc]) ->
     });
     let mut all = Filters::default();
     let mut classifies = false;
-    // Handle 0 are disciplines nobody made, which take no filters.
+    // Handle 0 is the default discipline, which has no filters.
     for place in places.filter(|place| *place != 0) {
-        let answers = attached(GET_FILTER, index, place);
-        classifies |= !answers.is_empty() && place < INGRESS;
-        for payload in answers {
+        let responses = attached(GET_FILTER, index, place);
+        classifies |= !responses.is_empty() && place < INGRESS;
+        for payload in responses {
             all.add(&payload);
         }
     }

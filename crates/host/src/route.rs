@@ -15,7 +15,7 @@ const SRC: &str = "rtnetlink:GETROUTE";
 /// Records through which interface a peer is reached, and with which MTU.
 pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
     match ask(peer) {
-        Some(answer) => answer_facts(snapshot, &answer, links),
+        Some(response) => response_facts(snapshot, &response, links),
         None => snapshot.set_absent("route.peer.dev", Absence::NotReported, None, SRC),
     }
 }
@@ -45,7 +45,7 @@ fn ask(peer: IpAddr) -> Option<Vec<u8>> {
     message.payload.get(12..).map(<[u8]>::to_vec)
 }
 
-pub(crate) fn answer_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {
+pub(crate) fn response_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {
     const METRICS: u16 = 8;
     const MTU: u16 = 2;
     let index = attribute(body, DEVICE).and_then(|bytes| u32_at(bytes, 0));

@@ -1,4 +1,4 @@
-//! How an adapter spreads received packets over its queues: table, key, function, and the fields that are hashed.
+//! How a NIC spreads received packets over its queues: table, key, function, and the fields that are hashed.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use crate::netlink::{attribute, u32_at};
 /// `ETHTOOL_MSG_RSS_GET`, since Linux 6.3.
 pub(crate) const GET: u8 = 38;
 
-/// Records an answer of [`GET`].
-pub(crate) fn answer(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
+/// Records a response of [`GET`].
+pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str) {
     const FUNCTIONS: u16 = 3;
     const TABLE: u16 = 4;
     const KEY: u16 = 5;
@@ -27,7 +27,7 @@ pub(crate) fn answer(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &str)
     record(snapshot, nic, &hash, src);
 }
 
-/// Asks by ioctl what only it tells, and everything where netlink did not answer.
+/// Reads by ioctl what netlink lacks, and everything where netlink did not respond.
 pub(crate) fn ask(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, nic: &str) {
     if snapshot.absence(&format!("{nic}.rss")).is_some() {
         let src = "ioctl:GRSSH";
@@ -87,7 +87,7 @@ fn record(snapshot: &mut Snapshot, nic: &str, hash: &ReceiveHash, src: &str) {
     }
 }
 
-/// The bits of `RXH_*` in words; `none` where packets are not hashed.
+/// The bits of `RXH_*` as text; `none` where packets are not hashed.
 fn fields(bits: u64) -> String {
     const NAMES: [(u64, &str); 7] = [
         (1 << 1, "mac"),
@@ -124,7 +124,7 @@ mod tests {
         push(&mut body, 4, &table);
         push(&mut body, 5, &[7; 40]);
         let mut snapshot = Snapshot::new("h", Source::Live);
-        answer(&mut snapshot, "nic.e", &body, "test");
+        response(&mut snapshot, "nic.e", &body, "test");
         let number = |fact: &str| snapshot.number(&format!("nic.e.rss.{fact}"));
         assert_eq!(
             [
@@ -136,7 +136,7 @@ mod tests {
             [Some(4.0), Some(2.0), Some(3.0), Some(40.0)]
         );
         assert_eq!(snapshot.text("nic.e.rss.function"), Some("toeplitz"));
-        answer(&mut snapshot, "nic.f", &[], "test");
+        response(&mut snapshot, "nic.f", &[], "test");
         for fact in ["table", "key_bytes", "function"] {
             let reason = snapshot.absence(&format!("nic.f.rss.{fact}"));
             assert_eq!(reason, Some(Absence::UnsupportedByDriver), "{fact}");

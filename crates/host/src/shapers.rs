@@ -36,11 +36,11 @@ pub(crate) fn shaper(kind: &str, body: &[u8]) -> Option<Shaper> {
     }
 }
 
-/// The rate stands in bytes per second, in 64 bits where 32 are not enough.
+/// The rate is in bytes per second, in 64 bits where 32 are not enough.
 fn bucket(options: &[u8]) -> Option<Shaper> {
     const PARAMETERS: u16 = 1;
     const RATE64: u16 = 4;
-    // The burst stands there as the time it takes, in the kernel's ticks of 64 ns.
+    // The burst is encoded as its duration, in the kernel's ticks of 64 ns.
     const TICK_S: f64 = 64e-9;
     let parameters = attribute(options, PARAMETERS)?;
     let rate = rate(options, RATE64, parameters, 8)?;
@@ -75,7 +75,7 @@ const fn to_f64(rate: u64) -> f64 {
     rate as f64
 }
 
-/// The class packets go to when no filter says otherwise.
+/// The class of packets that match no filter.
 pub(crate) fn default_class(kind: &str, handle: u32, body: &[u8]) -> Option<u32> {
     const INIT: u16 = 2;
     let options = attribute(body, OPTIONS)?;

@@ -1,4 +1,4 @@
-//! What `/sys` says about one interface: its node, its queues and its interrupts.
+//! Facts of `/sys` about one interface: its node, its queues and its interrupts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use crate::pci;
 
 const SRC: &str = "sysfs";
-/// Queues of one interface that are looked at.
+/// Queues of one interface that are read.
 const QUEUES_MAX: usize = 512;
 
 /// A short file as text without the line's end.

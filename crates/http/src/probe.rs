@@ -7,7 +7,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use linerate_model::http::Spoken;
+use linerate_model::http::NegotiatedProtocol;
 
 use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
 use crate::load::ports::Local;
@@ -18,7 +18,7 @@ use crate::protocol::Protocol;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstAnswer {
     /// What was spoken.
-    pub spoken: Spoken,
+    pub spoken: NegotiatedProtocol,
     /// Status code.
     pub status: u16,
     /// Bytes of the head; absent inside TLS and in HTTP/2, where they are not seen.
@@ -159,7 +159,7 @@ fn first_answer(head: &[u8], answer: &Answer) -> FirstAnswer {
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
     FirstAnswer {
-        spoken: Spoken::default(),
+        spoken: NegotiatedProtocol::default(),
         status: answer.status,
         head_bytes: answer.head_bytes,
         body_bytes: answer.body_bytes,
@@ -273,9 +273,14 @@ mod tests {
             ask_one_that_says(b"HTTP/1.1 200 OK\r\n"),
             Err(ProbeError::Exchange(..))
         ));
-        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+        let closed = listener.local_addr().expect("bound");
+        drop(listener);
         let protocol = Protocol::default();
-        let refused = ask(contact(nobody, &protocol), b"", false).expect_err("nobody is there");
-        assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
+        let refused = ask(contact(closed, &protocol), b"", false).expect_err("the port is closed");
+        assert_eq!(
+            refused.to_string(),
+            format!("cannot connect to {closed}: Connection refused")
+        );
     }
 }

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long a test waits before it calls a program hung. Generous, because a busy machine is not a defect.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The kernel offers no notification for most of what tests wait for (a listener, an exit, a line of output of
 /// another process), so the question is asked again in this rhythm.
@@ -14,8 +14,8 @@ const RHYTHM: Duration = Duration::from_millis(2);
 pub fn wait_for<T>(limit: Duration, mut question: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + limit;
     loop {
-        if let Some(answer) = question() {
-            return Some(answer);
+        if let Some(response) = question() {
+            return Some(response);
         }
         if Instant::now() >= end {
             return None;

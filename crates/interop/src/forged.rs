@@ -1,8 +1,8 @@
-//! Datagrams of iperf 2 as somebody would forge them: a header and nothing else.
+//! Forged datagrams of iperf 2: a header and nothing else.
 
 /// What the header asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Asks {
+pub enum FlowMode {
     /// The client sends (the default).
     Forward,
     /// The server sends (`-R`).
@@ -21,13 +21,13 @@ pub const FORGED_BYTES: usize = 120;
 /// Datagram `number` of a flow, as 2.1.8 writes it, for this many steps of 10 ms and 100 Mbit/s; `back_port` is where a
 /// client with `-d` listens.
 #[must_use]
-pub fn forged(asks: Asks, number: i32, ticks: u32, back_port: u16) -> [u8; FORGED_BYTES] {
-    let (first, second) = match asks {
-        Asks::Forward => (0x4801_0098, 0),
-        Asks::Reverse => (0x6c01_0098, 0x0400_0000),
-        Asks::FullDuplex => (0x6c01_0098, 0x0808_0000),
-        Asks::Dual => (0xc801_0099, 0),
-        Asks::TradeOff => (0xc801_0098, 0),
+pub fn forged(mode: FlowMode, number: i32, ticks: u32, back_port: u16) -> [u8; FORGED_BYTES] {
+    let (first, second) = match mode {
+        FlowMode::Forward => (0x4801_0098, 0),
+        FlowMode::Reverse => (0x6c01_0098, 0x0400_0000),
+        FlowMode::FullDuplex => (0x6c01_0098, 0x0808_0000),
+        FlowMode::Dual => (0xc801_0099, 0),
+        FlowMode::TradeOff => (0xc801_0098, 0),
     };
     let upper = if number < 0 { u32::MAX } else { 0 };
     let words: [(usize, u32); 12] = [

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::namespaces::{Net, SERVER};
 use crate::net::{free_http_port, free_port};
 use crate::process::{Finished, Process};
@@ -170,7 +170,7 @@ impl HttpLab {
     #[track_caller]
     #[must_use]
     pub fn run(&self, words: &[&str]) -> Finished {
-        self.client(words).finish_within(LAB_PATIENCE)
+        self.client(words).finish_within(LAB_TIMEOUT)
     }
 
     /// Runs an experiment of this plan to its end, in a directory of its own, and reads what it found.
@@ -190,7 +190,7 @@ impl HttpLab {
     #[track_caller]
     #[must_use]
     pub fn study_of(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
-        self.study_within(LAB_PATIENCE, words, url, plan)
+        self.study_within(LAB_TIMEOUT, words, url, plan)
     }
 
     /// The same with another deadline.
@@ -199,13 +199,13 @@ impl HttpLab {
     /// As [`Self::study`].
     #[track_caller]
     #[must_use]
-    pub fn study_within(&self, patience: Duration, words: &[&str], url: &str, plan: &str) -> HttpStudy {
-        // A test that is made patiently again needs a directory that is not there yet.
+    pub fn study_within(&self, timeout: Duration, words: &[&str], url: &str, plan: &str) -> HttpStudy {
+        // A second study of the same test needs a directory that does not exist yet.
         let directory = (0_u32..).map(|number| self.path(&format!("runs{number}")));
         let directory = directory.into_iter().find(|path| fs::metadata(path).is_err());
         let directory = directory.unwrap_or_default();
         let words = [words, &[url, plan, "--out", &directory, "--json"]].concat();
-        HttpStudy::of(self.client(&words).finish_within(patience))
+        HttpStudy::of(self.client(&words).finish_within(timeout))
     }
 }
 
@@ -225,7 +225,7 @@ fn command(prefix: &[&str]) -> Command {
 
 /// The word behind a name in what a program prints, once its line is complete.
 fn printed(process: &Process, name: &str) -> String {
-    let word = wait_for(PATIENCE, || {
+    let word = wait_for(TIMEOUT, || {
         let stdout = process.stdout();
         let mut lines = stdout.split_inclusive('\n').filter(|line| line.ends_with('\n'));
         lines.find_map(|line| {
@@ -294,7 +294,7 @@ impl HttpStudy {
         cell["verdict"]["primary"]["class"].as_str().unwrap_or_default()
     }
 
-    /// Whether programs that are no part of the test used much of a processor, where both ends are on one host.
+    /// Whether programs that are no part of the test used much of a CPU, where both ends are on one host.
     #[must_use]
     pub fn is_disturbed(&self) -> bool {
         let cpus = self.json["client"]["cpus"].as_f64().unwrap_or(1.0);
@@ -343,7 +343,7 @@ const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Processors that other programs may use before a verdict is theirs.
 const OTHERS_MAX: f64 = 0.4;
 /// Longer than any experiment of a test takes on a busy machine.
-const LAB_PATIENCE: Duration = Duration::from_secs(120);
+const LAB_TIMEOUT: Duration = Duration::from_secs(120);
 /// What tests want of every plan: as little time as an answer needs.
 const SHORT: &str = "version = 1\n[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n\
                      ramp = \"max\"\n";

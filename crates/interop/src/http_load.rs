@@ -17,7 +17,7 @@ pub struct HttpLoad {
 }
 
 impl HttpLoad {
-    /// Starts the program; [`Self::of`] reads what it says in the end.
+    /// Starts the program; [`Self::of`] reads its result.
     #[must_use]
     pub fn start(url: &str, arguments: &[&str]) -> Process {
         Self::start_by(Command::new(ours().path()), url, arguments)
@@ -40,7 +40,7 @@ impl HttpLoad {
         Self::of(Self::start(url, arguments).finish_within(LIMIT))
     }
 
-    /// Reads the result: the object that `--json` writes, or what stands in it under `load`.
+    /// Reads the result: the object that `--json` writes, or its member `load`.
     ///
     /// # Panics
     /// When there is none.
@@ -65,9 +65,9 @@ impl HttpLoad {
         number.unwrap_or_else(|| panic!("no number {path} in {self:?}"))
     }
 
-    /// What was spoken: version of HTTP and of TLS, the latter empty in plain text.
+    /// Negotiated versions of HTTP and of TLS, the latter empty in plain text.
     #[must_use]
-    pub fn spoken(&self) -> (String, String) {
+    pub fn protocol(&self) -> (String, String) {
         let text = |path: &str| {
             let value = self.result.pointer(path).and_then(Value::as_str);
             value.unwrap_or_default().to_owned()

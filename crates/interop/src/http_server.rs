@@ -4,7 +4,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::free_http_port;
 use crate::process::{Finished, Process, Signal};
 use crate::program::ours;
@@ -19,7 +19,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Starts the server and waits until it says that it listens.
+    /// Starts the server and waits until it listens.
     ///
     /// # Panics
     /// When it does not.
@@ -63,8 +63,8 @@ impl HttpServer {
     #[must_use]
     pub fn connect(&self) -> HttpClient {
         let stream = TcpStream::connect(self.address).expect("the server listens");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a deadline");
-        stream.set_write_timeout(Some(PATIENCE)).expect("a deadline");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a deadline");
+        stream.set_write_timeout(Some(TIMEOUT)).expect("a deadline");
         stream.set_nodelay(true).expect("an option every socket has");
         HttpClient {
             stream,
@@ -72,7 +72,7 @@ impl HttpServer {
         }
     }
 
-    /// Ends it and returns what it said.
+    /// Ends it and returns its output.
     ///
     /// # Panics
     /// When it does not end.
@@ -91,14 +91,14 @@ pub struct HttpClient {
     received: Vec<u8>,
 }
 
-/// An answer.
+/// A response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HttpAnswer {
+pub struct HttpResponse {
     /// Status code.
     pub status: u16,
     /// Status line and fields.
-    pub head: String,
-    /// As many bytes as `Content-Length` said.
+    pub header: String,
+    /// As many bytes as `Content-Length` gives.
     pub body: Vec<u8>,
 }
 
@@ -119,30 +119,30 @@ impl HttpClient {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
     }
 
-    /// Asks and waits for the answer.
+    /// Sends a request and waits for the response.
     ///
     /// # Panics
     /// When there is none.
-    pub fn get(&mut self, path: &str) -> HttpAnswer {
+    pub fn get(&mut self, path: &str) -> HttpResponse {
         self.ask(path);
-        self.answer()
+        self.response()
     }
 
-    /// The next answer, its body framed by `Content-Length` or absent.
+    /// The next response, its body framed by `Content-Length` or absent.
     ///
     /// # Panics
     /// When it does not come in time or is none.
     #[track_caller]
-    pub fn answer(&mut self) -> HttpAnswer {
-        self.try_answer().expect("an answer before the end of the connection")
+    pub fn response(&mut self) -> HttpResponse {
+        self.try_response().expect("an answer before the end of the connection")
     }
 
-    /// The next answer; `None` when the server has closed the connection instead.
+    /// The next response; `None` when the server has closed the connection instead.
     ///
     /// # Panics
-    /// When neither happens in time, or the connection ends inside an answer.
+    /// When neither happens in time, or the connection ends inside a response.
     #[track_caller]
-    pub fn try_answer(&mut self) -> Option<HttpAnswer> {
+    pub fn try_response(&mut self) -> Option<HttpResponse> {
         let end = loop {
             if let Some(end) = self.received.windows(4).position(|four| four == b"\r\n\r\n") {
                 break end + 4;
@@ -152,17 +152,17 @@ impl HttpClient {
                 return None;
             }
         };
-        let head = String::from_utf8(self.received.drain(..end).collect()).expect("text");
-        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
-        let mut fields = head.lines().filter_map(|line| line.split_once(": "));
+        let header = String::from_utf8(self.received.drain(..end).collect()).expect("text");
+        let status = header.split(' ').nth(1).and_then(|code| code.parse().ok());
+        let mut fields = header.lines().filter_map(|line| line.split_once(": "));
         let length = fields.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
         let length = length.map_or(0, |(_, length)| length.parse().expect("a length"));
         while self.received.len() < length {
             assert!(self.receive(), "the body ends early");
         }
-        Some(HttpAnswer {
+        Some(HttpResponse {
             status: status.expect("a status line"),
-            head,
+            header,
             body: self.received.drain(..length).collect(),
         })
     }
@@ -198,10 +198,10 @@ impl HttpClient {
 /// # Panics
 /// When it is not in time.
 pub fn wait_for_status(server: &HttpServer, status: u16) {
-    let seen = wait_for(PATIENCE, || {
+    let seen = wait_for(TIMEOUT, || {
         let mut client = server.connect();
         client.ask("/0");
-        client.try_answer().filter(|answer| answer.status == status)
+        client.try_response().filter(|response| response.status == status)
     });
     assert!(seen.is_some(), "no answer {status} from {server:?}");
 }

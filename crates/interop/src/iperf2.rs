@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::namespaces::inside;
 use crate::net::{free_port_run, is_bound_udp_beside, listens_beside};
 use crate::process::{Finished, Process, Signal};
@@ -67,7 +67,7 @@ pub struct Iperf2Server {
 }
 
 impl Iperf2Server {
-    /// Starts a server and waits until it can be reached. Nobody connects to find out: the original would take the
+    /// Starts a server and waits until it can be reached. It does not connect: the original would take the
     /// connection for a test.
     ///
     /// # Panics
@@ -101,12 +101,12 @@ impl Iperf2Server {
                 listens_beside(id, port)
             }
         };
-        let up = wait_for(PATIENCE, || (is_up() || process.has_ended()).then_some(()));
+        let up = wait_for(TIMEOUT, || (is_up() || process.has_ended()).then_some(()));
         assert!(up.is_some() && is_up(), "no server on port {port}: {process:?}");
         Self { port, process }
     }
 
-    /// Ends the server and returns what it said.
+    /// Ends the server and returns its output.
     ///
     /// # Panics
     /// When it does not end.
@@ -127,7 +127,7 @@ impl Iperf2Server {
     }
 }
 
-/// Runs one client against one server and returns what both said.
+/// Runs one client against one server and returns the output of both.
 ///
 /// # Panics
 /// When one of them does not end, or not with exit code 0.
@@ -157,7 +157,7 @@ pub fn run_iperf2_at(host: &str, pairing: (Iperf2, Iperf2), client: &str, server
 /// One line of numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// What stands in brackets, without spaces.
+    /// The text in brackets, without spaces.
     pub label: String,
     /// Start in s.
     pub start_s: f64,

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::listens;
 use crate::process::{Finished, Process};
 use crate::program::Program;
@@ -67,11 +67,11 @@ impl Keys {
     /// Runs a short test as mario.
     ///
     /// # Panics
-    /// When nobody listens on the port, or the client does not end.
+    /// When the port is closed, or the client does not end.
     #[must_use]
     pub fn client(&self, port: u16, program: &Program, password: &str, more: &[&str]) -> Finished {
         // The original closes its listener after a refusal and opens another one.
-        wait_for(PATIENCE, || listens(port).then_some(())).expect("the server listens");
+        wait_for(TIMEOUT, || listens(port).then_some(())).expect("the server listens");
         let (port, key) = (port.to_string(), self.path("public"));
         let target = ["-c", "127.0.0.1", "-p", &port, "-n", "64K"];
         let login = ["--username", "mario", "--rsa-public-key-path", &key];

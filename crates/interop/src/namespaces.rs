@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -15,8 +14,6 @@ pub struct Net {
     pub a: String,
     /// The server's.
     pub b: String,
-    /// Rates and loads are judged, so tests of one binary have the machine for themselves one after the other.
-    _alone: MutexGuard<'static, ()>,
 }
 
 /// Name of the pair's interface in both.
@@ -30,16 +27,12 @@ impl Net {
     /// The pair; `None`, with the reason said, where namespaces cannot be made.
     #[must_use]
     pub fn new() -> Option<Self> {
-        static ALONE: Mutex<()> = Mutex::new(());
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        // A test that failed has left nothing behind that matters here.
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = |side: &str| format!("lrdoc-{}-{number}-{side}", std::process::id());
         let net = Self {
             a: name("a"),
             b: name("b"),
-            _alone: alone,
         };
         for namespace in [&net.a, &net.b] {
             if !try_run("ip", &["netns", "add", namespace]) {
@@ -63,12 +56,12 @@ impl Net {
         Some(net)
     }
 
-    /// Takes the server's interface down: no packet arrives any more, in either direction, and nobody is told.
+    /// Takes the server's interface down: no packet arrives in either direction, and no error is reported.
     pub fn cut(&self) {
         run("ip", &["-n", &self.b, "link", "set", DEVICE, "down"]);
     }
 
-    /// What `linerate doctor` says in one of them.
+    /// Output of `linerate doctor` in one of them.
     pub fn doctor(&self, namespace: &str, words: &[&str]) -> Value {
         let finished = Process::start(inside(
             namespace,

@@ -1,5 +1,6 @@
 //! Ports and listeners on this host.
 
+use std::env;
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::process;
@@ -11,7 +12,11 @@ use std::sync::PoisonError;
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u16 = 22_000;
 
-/// A port nobody uses, TCP and UDP.
+/// Tests that run at the same time take their ports from different parts of the range.
+const PARTS: u16 = 16;
+const PORTS_OF_PART: u16 = PORTS / PARTS;
+
+/// A free port, TCP and UDP.
 ///
 /// # Panics
 /// When there is none.
@@ -20,8 +25,8 @@ pub fn free_port() -> u16 {
     free_port_run(1)
 }
 
-/// A port for a server of HTTP. The one behind it is left to nobody: clients of ours ask there for a control channel, and
-/// a neighbour's server would count that as a request.
+/// A port for an HTTP server. The next one stays free: our clients look for a control channel there, and
+/// another test's server would count that as a request.
 ///
 /// # Panics
 /// As [`free_port`].
@@ -30,7 +35,7 @@ pub(crate) fn free_http_port() -> u16 {
     free_port_run(2)
 }
 
-/// The first of `count` consecutive ports nobody uses, TCP and UDP.
+/// The first of `count` consecutive free ports, TCP and UDP.
 ///
 /// # Panics
 /// When there is no such run.
@@ -38,17 +43,29 @@ pub(crate) fn free_http_port() -> u16 {
 pub fn free_port_run(count: u16) -> u16 {
     static NEXT: Mutex<Option<u16>> = Mutex::new(None);
     let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
-    // Test programs that run side by side begin at different places.
-    let mut offset = next.unwrap_or_else(|| u16::try_from(process::id() * 97 % u32::from(PORTS)).unwrap_or(0));
-    for _ in 0..PORTS {
-        let first = FIRST_PORT + offset % (PORTS - count);
-        offset = (offset + count) % PORTS;
+    // Consecutive tests in one part begin at different places: connections of the last one may still be closing.
+    let mut offset = next.unwrap_or_else(|| wrapped(process::id() * 97, PORTS_OF_PART));
+    for _ in 0..PORTS_OF_PART {
+        let first = FIRST_PORT + part() * PORTS_OF_PART + offset % (PORTS_OF_PART - count);
+        offset = (offset + count) % PORTS_OF_PART;
         if (first..first + count).all(is_free) {
             *next = Some(offset);
             return first;
         }
     }
     panic!("no run of {count} free ports");
+}
+
+/// The part of this test program: nextest numbers the tests that run at the same time.
+fn part() -> u16 {
+    let slot = env::var("NEXTEST_TEST_GLOBAL_SLOT")
+        .ok()
+        .and_then(|slot| slot.parse().ok());
+    wrapped(slot.unwrap_or_else(process::id), PARTS)
+}
+
+fn wrapped(number: u32, end: u16) -> u16 {
+    u16::try_from(number % u32::from(end)).unwrap_or(0)
 }
 
 fn is_free(port: u16) -> bool {

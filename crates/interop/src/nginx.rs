@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::{free_http_port, listens};
 use crate::process::Process;
 
@@ -51,7 +51,7 @@ impl Nginx {
             .arg("-e")
             .arg(folder.path().join("error.log"));
         let mut process = Process::start(command);
-        let up = wait_for(PATIENCE, || {
+        let up = wait_for(TIMEOUT, || {
             (listens(address.port()) || process.has_ended()).then_some(())
         });
         assert!(up.is_some() && listens(address.port()), "no nginx: {process:?}");
@@ -84,7 +84,7 @@ impl Nginx {
     /// When it has not in time.
     #[track_caller]
     pub fn expect_logged(&self, requests: u64) {
-        let equal = wait_for(PATIENCE, || (self.logged() >= requests).then(|| self.logged()));
+        let equal = wait_for(TIMEOUT, || (self.logged() >= requests).then(|| self.logged()));
         assert_eq!(
             equal.unwrap_or_else(|| self.logged()),
             requests,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::status::Status;
 
 /// A running program with captured output. Dropping it kills it.
@@ -94,9 +94,7 @@ impl Process {
     /// # Panics
     /// When it does not in time.
     pub fn wait_for_stdout(&self, text: &str, times: usize) {
-        let seen = wait_for(PATIENCE, || {
-            (self.stdout().matches(text).count() >= times).then_some(())
-        });
+        let seen = wait_for(TIMEOUT, || (self.stdout().matches(text).count() >= times).then_some(()));
         assert!(seen.is_some(), "no {times}x {text:?} on stdout of {self:?}");
     }
 
@@ -107,7 +105,7 @@ impl Process {
     /// When it keeps more.
     pub fn wait_for_idle(&self, idle: Status) -> Status {
         let is_idle = |now: &Status| now.descriptors <= idle.descriptors && now.threads <= idle.threads;
-        let status = wait_for(PATIENCE, || Some(Status::of(self.id())).filter(is_idle));
+        let status = wait_for(TIMEOUT, || Some(Status::of(self.id())).filter(is_idle));
         status.unwrap_or_else(|| panic!("{idle:?} became {:?}: {self:?}", Status::of(self.id())))
     }
 
@@ -133,9 +131,9 @@ impl Process {
     /// Waits for the end.
     ///
     /// # Panics
-    /// When the process does not end in `PATIENCE`.
+    /// When the process does not end in `TIMEOUT`.
     pub fn finish(self) -> Finished {
-        self.finish_within(PATIENCE)
+        self.finish_within(TIMEOUT)
     }
 
     /// Waits for the end.

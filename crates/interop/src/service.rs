@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::{free_port, listens};
 use crate::process::Process;
 use crate::program::{Program, ours};
@@ -40,9 +40,7 @@ impl Service {
     pub fn start_by(command: Command, arguments: &[&str]) -> Self {
         let port = free_port();
         let mut service = Self::spawn(command, port, arguments);
-        let up = wait_for(PATIENCE, || {
-            (listens(port) || service.process.has_ended()).then_some(())
-        });
+        let up = wait_for(TIMEOUT, || (listens(port) || service.process.has_ended()).then_some(()));
         assert!(up.is_some() && listens(port), "no service on port {port}: {service:?}");
         service
     }

@@ -1,8 +1,8 @@
-//! A server, and clients that talk to it.
+//! A server and its clients.
 
 use std::time::Duration;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::{free_port, listens};
 use crate::process::{Finished, Process};
 use crate::program::Program;
@@ -36,7 +36,7 @@ impl Server {
         let port_text = port.to_string();
         let all = ["-s", "-p", &port_text].into_iter().chain(arguments.iter().copied());
         let mut process = Process::start(program.command(all));
-        let up = wait_for(PATIENCE, || (listens(port) || process.has_ended()).then_some(()));
+        let up = wait_for(TIMEOUT, || (listens(port) || process.has_ended()).then_some(()));
         assert!(up.is_some() && listens(port), "no server on port {port}: {process:?}");
         Self { port, process }
     }

@@ -1,4 +1,4 @@
-//! What the kernel says of the sockets of a running test.
+//! The kernel's list of the sockets of a running test.
 
 use std::process::Command;
 

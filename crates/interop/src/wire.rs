@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use crate::deadline::{PATIENCE, wait_for};
+use crate::deadline::{TIMEOUT, wait_for};
 
 /// Numbers of the control dialogue.
 pub mod state {
@@ -47,7 +47,7 @@ pub fn fresh_cookie() -> [u8; 37] {
     for (place, byte) in cookie.iter_mut().take(8).enumerate() {
         *byte = b'a' + ((number >> (4 * place)) & 15) as u8;
     }
-    // Told apart from the fixed one.
+    // Different from the fixed one.
     cookie[8] = b'z';
     cookie
 }
@@ -78,7 +78,7 @@ pub struct Control {
 
 /// What a peer did.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Received {
     /// It sent this byte.
     Byte(u8),
     /// It closed the connection.
@@ -91,7 +91,7 @@ impl Control {
     /// Connects to a server.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When the port is closed.
     #[track_caller]
     #[must_use]
     pub fn connect(port: u16) -> Self {
@@ -108,7 +108,7 @@ impl Control {
         listener
             .set_nonblocking(true)
             .expect("a listener can be asked without waiting");
-        let stream = wait_for(PATIENCE, || listener.accept().ok())
+        let stream = wait_for(TIMEOUT, || listener.accept().ok())
             .expect("a client connects")
             .0;
         // Linux does not hand the listener's mode on, others do.
@@ -119,7 +119,7 @@ impl Control {
     /// Connects from a local address.
     ///
     /// # Panics
-    /// When nobody listens.
+    /// When the port is closed.
     #[track_caller]
     #[must_use]
     pub fn connect_to(address: std::net::SocketAddr) -> Self {
@@ -143,38 +143,38 @@ impl Control {
     }
 
     /// Waits for one byte.
-    pub fn answer(&mut self) -> Answer {
-        self.answer_within(SILENCE)
+    pub fn response(&mut self) -> Received {
+        self.response_within(SILENCE)
     }
 
     /// Waits for one byte, for some time.
     ///
     /// # Panics
     /// When `limit` is zero.
-    pub fn answer_within(&mut self, limit: Duration) -> Answer {
+    pub fn response_within(&mut self, limit: Duration) -> Received {
         self.stream.set_read_timeout(Some(limit)).expect("the time is not zero");
         let mut byte = [0];
         match self.stream.read(&mut byte) {
-            Ok(1) => Answer::Byte(byte[0]),
+            Ok(1) => Received::Byte(byte[0]),
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                Answer::Silence
+                Received::Silence
             }
-            _ => Answer::Closed,
+            _ => Received::Closed,
         }
     }
 
-    /// Waits for the peer to close, and returns what it said before.
+    /// Waits for the peer to close, and returns what it sent before.
     ///
     /// # Panics
     /// When it neither speaks nor closes.
     #[track_caller]
     pub fn drain(&mut self) -> Vec<u8> {
-        let mut said = Vec::new();
+        let mut output = Vec::new();
         loop {
-            match self.answer() {
-                Answer::Byte(byte) => said.push(byte),
-                Answer::Closed => return said,
-                Answer::Silence => panic!("the peer keeps the connection open; it said {said:?}"),
+            match self.response() {
+                Received::Byte(byte) => output.push(byte),
+                Received::Closed => return output,
+                Received::Silence => panic!("the peer keeps the connection open; it said {output:?}"),
             }
         }
     }
@@ -185,7 +185,7 @@ impl Control {
     /// When something else comes.
     #[track_caller]
     pub fn expect(&mut self, byte: u8) {
-        assert_eq!(self.answer(), Answer::Byte(byte));
+        assert_eq!(self.response(), Received::Byte(byte));
     }
 
     /// Reads exactly `count` bytes.

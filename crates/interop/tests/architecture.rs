@@ -41,6 +41,43 @@ const ALLOWED: [(&str, &[&str]); 12] = [
     ("linerate-interop", &[]),
 ];
 
+/// Words that name nothing outside this project: metaphors, and verbs of speech for programs. They occur in no name of a
+/// file, type, function or variable and in no comment. Terms that are ours on purpose are in docs/glossary.md.
+const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd dealer deed desk figures firing flushing \
+    gathering hall heard house ledger leg lending makings newcomer nobody outbox patience processor rulebook seat somebody \
+    soundness speaker spell spoken talk teller told voice whoever wish wishes";
+
+/// Crates in which some of these words are still to be replaced.
+const WORDS_LEFT: [(&str, &str); 9] = [
+    (
+        "engine",
+        "crew crowd deed desk figures flushing gathering hall heard house ledger leg lending makings newcomer \
+            nobody patience processor rulebook seat somebody told whoever wish wishes",
+    ),
+    (
+        "http",
+        "believed bell course crew crowd dealer desk figures heard lending makings newcomer nobody outbox \
+            patience processor somebody speaker spoken talk told whoever wish wishes",
+    ),
+    ("iperf2", "believed heard nobody somebody told whoever wish wishes"),
+    ("iperf3", "figures heard nobody somebody told wish wishes"),
+    (
+        "lab",
+        "adapter believed figures nobody processor somebody soundness spoken told",
+    ),
+    (
+        "linerate",
+        "adapter bell crew figures nobody patience processor somebody spoken teller told voice whoever wish \
+            wishes",
+    ),
+    ("model", "patience spoken"),
+    (
+        "report",
+        "figures nobody patience processor somebody spoken talk told whoever",
+    ),
+    ("sys", "bell lending nobody patience processor somebody told whoever"),
+];
+
 /// Foreign crates that belong to one of ours alone.
 const RESERVED: [(&str, &str); 9] = [
     ("libc", "linerate-sys"),
@@ -125,6 +162,103 @@ fn no_file_names_a_place_that_exists_on_one_machine_only() {
 }
 
 #[test]
+fn names_and_comments_use_no_private_words() {
+    let root = root();
+    let mut found = Vec::new();
+    for file in tracked_files(&root)
+        .iter()
+        .filter(|file| file.extension().is_some_and(|e| e == "rs"))
+    {
+        let Some(krate) = file.strip_prefix("crates").ok().and_then(|path| path.iter().next()) else {
+            continue;
+        };
+        let left = WORDS_LEFT
+            .iter()
+            .find(|(name, _)| krate == *name)
+            .map_or("", |(_, words)| words);
+        let mut check = |text: &str, number: usize| {
+            for word in words(text).filter(|word| PRIVATE_WORDS.split(' ').any(|private| private == word)) {
+                if !left.split(' ').any(|known| known == word) {
+                    found.push(format!("{}:{number}: {word}", file.display()));
+                }
+            }
+        };
+        check(&file.to_string_lossy(), 0);
+        for (index, line) in without_literals(&text_of(&root, file)).lines().enumerate() {
+            check(line, index + 1);
+        }
+    }
+    assert!(
+        found.is_empty(),
+        "use the terms of the field, see docs/glossary.md: {found:#?}"
+    );
+}
+
+/// The words of names and sentences, in lower case: `PlanTests`, `plan_tests` and `plan tests` are the same.
+fn words(text: &str) -> impl Iterator<Item = String> {
+    text.split(|c: char| !c.is_ascii_alphabetic()).flat_map(|name| {
+        let mut words = vec![String::new()];
+        let mut was_lower = false;
+        for c in name.chars() {
+            if c.is_ascii_uppercase() && was_lower {
+                words.push(String::new());
+            }
+            was_lower = c.is_ascii_lowercase();
+            words
+                .last_mut()
+                .expect("it begins with one")
+                .push(c.to_ascii_lowercase());
+        }
+        words
+    })
+}
+
+/// Source text without the contents of strings, whose words belong to users and protocols. Lines keep their numbers.
+fn without_literals(source: &str) -> String {
+    let mut text = String::new();
+    let mut rest = source;
+    while let Some(next) = rest.chars().next() {
+        let raw = rest.strip_prefix('r').map(|raw| raw.trim_start_matches('#'));
+        let hashes = raw.map_or(0, |raw| rest.len() - raw.len() - 1);
+        let (kept, length) = if rest.starts_with("//") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            (&rest[..end], end)
+        } else if raw.is_some_and(|raw| raw.starts_with('"')) {
+            let close = format!("\"{}", "#".repeat(hashes));
+            let begin = hashes + 2;
+            (
+                "",
+                begin + rest[begin..].find(&close).map_or(0, |end| end + close.len()),
+            )
+        } else if next == '"' {
+            ("", string_length(rest))
+        } else if rest.starts_with("'\"'") {
+            ("", 3)
+        } else {
+            (&rest[..next.len_utf8()], next.len_utf8())
+        };
+        text.push_str(kept);
+        if kept.is_empty() {
+            text.extend(rest[..length].chars().filter(|c| *c == '\n'));
+        }
+        rest = &rest[length..];
+    }
+    text
+}
+
+/// Bytes of the string literal that `source` begins with.
+fn string_length(source: &str) -> usize {
+    let mut is_escaped = true; // The opening quote is not the closing one.
+    for (at, byte) in source.bytes().enumerate() {
+        if byte == b'"' && !is_escaped {
+            return at + 1;
+        }
+        is_escaped = at > 0 && byte == b'\\' && !is_escaped;
+    }
+    source.len()
+}
+
+#[test]
 fn every_test_that_the_page_about_security_names_exists() {
     let root = root();
     let page = fs::read_to_string(root.join("SECURITY.md")).expect("the page is there");
@@ -151,6 +285,15 @@ fn every_test_that_the_page_about_security_names_exists() {
     }
     assert!(wrong.is_empty(), "SECURITY.md names what does not exist: {wrong:#?}");
     assert!(named > 50, "the page is read: {named} files");
+}
+
+#[test]
+fn every_path_of_the_glossary_exists() {
+    let root = root();
+    let page = text_of(&root, Path::new("docs/glossary.md"));
+    let paths: Vec<&str> = page.split('`').filter(|text| text.starts_with("crates/")).collect();
+    let missing: Vec<&&str> = paths.iter().filter(|path| !root.join(path).exists()).collect();
+    assert!(missing.is_empty() && paths.len() > 30, "{missing:?}");
 }
 
 fn text_of(root: &Path, file: &Path) -> String {

@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Asks, PATIENCE, Process, Service, Signal, forged, frame, free_port, fresh_cookie, original, ours, patiently, skip,
-    state, wait_for,
+    FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, free_port, fresh_cookie, original, ours, skip, state,
+    wait_for,
 };
 
 /// Memory of the server's control group and of its data.
@@ -96,22 +96,27 @@ fn forged_reverse(target: Target, held: &mut Held) {
     forge(
         target,
         held,
-        &[Asks::Reverse, Asks::FullDuplex, Asks::Dual, Asks::TradeOff],
+        &[
+            FlowMode::Reverse,
+            FlowMode::FullDuplex,
+            FlowMode::Dual,
+            FlowMode::TradeOff,
+        ],
     );
 }
 
 fn forged_forward(target: Target, held: &mut Held) {
-    forge(target, held, &[Asks::Forward]);
+    forge(target, held, &[FlowMode::Forward]);
 }
 
 /// Two datagrams each from another address.
-fn forge(target: Target, held: &mut Held, modes: &[Asks]) {
+fn forge(target: Target, held: &mut Held, modes: &[FlowMode]) {
     held.round = held.round.wrapping_add(1);
     let Ok(socket) = UdpSocket::bind(SocketAddr::from(([127, 0, 7, held.round.max(1)], 0))) else {
         return;
     };
-    for (asks, number) in modes.iter().flat_map(|asks| [(asks, 1), (asks, 2)]) {
-        let datagram = forged(*asks, number, 1 << 31, 5001);
+    for (mode, number) in modes.iter().flat_map(|mode| [(mode, 1), (mode, 2)]) {
+        let datagram = forged(*mode, number, 1 << 31, 5001);
         // What the server does not take is lost, as in a network.
         let _ = socket.send_to(&datagram, ("127.0.0.1", target.iperf2));
     }
@@ -133,21 +138,21 @@ fn trickling_tests(target: Target, held: &mut Held) {
 /// A running test of this address, if the server takes one more.
 fn running(port: u16) -> Option<(TcpStream, TcpStream)> {
     let (cookie, mut control) = (fresh_cookie(), connect(port)?);
-    say(&mut control, &cookie, state::PARAM_EXCHANGE)?;
+    send_text(&mut control, &cookie, state::PARAM_EXCHANGE)?;
     let parameters = frame("{\"tcp\":true,\"time\":0,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}");
-    say(&mut control, &parameters, state::CREATE_STREAMS)?;
+    send_text(&mut control, &parameters, state::CREATE_STREAMS)?;
     let mut data = connect(port)?;
     data.write_all(&cookie).ok()?;
     Some((control, data))
 }
 
 /// Sends bytes and waits for this answer to them; the answer to a connection is a state as well.
-fn say(control: &mut TcpStream, bytes: &[u8], expected: u8) -> Option<()> {
+fn send_text(control: &mut TcpStream, bytes: &[u8], expected: u8) -> Option<()> {
     control.write_all(bytes).ok()?;
     control.set_read_timeout(Some(Duration::from_secs(1))).ok()?;
-    let mut answer = [0];
-    control.read_exact(&mut answer).ok()?;
-    (answer[0] == expected).then_some(())
+    let mut response = [0];
+    control.read_exact(&mut response).ok()?;
+    (response[0] == expected).then_some(())
 }
 
 /// Ends the attacks, however the test ends.
@@ -203,12 +208,12 @@ const SERVED_WITHIN: Duration = Duration::from_secs(1);
 const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 #[test]
-fn under_all_attacks_at_once_another_client_is_served_and_the_server_ends_when_asked() {
+fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_when_asked() {
     if ours().is_original() {
         return skip("the original has no such service");
     }
     // Other work of the host may hold up client or server for longer.
-    patiently(attack_and_serve);
+    attack_and_serve();
 }
 
 fn attack_and_serve() {
@@ -237,7 +242,7 @@ fn attack_and_serve() {
         for attack in ATTACKS {
             scope.spawn(move || repeat(attack));
         }
-        let _ = service.wait_for_events("refused", 50, PATIENCE);
+        let _ = service.wait_for_events("refused", 50, TIMEOUT);
         for _ in 0..3 {
             let began = Instant::now();
             client(&service).finish().expect_clean();
@@ -251,7 +256,7 @@ fn attack_and_serve() {
     service.process.finish().expect_code(0);
 }
 
-/// A stock client of an address that attacks nobody.
+/// A stock client of an address that does not attack.
 fn client(service: &Service) -> Process {
     service.client(original(), &["-n", "64K", "-B", "127.0.0.99"])
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use linerate_interop::{Keys, Pairing, Program, Report, Server, run_cases};
+use linerate_interop::{Keys, Pairing, Program, Report, Server, each_case};
 
 /// Two of ours speak OAEP. Beside the original, ours is asked for the old padding.
 fn padding(pairing: Pairing, program: &Program) -> Option<&'static str> {
@@ -11,9 +11,9 @@ fn padding(pairing: Pairing, program: &Program) -> Option<&'static str> {
 }
 
 #[test]
-fn the_right_password_is_let_in_and_a_wrong_one_is_not() {
+fn right_password_is_accepted_and_wrong_one_refused() {
     let keys = Keys::make();
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         let options = padding(*pairing, pairing.client());
         let run = |password| keys.client(server.port, pairing.client(), password, options.as_slice());
@@ -27,7 +27,7 @@ fn the_right_password_is_let_in_and_a_wrong_one_is_not() {
 #[test]
 fn a_client_without_credentials_is_refused() {
     let keys = Keys::make();
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         server
             .run(pairing.client(), &["-n", "64K"])
@@ -40,7 +40,7 @@ fn a_client_without_credentials_is_refused() {
 fn an_unknown_user_is_refused() {
     let keys = Keys::make();
     fs::write(Path::new(&keys.path("users")), "luigi,00\n# a comment\n").expect("the folder is writable");
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         let options = padding(*pairing, pairing.client());
         keys.client(server.port, pairing.client(), "rossi", options.as_slice())
@@ -63,9 +63,9 @@ fn a_refusal_is_an_error_in_the_json_report() {
 }
 
 #[test]
-fn a_server_that_asks_for_nothing_lets_credentials_pass() {
+fn server_without_login_ignores_credentials() {
     let keys = Keys::make();
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &[]);
         keys.client(server.port, pairing.client(), "rossi", &[]).expect_clean();
     });

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::{
-    Answer, Control, Keys, PATIENCE, Service, Signal, frame, fresh_cookie, original, ours, skip, state, wait_for,
+    Control, Keys, Received, Service, Signal, TIMEOUT, frame, fresh_cookie, original, ours, skip, state, wait_for,
 };
 
 /// Clients that send long results at the same moment.
@@ -69,7 +69,7 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
     for (control, _) in &mut flood {
         assert!(control.send(first));
     }
-    let all_read = wait_for(PATIENCE, || (unread_bytes(service.port) == 0).then_some(()));
+    let all_read = wait_for(TIMEOUT, || (unread_bytes(service.port) == 0).then_some(()));
     assert!(all_read.is_some(), "{service:?}");
     // All of them have ended their results when the server looks again.
     service.process.signal(Signal::Stop);
@@ -81,10 +81,14 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
     service.process.signal(Signal::Continue);
     probe.expect(state::PARAM_EXCHANGE);
     let (last_of_flood, _) = flood.last_mut().expect("clients");
-    let unanswered = last_of_flood.answer_within(Duration::from_millis(1));
-    assert_eq!(unanswered, Answer::Silence, "the probe waited for all of the flood");
+    let without_response = last_of_flood.response_within(Duration::from_millis(1));
+    assert_eq!(
+        without_response,
+        Received::Silence,
+        "the probe waited for all of the flood"
+    );
     for (control, _) in &mut flood {
-        assert_ne!(control.answer(), Answer::Silence, "long results are answered too");
+        assert_ne!(control.response(), Received::Silence, "long results are answered too");
     }
     service.client(original(), &["-n", "64K"]).finish().expect_clean();
 }
@@ -112,11 +116,11 @@ fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
         probe.send(&fresh_cookie());
         probe.expect(state::PARAM_EXCHANGE);
     }
-    assert_eq!(waiting.answer_within(Duration::from_millis(1)), Answer::Silence);
+    assert_eq!(waiting.response_within(Duration::from_millis(1)), Received::Silence);
     fs::write(&users, text).expect("the check reads the pipe");
     assert_eq!(
-        waiting.answer_within(PATIENCE),
-        Answer::Byte(state::CREATE_STREAMS),
+        waiting.response_within(TIMEOUT),
+        Received::Byte(state::CREATE_STREAMS),
         "{service:?}"
     );
 }

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use linerate_interop::{Report, Server, ours, run_cases, skip};
+use linerate_interop::{Report, Server, each_case, ours, skip};
 
 fn count(report: &Report, pointer: &str) -> u64 {
     report.number(pointer) as u64
@@ -23,7 +23,7 @@ fn every_path_delivers_the_promised_content() {
     if ours().is_original() {
         return skip("the original has no --lr-path");
     }
-    run_cases(
+    each_case(
         &PATHS,
         |path| format!("{path:?}"),
         |path| {
@@ -186,7 +186,7 @@ fn unknown_paths_are_refused_with_the_names_of_the_known() {
 
 /// What a full receive buffer dropped is not blamed on the network.
 #[test]
-fn datagrams_lost_in_the_receivers_own_buffer_are_told_apart() {
+fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
     if ours().is_original() {
         return skip("the original counts all loss alike");
     }

@@ -1,11 +1,11 @@
-//! What we do better than the original on purpose: the table of the README, row by row, where no other test covers it.
+//! Deliberate differences from the original: the rows of docs/iperf3.md that no other test covers.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use linerate_interop::{
-    Control, Process, Program, Report, Server, Signal, original, ours, patiently, run_cases, run_pair, skip, state,
+    Control, Process, Program, Report, Server, Signal, each_case, original, ours, run_pair, skip, state,
 };
 
 /// Our program, unless the original stands in for it.
@@ -19,32 +19,30 @@ fn improved() -> Option<&'static Program> {
 
 /// From 3.16 on the original looks at the amount only when an interval ends.
 #[test]
-fn an_amount_ends_the_test_at_once_and_to_the_block() {
-    patiently(|| {
-        let Some(program) = improved() else { return };
-        let cases = [
-            ("-n 1000000", 1_000_000.0),
-            ("-n 1000000 -P 4", 1_000_000.0),
-            ("-k 500 -l 1000", 500_000.0),
-        ];
-        run_cases(
-            &cases,
-            |(options, _)| (*options).to_owned(),
-            |(options, amount)| {
-                let options: Vec<_> = options.split(' ').chain(["-J"]).collect();
-                let pair = run_pair((program, &[]), (program, &options));
-                let report = Report::parse(&pair.client.expect_clean().stdout);
-                let block = report.number("/start/test_start/blksize");
-                let streams = report.number("/start/test_start/num_streams");
-                let sent = report.number("/end/sum_sent/bytes");
-                assert!(
-                    sent >= *amount && sent < amount + block * streams,
-                    "{sent} bytes instead of {amount}"
-                );
-                assert!(pair.client.elapsed < Duration::from_millis(900), "{:?}", pair.client);
-            },
-        );
-    });
+fn timed_an_amount_ends_the_test_at_once_and_to_the_block() {
+    let Some(program) = improved() else { return };
+    let cases = [
+        ("-n 1000000", 1_000_000.0),
+        ("-n 1000000 -P 4", 1_000_000.0),
+        ("-k 500 -l 1000", 500_000.0),
+    ];
+    each_case(
+        &cases,
+        |(options, _)| (*options).to_owned(),
+        |(options, amount)| {
+            let options: Vec<_> = options.split(' ').chain(["-J"]).collect();
+            let pair = run_pair((program, &[]), (program, &options));
+            let report = Report::parse(&pair.client.expect_clean().stdout);
+            let block = report.number("/start/test_start/blksize");
+            let streams = report.number("/start/test_start/num_streams");
+            let sent = report.number("/end/sum_sent/bytes");
+            assert!(
+                sent >= *amount && sent < amount + block * streams,
+                "{sent} bytes instead of {amount}"
+            );
+            assert!(pair.client.elapsed < Duration::from_millis(900), "{:?}", pair.client);
+        },
+    );
 }
 
 /// A block of 128 KiB is ten seconds' worth at this rate; sent as one it would be a rate of its own. The last interval
@@ -125,51 +123,47 @@ fn verbose_json_is_still_json() {
 
 /// Interrupted early, the original divides by the end of the last interval, or by nothing.
 #[test]
-fn an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
-    patiently(|| {
-        let Some(program) = improved() else { return };
-        let server = Server::start(original(), &["-1"]);
-        let client = server.client(program, "127.0.0.1", &["-t", "60", "-i", "10", "-b", "8M"]);
-        let open = || (linerate_interop::established(server.port).len() >= 4).then_some(());
-        linerate_interop::wait_for(linerate_interop::PATIENCE, open).expect("the test runs");
-        client.signal(Signal::Interrupt);
-        let client = client.finish();
-        let rows = client.stdout.lines().filter(|line| line.ends_with("sender"));
-        for row in rows {
-            let span = row.split_whitespace().find(|word| word.contains('-')).unwrap_or("");
-            let end: f64 = span
-                .split_once('-')
-                .and_then(|(_, end)| end.parse().ok())
-                .unwrap_or(f64::INFINITY);
-            assert!(
-                end <= client.elapsed.as_secs_f64() + 0.01,
-                "{row} after {:?}",
-                client.elapsed
-            );
-        }
-        client.expect_code(0);
-    });
+fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
+    let Some(program) = improved() else { return };
+    let server = Server::start(original(), &["-1"]);
+    let client = server.client(program, "127.0.0.1", &["-t", "60", "-i", "10", "-b", "8M"]);
+    let open = || (linerate_interop::established(server.port).len() >= 4).then_some(());
+    linerate_interop::wait_for(linerate_interop::TIMEOUT, open).expect("the test runs");
+    client.signal(Signal::Interrupt);
+    let client = client.finish();
+    let rows = client.stdout.lines().filter(|line| line.ends_with("sender"));
+    for row in rows {
+        let span = row.split_whitespace().find(|word| word.contains('-')).unwrap_or("");
+        let end: f64 = span
+            .split_once('-')
+            .and_then(|(_, end)| end.parse().ok())
+            .unwrap_or(f64::INFINITY);
+        assert!(
+            end <= client.elapsed.as_secs_f64() + 0.01,
+            "{row} after {:?}",
+            client.elapsed
+        );
+    }
+    client.expect_code(0);
 }
 
 /// The original's server prints a row of its own for the time in which the end of the test is under way: 3.12 with `-R`.
 #[test]
-fn the_last_row_of_a_server_covers_the_end_of_the_test() {
-    patiently(|| {
-        let Some(program) = improved() else { return };
-        for options in [&["-t", "2", "-b", "8M"][..], &["-t", "2", "-R"]] {
-            let pair = run_pair((program, &[]), (original(), options));
-            let rows = pair
-                .server
-                .stdout
-                .lines()
-                .filter(|line| line.contains(" sec ") && !line.ends_with("er"));
-            let starts: Vec<&str> = rows
-                .filter_map(|row| row.split_whitespace().find_map(|word| word.split_once('-')))
-                .map(|(start, _)| start)
-                .collect();
-            assert_eq!(starts, ["0.00", "1.00"], "{:?}", pair.server);
-        }
-    });
+fn timed_the_last_row_of_a_server_covers_the_end_of_the_test() {
+    let Some(program) = improved() else { return };
+    for options in [&["-t", "2", "-b", "8M"][..], &["-t", "2", "-R"]] {
+        let pair = run_pair((program, &[]), (original(), options));
+        let rows = pair
+            .server
+            .stdout
+            .lines()
+            .filter(|line| line.contains(" sec ") && !line.ends_with("er"));
+        let starts: Vec<&str> = rows
+            .filter_map(|row| row.split_whitespace().find_map(|word| word.split_once('-')))
+            .map(|(start, _)| start)
+            .collect();
+        assert_eq!(starts, ["0.00", "1.00"], "{:?}", pair.server);
+    }
 }
 
 /// A full disk costs the report, neither the server nor a test.
@@ -194,7 +188,7 @@ fn a_server_outlives_its_log() {
 }
 
 #[test]
-fn what_a_log_file_does_not_take_is_on_standard_error() {
+fn output_the_log_file_rejects_is_on_standard_error() {
     let Some(program) = improved() else { return };
     let server = Server::start(program, &[]);
     let client = server.run(program, &["-n", "64K", "--logfile", "/dev/full"]);
@@ -259,7 +253,7 @@ fn the_file_with_the_process_id_belongs_to_its_owner_alone() {
 
 /// Other tests on the server lower a result; the client's text has a warning, its JSON is the original's.
 #[test]
-fn a_client_learns_of_tests_beside_its_own() {
+fn client_is_warned_of_concurrent_tests() {
     let Some(program) = improved() else { return };
     let server = Server::start(program, &[]);
     let beside = server.client(program, "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);

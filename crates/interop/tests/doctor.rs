@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{PATIENCE, Process, original, ours, patiently, skip, wait_for};
+use linerate_interop::{Process, TIMEOUT, original, ours, skip, wait_for};
 use serde_json::Value;
 
 fn ids(diagnosis: &Value) -> Vec<&str> {
@@ -37,7 +37,7 @@ fn an_idle_pair_is_healthy() {
 
 /// A report without a fact would look like one of a healthy host.
 #[test]
-fn input_of_which_nothing_is_understood_is_an_error() {
+fn unknown_input_is_an_error() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("pasted.txt");
     let cases: [(&[u8], i32, &str); 5] = [
@@ -65,7 +65,7 @@ fn input_of_which_nothing_is_understood_is_an_error() {
 }
 
 #[test]
-fn a_forgotten_shaper_is_found() {
+fn left_over_shaper_is_found() {
     for rate in ["100mbit", "1gbit"] {
         let Some(net) = Net::new() else { return };
         run(
@@ -90,40 +90,38 @@ fn a_forgotten_shaper_is_found() {
 }
 
 #[test]
-fn datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
-    patiently(|| {
-        let Some(net) = Net::new() else { return };
-        let counters = |path: &Path| -> u64 {
-            net.doctor(&net.b, &[DEVICE, "--save", path.to_str().expect("a path")]);
-            let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("saved")).expect("JSON");
-            snapshot["counters"]["net.snmp.Udp.RcvbufErrors"]["v"]
-                .as_u64()
-                .expect("a counter")
-        };
-        let directory = tempfile::tempdir().expect("a temporary directory");
-        let file = directory.path().join("facts.json");
-        let _server = net.server();
-        let before = counters(&file);
-        // The original sends one datagram per call. With segmentation offload a whole batch shares one buffer on a veth pair,
-        // and the kernel counts its overflow once.
-        let words = ["-c", SERVER, "-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "8", "-J"];
-        let client = Process::start(inside(&net.a, original().path(), &words));
-        let lost = wait_for(PATIENCE, || (counters(&file) > before).then_some(()));
-        assert!(lost.is_some(), "no datagram was lost");
-        let diagnosis = net.doctor(&net.b, &[DEVICE, "--window", "3s"]);
-        assert!(ids(&diagnosis).contains(&"UDP-01"), "{diagnosis:#}");
-        let report: Value = serde_json::from_str(&client.finish().stdout).expect("a report");
-        let lost = report["end"]["sum_received"]["lost_packets"]
-            .as_f64()
-            .or_else(|| report["end"]["sum"]["lost_packets"].as_f64())
-            .expect("a loss");
-        #[expect(clippy::cast_precision_loss, reason = "counts of one test")]
-        let dropped = (counters(&file) - before) as f64;
-        assert!(
-            (dropped - lost).abs() <= 0.01 * lost,
-            "{dropped} dropped by the socket, {lost} reported as lost"
-        );
-    });
+fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
+    let Some(net) = Net::new() else { return };
+    let counters = |path: &Path| -> u64 {
+        net.doctor(&net.b, &[DEVICE, "--save", path.to_str().expect("a path")]);
+        let snapshot: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("saved")).expect("JSON");
+        snapshot["counters"]["net.snmp.Udp.RcvbufErrors"]["v"]
+            .as_u64()
+            .expect("a counter")
+    };
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("facts.json");
+    let _server = net.server();
+    let before = counters(&file);
+    // The original sends one datagram per call. With segmentation offload a whole batch shares one buffer on a veth pair,
+    // and the kernel counts its overflow once.
+    let words = ["-c", SERVER, "-u", "-b", "0", "-l", "200", "-w", "4K", "-t", "8", "-J"];
+    let client = Process::start(inside(&net.a, original().path(), &words));
+    let lost = wait_for(TIMEOUT, || (counters(&file) > before).then_some(()));
+    assert!(lost.is_some(), "no datagram was lost");
+    let diagnosis = net.doctor(&net.b, &[DEVICE, "--window", "3s"]);
+    assert!(ids(&diagnosis).contains(&"UDP-01"), "{diagnosis:#}");
+    let report: Value = serde_json::from_str(&client.finish().stdout).expect("a report");
+    let lost = report["end"]["sum_received"]["lost_packets"]
+        .as_f64()
+        .or_else(|| report["end"]["sum"]["lost_packets"].as_f64())
+        .expect("a loss");
+    #[expect(clippy::cast_precision_loss, reason = "counts of one test")]
+    let dropped = (counters(&file) - before) as f64;
+    assert!(
+        (dropped - lost).abs() <= 0.01 * lost,
+        "{dropped} dropped by the socket, {lost} reported as lost"
+    );
 }
 
 #[test]
@@ -182,8 +180,8 @@ fn facts_agree_with_ethtool_ip_and_tc() {
         let output = inside(&net.a, Path::new(words[0]), &words[1..])
             .output()
             .expect("the tool runs");
-        let said = [output.stdout, output.stderr].concat();
-        text += &format!("### host=h cmd={command}\n{}\n", String::from_utf8_lossy(&said));
+        let output = [output.stdout, output.stderr].concat();
+        text += &format!("### host=h cmd={command}\n{}\n", String::from_utf8_lossy(&output));
     }
     let pasted = directory.path().join("pasted.txt");
     std::fs::write(&pasted, text).expect("a writable directory");
@@ -270,11 +268,11 @@ fn facts_of_the_bus_agree_with_lspci() {
         skip("the device is not on the PCI bus");
         return;
     };
-    let said = std::process::Command::new("lspci")
+    let output = std::process::Command::new("lspci")
         .args(["-vv", "-s", address])
         .output()
         .expect("lspci runs");
-    let text = String::from_utf8_lossy(&said.stdout);
+    let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains(address.trim_start_matches("0000:")), "{text}");
     let pasted = file("pasted.txt");
     std::fs::write(&pasted, format!("### host=h cmd=lspci -vv -s {address}\n{text}")).expect("writable");

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use linerate_interop::{Certificate, HttpServer, Keys, PATIENCE, Process, Service, ours, skip, wait_for};
+use linerate_interop::{Certificate, HttpServer, Keys, Process, Service, TIMEOUT, ours, skip, wait_for};
 
 fn set_mode(path: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
@@ -17,7 +17,7 @@ fn warnings(key: u32, users: u32) -> Vec<String> {
     set_mode(&keys.path("private"), key);
     set_mode(&keys.path("users"), users);
     let service: Service = keys.service(&[]);
-    let _ = service.wait_for_events("listening", 1, PATIENCE);
+    let _ = service.wait_for_events("listening", 1, TIMEOUT);
     let text = |event: &serde_json::Value| event["message"].as_str().unwrap_or_default().to_owned();
     service.events("warning").iter().map(text).collect()
 }
@@ -73,7 +73,7 @@ fn an_http_server_warns_about_a_readable_key() {
     let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
     set_mode(&key, 0o604);
     let server = HttpServer::start(&["--cert", &cert, "--key", &key]);
-    let warned = wait_for(PATIENCE, || {
+    let warned = wait_for(TIMEOUT, || {
         server.process.stderr().contains("warning - key").then_some(())
     });
     assert!(warned.is_some(), "{server:?}");

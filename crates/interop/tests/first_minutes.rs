@@ -5,7 +5,7 @@ use std::io::{Seek, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::process::Command;
 
-use linerate_interop::{Finished, Keys, Pairing, Process, free_port, ours, run_cases};
+use linerate_interop::{Finished, Keys, Pairing, Process, each_case, free_port, ours};
 
 fn linerate(words: &[&str]) -> Process {
     let mut command = Command::new(ours().path());
@@ -25,7 +25,7 @@ fn generate_user(name: &str, input: &[u8]) -> Finished {
 }
 
 #[test]
-fn the_trial_ends_with_one_line_of_four_figures_and_the_next_command() {
+fn trial_ends_with_one_line_of_four_rates_and_the_next_command() {
     let trial = linerate(&["try"]).finish();
     trial.expect_clean();
     let line = trial.stdout.lines().last().expect("a report");
@@ -45,7 +45,7 @@ fn generated_users_are_let_in_by_both_servers() {
     assert_eq!(made.stdout, Keys::USERS);
     let other = generate_user("luigi", b"verdi");
     fs::write(keys.path("users"), other.stdout + &made.stdout).expect("the folder is writable");
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         // The original of the tests knows the old padding only.
         let padding = (*pairing != Pairing::OursToOurs).then_some("--use-pkcs1-padding");
         let knows = |is_original: bool| padding.filter(|_| !is_original);
@@ -147,7 +147,7 @@ fn a_server_names_the_port_that_is_taken_and_what_to_do() {
         (&["http", "serve", "-b", &free_http, "--tcp", &taken], &taken, "--tcp"),
         (&["http", "agent", "--control", &on_loopback], &taken, "--control"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(words, ..)| words.join(" "),
         |(words, port, option)| {

@@ -3,10 +3,10 @@
 use std::fs;
 use std::process::{Command, Stdio};
 
-use linerate_interop::{Control, Server, frame, fresh_cookie, original, ours, run_cases, skip, state};
+use linerate_interop::{Control, Server, each_case, frame, fresh_cookie, original, ours, skip, state};
 
 /// Sends parameters and returns all that the server says to them.
-fn answer_to(port: u16, parameters: &str) -> Vec<u8> {
+fn response_to(port: u16, parameters: &str) -> Vec<u8> {
     let mut control = Control::connect(port);
     control.send(&fresh_cookie());
     control.expect(state::PARAM_EXCHANGE);
@@ -39,13 +39,13 @@ fn malformed_escapes_are_refused_or_read_as_text() {
         "\\uD834\\uDD1E",
     ] {
         for key in ["title", "extra_data", "congestion", "client_version"] {
-            let said = answer_to(
+            let output = response_to(
                 server.port,
                 &format!("{{\"tcp\":true,\"time\":1,\"{key}\":\"{text}\"}}"),
             );
             assert!(
-                matches!(said.first(), Some(&(state::CREATE_STREAMS | state::SERVER_ERROR))),
-                "{text} {key}: {said:?}"
+                matches!(output.first(), Some(&(state::CREATE_STREAMS | state::SERVER_ERROR))),
+                "{text} {key}: {output:?}"
             );
         }
     }
@@ -76,16 +76,16 @@ fn tokens_of_every_length_are_refused() {
         .flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);
     let tokens: Vec<String> = tokens.chain(["A A A".into(), "\\n\\n".into(), "äöü".into()]).collect();
     // Refusals take their time; many at once do not take longer.
-    run_cases(
+    each_case(
         &tokens,
         |token| format!("{} characters", token.len()),
         |token| {
-            let said = answer_to(server.port, &format!("{{\"tcp\":true,\"authtoken\":\"{token}\"}}"));
-            assert_eq!(said, [state::SERVER_ERROR, 0, 0, 0, 142, 0, 0, 0, 0]);
+            let output = response_to(server.port, &format!("{{\"tcp\":true,\"authtoken\":\"{token}\"}}"));
+            assert_eq!(output, [state::SERVER_ERROR, 0, 0, 0, 142, 0, 0, 0, 0]);
         },
     );
-    let said = answer_to(server.port, "{\"tcp\":true}");
-    assert_eq!(said.first(), Some(&state::SERVER_ERROR), "the server lives");
+    let output = response_to(server.port, "{\"tcp\":true}");
+    assert_eq!(output.first(), Some(&state::SERVER_ERROR), "the server lives");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use linerate_interop::{Answer, Control, Server, cookie, frame, original, ours, run_cases, skip, state};
+use linerate_interop::{Control, Received, Server, cookie, each_case, frame, original, ours, skip, state};
 
 struct Attack {
     name: &'static str,
@@ -36,42 +36,44 @@ const ATTACKS: [Attack; 33] = [
     attack("a cookie, then silence", |port| {
         sending(Control::connect(port), &cookie(), false)
     }),
-    attack("end instead of parameters", |port| sending(asked(port), &[], true)),
-    attack("half a length", |port| sending(asked(port), &[0, 0], true)),
-    attack("length 0", |port| sending(asked(port), &[0; 4], false)),
+    attack("end instead of parameters", |port| sending(requested(port), &[], true)),
+    attack("half a length", |port| sending(requested(port), &[0, 0], true)),
+    attack("length 0", |port| sending(requested(port), &[0; 4], false)),
     attack("length 0 and a body", |port| {
-        sending(asked(port), &[0, 0, 0, 0, b'{', b'}'], false)
+        sending(requested(port), &[0, 0, 0, 0, b'{', b'}'], false)
     }),
-    attack("the greatest length", |port| sending(asked(port), &[0xFF; 4], false)),
+    attack("the greatest length", |port| {
+        sending(requested(port), &[0xFF; 4], false)
+    }),
     attack("the greatest positive length", |port| {
-        sending(asked(port), &[0x7F, 0xFF, 0xFF, 0xFF], false)
+        sending(requested(port), &[0x7F, 0xFF, 0xFF, 0xFF], false)
     }),
     attack("parameters over the limit", |port| {
         let text = format!("{{\"tcp\":true,\"title\":\"{}\"}}", "x".repeat(8193 - 23));
         assert_eq!(text.len(), 8193);
-        sending(asked(port), &frame(&text), false)
+        sending(requested(port), &frame(&text), false)
     }),
     attack("parameters that stop half way", |port| {
         let text = frame("{\"tcp\":true,\"time\":1}");
-        sending(asked(port), &text[..12], false)
+        sending(requested(port), &text[..12], false)
     }),
     attack("parameters in drips", |port| {
-        dripping(asked(port), &frame("{\"tcp\":true,\"time\":1,\"title\":\"slow\"}"))
+        dripping(requested(port), &frame("{\"tcp\":true,\"time\":1,\"title\":\"slow\"}"))
     }),
     attack("deep nesting", |port| {
-        sending(asked(port), &frame(&"[".repeat(8000)), false)
+        sending(requested(port), &frame(&"[".repeat(8000)), false)
     }),
-    attack("no JSON", |port| sending(asked(port), &frame("time=1"), false)),
+    attack("no JSON", |port| sending(requested(port), &frame("time=1"), false)),
     attack("no text at all", |port| {
-        sending(asked(port), &[0, 0, 0, 4, 0xFF, 0xFE, 0x00, 0x80], false)
+        sending(requested(port), &[0, 0, 0, 4, 0xFF, 0xFE, 0x00, 0x80], false)
     }),
     attack("values out of range", |port| {
         let text = "{\"tcp\":true,\"parallel\":100000,\"len\":-1,\"time\":-5,\"omit\":1e300,\"bandwidth\":-1}";
-        sending(asked(port), &frame(text), false)
+        sending(requested(port), &frame(text), false)
     }),
     attack("numbers beyond every integer", |port| {
         let text = "{\"tcp\":true,\"time\":1e999,\"num\":99999999999999999999999999,\"parallel\":0.1}";
-        sending(asked(port), &frame(text), true)
+        sending(requested(port), &frame(text), true)
     }),
     attack("end instead of streams", |port| sending(accepted(port), &[], true)),
     attack("silence instead of streams", accepted),
@@ -109,7 +111,7 @@ fn the_next_client_is_served_after_every_attack() {
     if ours().is_original() {
         return skip("3.12 waits for ever after most of these");
     }
-    run_cases(
+    each_case(
         &ATTACKS,
         |attack| attack.name.to_owned(),
         |attack| {
@@ -178,7 +180,7 @@ fn wrong_types_in_the_parameters_do_not_stop_the_server() {
             "1e400",
             "18446744073709551615",
         ] {
-            let mut control = asked(server.port);
+            let mut control = requested(server.port);
             control.send(&frame(&format!("{{\"{key}\":{value}}}")));
             control.half_close();
             control.drain();
@@ -194,7 +196,7 @@ fn a_data_connection_with_a_foreign_cookie_is_refused() {
     let mut control = accepted(server.port);
     let mut stranger = Control::connect(server.port);
     stranger.send(&[b'z'; 37]);
-    assert_eq!(stranger.answer(), Answer::Byte(state::ACCESS_DENIED));
+    assert_eq!(stranger.response(), Received::Byte(state::ACCESS_DENIED));
     let mut data = Control::connect(server.port);
     data.send(&cookie());
     control.expect(state::TEST_START);
@@ -202,16 +204,16 @@ fn a_data_connection_with_a_foreign_cookie_is_refused() {
 }
 
 #[test]
-fn a_newcomer_during_a_test_is_told_so_without_being_read() {
+fn client_during_a_test_is_refused_without_reading_it() {
     let server = Server::start(ours(), &["-1"]);
     let _running = running(server.port);
-    let mut newcomer = Control::connect(server.port);
-    assert_eq!(newcomer.answer(), Answer::Byte(state::ACCESS_DENIED));
-    assert_eq!(newcomer.answer(), Answer::Closed);
+    let mut late_client = Control::connect(server.port);
+    assert_eq!(late_client.response(), Received::Byte(state::ACCESS_DENIED));
+    assert_eq!(late_client.response(), Received::Closed);
 }
 
 /// A connection that has sent its cookie and is asked for its parameters.
-fn asked(port: u16) -> Control {
+fn requested(port: u16) -> Control {
     let mut control = Control::connect(port);
     control.send(&cookie());
     control.expect(state::PARAM_EXCHANGE);
@@ -220,7 +222,7 @@ fn asked(port: u16) -> Control {
 
 /// A connection whose test was accepted and that is asked for its streams.
 fn accepted(port: u16) -> Control {
-    let mut control = asked(port);
+    let mut control = requested(port);
     control.send(&frame(
         "{\"tcp\":true,\"omit\":0,\"time\":1,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}",
     ));
@@ -259,7 +261,7 @@ fn sending(mut control: Control, bytes: &[u8], then_end: bool) -> Control {
 /// One byte at a time, so slowly that a time-out per byte would never end it.
 fn dripping(mut control: Control, bytes: &[u8]) -> Control {
     for byte in bytes {
-        if !control.send(&[*byte]) || control.answer_within(Duration::from_millis(900)) == Answer::Closed {
+        if !control.send(&[*byte]) || control.response_within(Duration::from_millis(900)) == Received::Closed {
             break;
         }
     }

@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use linerate_interop::{Control, Finished, Process, Report, cookie, frame, ours, run_cases, skip, state};
+use linerate_interop::{Control, Finished, Process, Report, cookie, each_case, frame, ours, skip, state};
 
 /// Longer than any time-out a client may have after the server has gone wrong.
 const SOON: Duration = Duration::from_secs(15);
@@ -37,22 +37,22 @@ const SCRIPTS: [Script; 21] = [
         sending(greeted(listener), &[77], false)
     }),
     script("end after the parameters", "control", |listener| {
-        sending(asked(listener), &[], true)
+        sending(requested(listener), &[], true)
     }),
     script("an error without words", "error", |listener| {
-        sending(asked(listener), &[state::SERVER_ERROR], true)
+        sending(requested(listener), &[state::SERVER_ERROR], true)
     }),
     script("an error with one word", "test authorization failed", |listener| {
-        sending(asked(listener), &[0xFE, 0, 0, 0, 142], true)
+        sending(requested(listener), &[0xFE, 0, 0, 0, 142], true)
     }),
     script(
         "an error with both words",
         "total required bandwidth is larger than server limit",
-        |listener| sending(asked(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false),
+        |listener| sending(requested(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false),
     ),
     script("an error nobody knows", "int_errno=2147483647", |listener| {
         sending(
-            asked(listener),
+            requested(listener),
             &[0xFE, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             false,
         )
@@ -112,7 +112,7 @@ const SCRIPTS: [Script; 21] = [
 
 #[test]
 fn the_client_ends_with_a_reason() {
-    run_cases(
+    each_case(
         &SCRIPTS,
         |script| script.name.to_owned(),
         |script| {
@@ -132,7 +132,7 @@ fn the_json_report_holds_the_reason() {
     if ours().is_original() {
         return skip("3.12 writes warnings in front of its JSON and forgets the exit code");
     }
-    run_cases(
+    each_case(
         &SCRIPTS,
         |script| script.name.to_owned(),
         |script| {
@@ -150,11 +150,11 @@ fn the_json_report_holds_the_reason() {
 fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
     let cuts: Vec<_> = (1..=MESSAGE.len()).collect();
-    run_cases(
+    each_case(
         &cuts,
         |cut| format!("{cut} bytes"),
         |cut| {
-            let client = play_with(&[], |listener| sending(asked(listener), &MESSAGE[..*cut], true));
+            let client = play_with(&[], |listener| sending(requested(listener), &MESSAGE[..*cut], true));
             client.expect_code(1);
             let says = if *cut < 5 {
                 "error"
@@ -195,7 +195,7 @@ fn greeted(listener: &TcpListener) -> Control {
     control
 }
 
-fn asked(listener: &TcpListener) -> Control {
+fn requested(listener: &TcpListener) -> Control {
     let mut control = greeted(listener);
     control.send(&[state::PARAM_EXCHANGE]);
     assert!(control.take_json().starts_with("{\"tcp\":true"));
@@ -204,7 +204,7 @@ fn asked(listener: &TcpListener) -> Control {
 
 /// The control connection and one data connection.
 fn connected(listener: &TcpListener) -> (Control, Control) {
-    let mut control = asked(listener);
+    let mut control = requested(listener);
     control.send(&[state::CREATE_STREAMS]);
     let mut data = Control::accept(listener);
     assert_eq!(data.take(37).len(), cookie().len());

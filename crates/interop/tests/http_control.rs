@@ -1,6 +1,6 @@
 //! Goal: the control channel tells who shows the token what a test costs a host, whatever state the port under test is
-//! in, and nobody else anything. Method: raw requests against `linerate http agent` and `linerate http serve`, figures
-//! compared with what `/proc` says.
+//! in, and other clients nothing. Method: raw requests against `linerate http agent` and `linerate http serve`, values
+//! compared with `/proc`.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{HttpServer, PATIENCE, Process, Signal, ours, wait_for};
+use linerate_interop::{HttpServer, Process, Signal, TIMEOUT, ours, wait_for};
 use serde_json::Value;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -24,7 +24,7 @@ impl Channel {
         let mut command = Command::new(ours().path());
         command.arg("http").args(words).args(["--control", "127.0.0.1:0"]);
         let process = Process::start(command);
-        let address = wait_for(PATIENCE, || {
+        let address = wait_for(TIMEOUT, || {
             printed(&process.stdout(), "control")?
                 .strip_prefix("http://")?
                 .parse()
@@ -36,7 +36,7 @@ impl Channel {
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).expect("the channel answers");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         stream
     }
 
@@ -45,23 +45,23 @@ impl Channel {
         let mut stream = self.connect();
         // The channel may have had enough before it has read everything.
         let _ = stream.write_all(bytes);
-        let mut answer = Vec::new();
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).into_owned()
+        let mut response = Vec::new();
+        let _ = stream.read_to_end(&mut response);
+        String::from_utf8_lossy(&response).into_owned()
     }
 
     /// Status and body of one request with the token.
     fn ask(&self, method: &str, path: &str, body: &str) -> (u16, Value) {
         let length = body.len();
-        let answer = self.raw(
+        let response = self.raw(
             format!(
                 "{method} {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\nConnection: close\r\n\
                  Content-Length: {length}\r\n\r\n{body}"
             )
             .as_bytes(),
         );
-        let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-        (status(&answer), serde_json::from_str(body).unwrap_or_default())
+        let (_, body) = response.split_once("\r\n\r\n").unwrap_or_default();
+        (status(&response), serde_json::from_str(body).unwrap_or_default())
     }
 
     /// The same, when it has to succeed.
@@ -72,8 +72,8 @@ impl Channel {
     }
 }
 
-fn status(answer: &str) -> u16 {
-    answer
+fn status(response: &str) -> u16 {
+    response
         .split(' ')
         .nth(1)
         .and_then(|word| word.parse().ok())
@@ -91,7 +91,7 @@ fn agent(words: &[&str]) -> Channel {
 }
 
 #[test]
-fn only_who_shows_the_token_is_told_anything() {
+fn control_channel_requires_the_token() {
     let channel = agent(&[]);
     for authorization in [
         "",
@@ -106,9 +106,9 @@ fn only_who_shows_the_token_is_told_anything() {
             "DELETE /v1/cell/a",
             "GET /",
         ] {
-            let answer = channel.raw(format!("{request} HTTP/1.1\r\nHost: a\r\n{authorization}\r\n").as_bytes());
-            assert_eq!(status(&answer), 401, "{request}: {answer}");
-            assert!(!answer.contains("kernel") && !answer.contains(TOKEN), "{answer}");
+            let response = channel.raw(format!("{request} HTTP/1.1\r\nHost: a\r\n{authorization}\r\n").as_bytes());
+            assert_eq!(status(&response), 401, "{request}: {response}");
+            assert!(!response.contains("kernel") && !response.contains(TOKEN), "{response}");
         }
     }
     let info = channel.get("GET", "/v1/info", "");
@@ -127,7 +127,7 @@ fn only_who_shows_the_token_is_told_anything() {
 }
 
 #[test]
-fn web_pages_are_refused_whatever_they_know() {
+fn requests_of_web_pages_are_refused() {
     let channel = agent(&[]);
     let request = |method: &str, path: &str, fields: &str| {
         let body = if method == "POST" { r#"{"id":"a"}"# } else { "" };
@@ -147,12 +147,12 @@ fn web_pages_are_refused_whatever_they_know() {
             ("OPTIONS", "/v1/cell"),
             ("GET", "/v1/samples"),
         ] {
-            let answer = request(method, path, origin);
-            assert_eq!(status(&answer), 403, "{method} {path} {origin}: {answer}");
-            let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
+            let response = request(method, path, origin);
+            assert_eq!(status(&response), 403, "{method} {path} {origin}: {response}");
+            let (header, body) = response.split_once("\r\n\r\n").expect("a head");
             assert!(
-                body.contains("web page") && !head.contains("Access-Control"),
-                "{answer}"
+                body.contains("web page") && !header.contains("Access-Control"),
+                "{response}"
             );
         }
     }
@@ -161,7 +161,7 @@ fn web_pages_are_refused_whatever_they_know() {
 }
 
 #[test]
-fn who_answers_in_the_servers_place_neither_passes_for_it_nor_learns_the_token() {
+fn impostor_is_detected_and_does_not_receive_the_token() {
     let server = HttpServer::start(&[]);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -177,26 +177,26 @@ fn who_answers_in_the_servers_place_neither_passes_for_it_nor_learns_the_token()
     ]);
     let client = Process::start(command);
     listener.set_nonblocking(true).expect("a listener");
-    let (mut stream, _) = wait_for(PATIENCE, || listener.accept().ok()).expect("the client");
+    let (mut stream, _) = wait_for(TIMEOUT, || listener.accept().ok()).expect("the client");
     stream.set_nonblocking(false).expect("a connection");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     // Whatever is asked, it says what a server would, as far as it can.
     let body = format!(
         r#"{{"nonce":"{}","program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{{}}}}"#,
         "0".repeat(64)
     );
-    let answer = format!(
+    let response = format!(
         "HTTP/1.1 200 OK\r\nAuthentication-Info: proof={}\r\nContent-Length: {}\r\n\r\n{body}",
         "0".repeat(64),
         body.len()
     );
-    let mut heard = String::new();
+    let mut received = String::new();
     let mut step = [0; 4096];
     while let Ok(read @ 1..) = stream.read(&mut step) {
-        heard.push_str(&String::from_utf8_lossy(&step[..read]));
-        let _ = stream.write_all(answer.as_bytes());
+        received.push_str(&String::from_utf8_lossy(&step[..read]));
+        let _ = stream.write_all(response.as_bytes());
     }
-    assert!(heard.contains("/v1/info") && !heard.contains(TOKEN), "{heard}");
+    assert!(received.contains("/v1/info") && !received.contains(TOKEN), "{received}");
     let finished = client.finish();
     finished.expect_code(4).expect_stderr("does not know the token");
 }
@@ -212,11 +212,11 @@ fn uname() -> String {
 fn a_new_token_is_printed_and_one_in_a_file_is_not() {
     let fresh = Channel::start(&["agent"]);
     let token = printed(&fresh.process.stdout(), "token").expect("a token").to_owned();
-    let answer = fresh.raw(
+    let response = fresh.raw(
         format!("GET /v1/clock HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n")
             .as_bytes(),
     );
-    assert_eq!((status(&answer), token.len()), (200, 64), "{answer}");
+    assert_eq!((status(&response), token.len()), (200, 64), "{response}");
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("token");
     fs::write(&path, TOKEN).expect("a file");
@@ -229,9 +229,9 @@ fn a_new_token_is_printed_and_one_in_a_file_is_not() {
 fn without_a_token_a_name_in_host_is_refused() {
     let channel = Channel::start(&["agent", "--no-token"]);
     let ask = |host: &str| {
-        let answer =
+        let response =
             channel.raw(format!("GET /v1/clock HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").as_bytes());
-        (status(&answer), answer)
+        (status(&response), response)
     };
     for host in [
         channel.address.to_string(),
@@ -240,35 +240,38 @@ fn without_a_token_a_name_in_host_is_refused() {
     ] {
         assert_eq!(ask(&host).0, 200, "{host}");
     }
-    let (refused, answer) = ask(&format!("rebound.example:{}", channel.address.port()));
+    let (refused, response) = ask(&format!("rebound.example:{}", channel.address.port()));
     assert_eq!(refused, 421);
-    assert!(answer.contains("Host must be an IP address or localhost"), "{answer}");
+    assert!(
+        response.contains("Host must be an IP address or localhost"),
+        "{response}"
+    );
 }
 
 #[test]
 fn requests_without_end_are_refused_and_slow_ones_cut() {
     let channel = agent(&[]);
-    let long_head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(32 << 10));
-    assert_eq!(status(&channel.raw(long_head.as_bytes())), 431);
-    let head = format!("POST /v1/cell HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n");
-    let announced = format!("{head}Content-Length: 1000000\r\n\r\n");
+    let long_header = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "y".repeat(32 << 10));
+    assert_eq!(status(&channel.raw(long_header.as_bytes())), 431);
+    let header = format!("POST /v1/cell HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n");
+    let announced = format!("{header}Content-Length: 1000000\r\n\r\n");
     assert_eq!(status(&channel.raw(announced.as_bytes())), 413);
     let chunked = format!(
-        "{head}Transfer-Encoding: chunked\r\n\r\n20000\r\n{}",
+        "{header}Transfer-Encoding: chunked\r\n\r\n20000\r\n{}",
         "z".repeat(0x20000)
     );
     assert_eq!(status(&channel.raw(chunked.as_bytes())), 413);
 
     let mut slow = channel.connect();
     slow.write_all(b"GET /v1/in").expect("a beginning");
-    let mut answer = String::new();
-    slow.read_to_string(&mut answer).expect("an end long before ours");
-    assert_eq!(status(&answer), 408, "{answer}");
+    let mut response = String::new();
+    slow.read_to_string(&mut response).expect("an end long before ours");
+    assert_eq!(status(&response), 408, "{response}");
     channel.get("GET", "/v1/clock", "");
 }
 
 #[test]
-fn figures_of_a_cell_agree_with_proc() {
+fn statistics_of_a_cell_agree_with_proc() {
     const CONNECTIONS: usize = 40;
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -295,44 +298,41 @@ fn figures_of_a_cell_agree_with_proc() {
     exchange(&clients, &servers);
     burn(Duration::from_millis(400));
     let inner = Usage::now().since(&inner);
-    let figures = channel.get("DELETE", "/v1/cell/a", "");
+    let stats = channel.get("DELETE", "/v1/cell/a", "");
     let outer = Usage::now().since(&outer);
 
     let between = |name: &str, value: f64, low: f64, high: f64| {
         assert!(
             (low..=high).contains(&value),
-            "{name}: {value} is not in {low}..={high}: {figures:#}"
+            "{name}: {value} is not in {low}..={high}: {stats:#}"
         );
     };
-    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {figures:#}"));
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number: {stats:#}"));
     // Ticks are 10 ms long, and both readings of them may be one off.
     between(
         "CPU",
-        number(&figures["process_cpu_ns"]),
+        number(&stats["process_cpu_ns"]),
         inner.cpu_ns - 2e7,
         outer.cpu_ns + 2e7,
     );
     between(
         "sent",
-        number(&figures["nic"]["tx_bytes"]),
+        number(&stats["nic"]["tx_bytes"]),
         inner.lo_bytes,
         outer.lo_bytes,
     );
-    between("window", number(&figures["window_ns"]), 4e8, outer.elapsed_ns);
-    assert!(number(&figures["connections"]) >= CONNECTIONS as f64, "{figures:#}");
+    between("window", number(&stats["window_ns"]), 4e8, outer.elapsed_ns);
+    assert!(number(&stats["connections"]) >= CONNECTIONS as f64, "{stats:#}");
+    assert!(number(&stats["fds"]["peak"]) >= 2.0 * CONNECTIONS as f64, "{stats:#}");
+    assert!(number(&stats["busiest_thread_busy"]) > 0.0, "{stats:#}");
     assert!(
-        number(&figures["fds"]["peak"]) >= 2.0 * CONNECTIONS as f64,
-        "{figures:#}"
-    );
-    assert!(number(&figures["busiest_thread_busy"]) > 0.0, "{figures:#}");
-    assert!(
-        figures["nic"]["is_loopback"] == true && figures["samples"].as_u64() >= Some(2),
-        "{figures:#}"
+        stats["nic"]["is_loopback"] == true && stats["samples"].as_u64() >= Some(2),
+        "{stats:#}"
     );
 
     assert_eq!(
         channel.get("DELETE", "/v1/cell/a", ""),
-        figures,
+        stats,
         "the answer may have been lost"
     );
     assert_eq!(channel.ask("DELETE", "/v1/cell/b", "").0, 404);
@@ -395,7 +395,7 @@ fn exchange(clients: &[TcpStream], servers: &[TcpStream]) {
     }
 }
 
-/// Uses a processor for some of its time.
+/// Uses a CPU for some of its time.
 fn burn(time: Duration) {
     let begin = Instant::now();
     while begin.elapsed() < time {
@@ -404,7 +404,7 @@ fn burn(time: Duration) {
 }
 
 #[test]
-fn readings_come_one_after_the_other_until_the_program_ends() {
+fn samples_are_streamed_in_order_until_the_program_ends() {
     let channel = agent(&["--pid", &std::process::id().to_string()]);
     let mut stream = channel.connect();
     let request = format!("GET /v1/samples?from=1 HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {TOKEN}\r\n\r\n");
@@ -425,14 +425,14 @@ fn readings_come_one_after_the_other_until_the_program_ends() {
             "{reading:#}"
         );
     }
-    // Somebody who listens does not hold the program up.
+    // A client of the stream does not delay the end of the program.
     channel.process.signal(Signal::Terminate);
     channel.process.finish().expect_code(0);
     while next().is_some() {}
 }
 
 #[test]
-fn our_server_answers_although_its_port_is_stuck() {
+fn server_replies_although_its_udp_port_is_stuck() {
     let channel = Channel::start(&[
         "serve",
         "--bind",
@@ -447,13 +447,13 @@ fn our_server_answers_although_its_port_is_stuck() {
     ]);
     let data = data_address(&channel);
     channel.get("POST", "/v1/cell", r#"{"id":"stuck"}"#);
-    // The only thread stops, so nobody accepts any more.
+    // The only thread stops, so no connection is accepted any more.
     let mut stalling = TcpStream::connect(data).expect("connect");
     stalling
         .write_all(b"GET /0?stall=60000 HTTP/1.1\r\nHost: a\r\n\r\n")
         .expect("asked");
     let mut waiting = Vec::new();
-    let is_full = wait_for(PATIENCE, || {
+    let is_full = wait_for(TIMEOUT, || {
         match TcpStream::connect_timeout(&data, Duration::from_secs(2)) {
             Ok(stream) => {
                 waiting.push(stream);
@@ -467,13 +467,10 @@ fn our_server_answers_although_its_port_is_stuck() {
     let info = channel.get("GET", "/v1/info", "");
     assert_eq!(info["environment"]["backlog"], 1, "{info:#}");
     channel.get("GET", "/v1/clock", "");
-    let figures = channel.get("DELETE", "/v1/cell/stuck", "");
-    assert!(figures["accept_queue"]["peak"].as_u64() >= Some(1), "{figures:#}");
-    assert_eq!(figures["accept_queue"]["limit"], 1, "{figures:#}");
-    assert!(
-        figures["counters"]["listen_overflows"].as_u64() >= Some(1),
-        "{figures:#}"
-    );
+    let stats = channel.get("DELETE", "/v1/cell/stuck", "");
+    assert!(stats["accept_queue"]["peak"].as_u64() >= Some(1), "{stats:#}");
+    assert_eq!(stats["accept_queue"]["limit"], 1, "{stats:#}");
+    assert!(stats["counters"]["listen_overflows"].as_u64() >= Some(1), "{stats:#}");
 }
 
 fn data_address(channel: &Channel) -> SocketAddr {
@@ -484,7 +481,7 @@ fn data_address(channel: &Channel) -> SocketAddr {
 }
 
 #[test]
-fn our_server_tells_of_its_threads_and_starts_them_anew() {
+fn server_reports_and_restarts_its_threads() {
     let channel = Channel::start(&["serve", "--bind", "127.0.0.1:0", "--threads", "2", "--token", TOKEN]);
     let data = data_address(&channel);
     let info = channel.get("GET", "/v1/info", "");
@@ -495,11 +492,11 @@ fn our_server_tells_of_its_threads_and_starts_them_anew() {
     );
     channel.get("POST", "/v1/cell", r#"{"id":"one"}"#);
     let _one = get_zero(data);
-    let figures = channel.get("DELETE", "/v1/cell/one", "");
-    assert_eq!(figures["threads"], 2, "{figures:#}");
+    let stats = channel.get("DELETE", "/v1/cell/one", "");
+    assert_eq!(stats["threads"], 2, "{stats:#}");
     assert_eq!(
-        figures["thread_imbalance"], 2.0,
-        "one thread has the only connection: {figures:#}"
+        stats["thread_imbalance"], 2.0,
+        "one thread has the only connection: {stats:#}"
     );
     assert_eq!(channel.ask("POST", "/v1/restart-workers", "").0, 204);
     get_zero(data);
@@ -508,7 +505,7 @@ fn our_server_tells_of_its_threads_and_starts_them_anew() {
 /// A connection on which one request was answered.
 fn get_zero(data: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(data).expect("connect");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     stream.write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\n\r\n").expect("asked");
     let mut line = String::new();
     BufReader::new(&stream).read_line(&mut line).expect("an answer");
@@ -517,7 +514,7 @@ fn get_zero(data: SocketAddr) -> TcpStream {
 }
 
 #[test]
-fn what_cannot_be_watched_is_said_at_once() {
+fn unreadable_process_is_reported_at_once() {
     let port = linerate_interop::free_port().to_string();
     let rows: [(&[&str], &str); 3] = [
         (&["agent", "--listen-port", &port], "nobody listens"),

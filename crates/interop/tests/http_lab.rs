@@ -1,13 +1,13 @@
 //! Goal: an experiment over HTTP says what limits a server, keeps what it found whatever ends it, and goes on from there.
 //! Method: experiments of few and short cells against `linerate http serve` and nginx on loopback. Loads that only have to
-//! run are slowed by the server, so that they do not disturb those whose figures are judged; these run one after the other.
+//! run are slowed by the server, so that they do not disturb those whose rates are judged; these run one after the other.
 
 use std::fs;
 use std::process::Command;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, PATIENCE, Process, Signal, alone, ours, patiently, wait_for,
+    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, Process, Signal, TIMEOUT, ours, wait_for,
 };
 use serde_json::{Value, json};
 
@@ -44,7 +44,6 @@ const WHOLE_RUNS: [&str; 6] = [
 
 #[test]
 fn a_whole_experiment_is_run_kept_and_reported_in_every_form() {
-    let _alone = alone();
     let lab = HttpLab::start(&[]);
     let plan = lab.plan("plan.toml", WHOLE);
     let directory = lab.path("kept");
@@ -126,7 +125,7 @@ fn compares_with_itself(lab: &HttpLab, directory: &str) {
     }
 }
 
-/// Figures of both hosts that are kept for every run.
+/// Statistics of both hosts that are stored for every run.
 fn check_sides(run: &Value) {
     for side in [&run["client"], &run["server"]] {
         let seconds = side["seconds"].as_array().map_or(0, Vec::len);
@@ -147,9 +146,9 @@ fn check_sides(run: &Value) {
             ("group_memory", "memory of the control group"),
             ("group_tasks", "tasks of the control group"),
         ] {
-            let is_said = side["missing"].to_string().contains(name);
+            let is_reported = side["missing"].to_string().contains(name);
             assert!(
-                is_said != (side[figure]["peak"].as_u64() > Some(0)),
+                is_reported != (side[figure]["peak"].as_u64() > Some(0)),
                 "{figure}: {side:#}"
             );
         }
@@ -232,7 +231,7 @@ const SLOW_NAMES: [&str; 4] = [
 
 /// Waits until so many runs are kept.
 fn wait_for_runs(lab: &HttpLab, directory: &str, count: usize, client: &Process) {
-    let kept = wait_for(PATIENCE, || (lab.runs(directory).len() >= count).then_some(()));
+    let kept = wait_for(TIMEOUT, || (lab.runs(directory).len() >= count).then_some(()));
     assert!(kept.is_some(), "{count} runs: {client:?}");
 }
 
@@ -242,7 +241,7 @@ fn modified(path: &str) -> SystemTime {
 }
 
 #[test]
-fn an_experiment_that_was_killed_goes_on_where_it_was() {
+fn killed_experiment_resumes() {
     let lab = HttpLab::start(&["--aids"]);
     let (plan, directory) = (slow_plan(&lab), lab.path("killed"));
     let url = format!("{}{SLOW_PATH}", lab.url);
@@ -309,7 +308,7 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
     let url = format!("{}{SLOW_PATH}", lab.url);
     let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json-stream"]);
     wait_for_runs(&lab, "interrupted", 1, &client);
-    // The next one is under way when its first second is told.
+    // The next one runs when its first second is reported.
     client.wait_for_stdout("\n", client.stdout().lines().count() + 1);
     client.signal(Signal::Interrupt);
     let finished = client.finish();
@@ -348,7 +347,7 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     ]);
     agent.arg(lab.path("token"));
     let agent = Process::start(agent);
-    let control = wait_for(PATIENCE, || {
+    let control = wait_for(TIMEOUT, || {
         let stdout = agent.stdout();
         let (_, rest) = stdout.split_once("control")?;
         let (word, _) = rest.trim_start().split_once(char::is_whitespace)?;
@@ -371,7 +370,7 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
     ]);
     wait_for_runs(&lab, "lost", 1, &client);
     drop(agent);
-    let study = HttpStudy::of(client.finish_within(PATIENCE * 2));
+    let study = HttpStudy::of(client.finish_within(TIMEOUT * 2));
     assert_eq!(study.json["is_complete"], true, "{study:?}");
     let runs = lab.runs("lost");
     assert_eq!(runs.len(), SLOW_NAMES.len(), "{study:?}");
@@ -390,7 +389,7 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
 
 /// What `check` says of the descriptors of this host.
 #[track_caller]
-fn descriptors_foretold(lab: &HttpLab, plan: &str, code: i32) -> Value {
+fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
     let check = lab.run(&["check", &lab.url, plan, "--phases", "2", "--json"]);
     check.expect_code(code);
     let checks: Value = serde_json::from_str(&check.stdout).expect("JSON");
@@ -400,11 +399,11 @@ fn descriptors_foretold(lab: &HttpLab, plan: &str, code: i32) -> Value {
 }
 
 #[test]
-fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
+fn missing_descriptors_are_predicted_and_spread_over_processes() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
     let plan = lab.plan_of_one_cell("many.toml", "8, 1000");
-    let hard = descriptors_foretold(&lab, &plan, 0);
+    let hard = descriptors_predicted(&lab, &plan, 0);
     assert_eq!(
         (&hard["status"], &hard["have"]),
         (&json!("info"), &json!("256")),
@@ -412,14 +411,14 @@ fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
     );
     assert_eq!(hard["cells"], json!(["matrix-1k-c1000"]), "{hard:#}");
     let fix = hard["fix"][0].as_str().unwrap_or_default();
-    let foretold = fix.strip_suffix(" worker processes will be used, each with a limit of its own");
-    let foretold: u64 = foretold
+    let predicted = fix.strip_suffix(" worker processes will be used, each with a limit of its own");
+    let predicted: u64 = predicted
         .and_then(|count| count.parse().ok())
         .unwrap_or_else(|| panic!("{hard:#}"));
 
     let url = format!("{}{SLOW_PATH}", lab.url);
     let study = lab.study_of(&["matrix"], &url, &plan);
-    for (connections, processes) in [(8, 1), (1000, 1 + foretold)] {
+    for (connections, processes) in [(8, 1), (1000, 1 + predicted)] {
         let run = &study.cell("matrix", 1024, connections)["runs"][0];
         assert_eq!(run["state"], "done", "{study:?}");
         let found = &run["load"]["connections"];
@@ -438,11 +437,11 @@ fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
 }
 
 #[test]
-fn descriptors_that_no_number_of_processes_makes_up_for_leave_their_cells_out() {
+fn cells_beyond_any_descriptor_limit_are_skipped() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
     let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
     let plan = lab.plan_of_one_cell("more.toml", "8, 15000");
-    let hard = descriptors_foretold(&lab, &plan, 3);
+    let hard = descriptors_predicted(&lab, &plan, 3);
     assert_eq!(
         (&hard["status"], &hard["have"]),
         (&json!("fail"), &json!("256")),
@@ -473,46 +472,43 @@ fn descriptors_that_no_number_of_processes_makes_up_for_leave_their_cells_out() 
 }
 
 #[test]
-fn ten_thousand_connections_are_held_at_little_cost() {
-    let _alone = alone();
+fn timed_ten_thousand_connections_are_held_at_little_cost() {
     let lab = HttpLab::start(&[]);
     let plan = "[phase3.idle]\nsteps = [1000, 5000, 10000]\nhold = \"2s\"\n\
         [phase3.lowrate]\nconnections = 10000\nrate = 1000\nduration = \"3s\"\n[phase3.active]\nconnections = 0\n";
     let plan = lab.plan("c10k.toml", plan);
-    patiently(|| {
-        let study = lab.study(&["c10k"], &plan);
-        let idle = &study.json["idle"];
-        for (step, wanted) in idle["steps"]
-            .as_array()
-            .expect("steps")
-            .iter()
-            .zip([1000, 5000, 10_000])
-        {
-            let found = (&step["wanted"], &step["open"], &step["dropped"]);
-            assert_eq!(found, (&json!(wanted), &json!(wanted), &json!(0)), "{study:?}");
-        }
-        for (end, bytes_max) in [("server_user", 256.0), ("client_user", 512.0)] {
-            let bytes = idle[end]["bytes_per_connection"].as_f64();
-            assert!(bytes.is_some_and(|bytes| bytes <= bytes_max), "{end}: {study:?}");
-        }
-        let load = &study.cell("low_rate", 1024, 10_000)["runs"][0]["load"];
-        let connections = &load["connections"];
-        assert_eq!(connections["open_at_end"], 10_000, "{study:?}");
-        assert_eq!(load["ok"], load["requests"], "{study:?}");
-        assert!(
-            load["errors"].as_object().is_some_and(serde_json::Map::is_empty),
-            "{study:?}"
-        );
-        // Poisson arrivals of three thousand vary by 55.
-        assert!(
-            load["ok"].as_u64().is_some_and(|ok| (2700..3300).contains(&ok)),
-            "{study:?}"
-        );
-    });
+    let study = lab.study(&["c10k"], &plan);
+    let idle = &study.json["idle"];
+    for (step, wanted) in idle["steps"]
+        .as_array()
+        .expect("steps")
+        .iter()
+        .zip([1000, 5000, 10_000])
+    {
+        let found = (&step["wanted"], &step["open"], &step["dropped"]);
+        assert_eq!(found, (&json!(wanted), &json!(wanted), &json!(0)), "{study:?}");
+    }
+    for (end, bytes_max) in [("server_user", 256.0), ("client_user", 512.0)] {
+        let bytes = idle[end]["bytes_per_connection"].as_f64();
+        assert!(bytes.is_some_and(|bytes| bytes <= bytes_max), "{end}: {study:?}");
+    }
+    let load = &study.cell("low_rate", 1024, 10_000)["runs"][0]["load"];
+    let connections = &load["connections"];
+    assert_eq!(connections["open_at_end"], 10_000, "{study:?}");
+    assert_eq!(load["ok"], load["requests"], "{study:?}");
+    assert!(
+        load["errors"].as_object().is_some_and(serde_json::Map::is_empty),
+        "{study:?}"
+    );
+    // Poisson arrivals of three thousand vary by 55.
+    assert!(
+        load["ok"].as_u64().is_some_and(|ok| (2700..3300).contains(&ok)),
+        "{study:?}"
+    );
 }
 
 #[test]
-fn a_plan_is_shown_written_and_read_in_both_languages() {
+fn plan_is_shown_written_and_read() {
     let lab = HttpLab::start(&[]);
     let plan = lab.plan("plan.toml", WHOLE);
     let listing = lab.run(&["lab", &lab.url, &plan, "--plan-only"]);
@@ -551,39 +547,33 @@ const YAML: &str = "version: 1\ndefaults:\n  warmup: 200ms\n  duration: 1s\n  co
                     phase2:\n  payloads: [1k]\n  connections: [4, 8]\n  refine_knee: false\n";
 
 #[test]
-fn of_a_foreign_server_only_what_can_be_seen_from_here_is_said() {
+fn timed_verdict_on_a_foreign_server_rests_on_the_client_alone() {
     let nginx = Nginx::start("");
     let lab = HttpLab::start(&["--no-control"]);
     let plan = lab.plan_of_one_cell("foreign.toml", "2");
     let url = nginx.url("/1k");
-    let _alone = alone();
     // A cell during which the hypervisor took the CPUs away is invalid.
-    let attempt = std::cell::Cell::new(0);
-    patiently(|| {
-        attempt.set(attempt.get() + 1);
-        let directory = lab.path(&format!("foreign-{}", attempt.get()));
-        let words = ["matrix", &url, &plan, "--out", &directory, "--json"];
-        let study = HttpStudy::of(lab.client_without(&words).finish_within(PATIENCE));
-        expect_done(&study);
-        let cell = study.cell("matrix", 1024, 2);
-        assert_eq!(cell["runs"][0]["server"], Value::Null, "{study:?}");
-        assert!(
-            matches!(HttpStudy::verdict(cell), "unknown" | "client-limit"),
-            "{study:?}"
-        );
-        assert!(HttpStudy::evidence(cell).contains("not known"), "{study:?}");
-        assert!(
-            study.json["notes"].to_string().contains("no control channel"),
-            "{study:?}"
-        );
-        let ok = cell["runs"][0]["load"]["ok"].as_u64();
-        assert!(ok.is_some_and(|ok| nginx.logged() > ok), "{study:?}");
+    let words = ["matrix", &url, &plan, "--out", &lab.path("foreign"), "--json"];
+    let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
+    expect_done(&study);
+    let cell = study.cell("matrix", 1024, 2);
+    assert_eq!(cell["runs"][0]["server"], Value::Null, "{study:?}");
+    assert!(
+        matches!(HttpStudy::verdict(cell), "unknown" | "client-limit"),
+        "{study:?}"
+    );
+    assert!(HttpStudy::evidence(cell).contains("not known"), "{study:?}");
+    assert!(
+        study.json["notes"].to_string().contains("no control channel"),
+        "{study:?}"
+    );
+    let ok = cell["runs"][0]["load"]["ok"].as_u64();
+    assert!(ok.is_some_and(|ok| nginx.logged() > ok), "{study:?}");
 
-        let plan = lab.plan_of_one_cell("many.toml", "1025");
-        let refused = lab.client_without(&["matrix", &url, &plan]).finish();
-        refused
-            .expect_code(2)
-            .expect_stderr("1025")
-            .expect_stderr("--allow-large");
-    });
+    let plan = lab.plan_of_one_cell("many.toml", "1025");
+    let refused = lab.client_without(&["matrix", &url, &plan]).finish();
+    refused
+        .expect_code(2)
+        .expect_stderr("1025")
+        .expect_stderr("--allow-large");
 }

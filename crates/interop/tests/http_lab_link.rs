@@ -1,6 +1,6 @@
 //! Goal: the ceiling of an experiment is that of the segments and frames the path really has, whatever the adapters'
 //! packets would hold. Method: one short cell between two namespaces on whose routes segments are made smaller, or whose
-//! traffic goes over VLAN devices; the figures of the record are compared with the arithmetic.
+//! traffic goes over VLAN devices; the record is compared with the arithmetic.
 
 use linerate_interop::namespaces::{CLIENT, DEVICE, Net, SERVER, run, try_run};
 use linerate_interop::{HttpLab, HttpStudy, skip};
@@ -60,7 +60,7 @@ struct Row {
 }
 
 #[test]
-fn smaller_segments_than_the_adapters_hold_lower_the_ceiling() {
+fn segments_smaller_than_the_mtu_lower_the_ceiling() {
     let usual = Row {
         name: "an answer fits into one segment",
         client: &[],

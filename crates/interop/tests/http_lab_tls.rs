@@ -6,8 +6,7 @@ use std::fs;
 use std::process::Command;
 
 use linerate_interop::{
-    Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, PATIENCE, Process, free_port_run, ours, patiently,
-    run_cases,
+    Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, Process, TIMEOUT, each_case, free_port_run, ours,
 };
 use serde_json::{Value, json};
 
@@ -27,12 +26,12 @@ fn check_runs(study: &HttpStudy, connections: u64, http: &str, tls: Option<&str>
     for run in cell["runs"].as_array().expect("runs") {
         assert_eq!(run["state"], "done", "{study:?}");
         assert!(run["load"]["ok"].as_u64() > Some(0), "{study:?}");
-        let spoken = &run["load"]["spoken"];
+        let protocol = &run["load"]["spoken"];
         assert_eq!(
-            (spoken["http"].as_str(), spoken["tls"]["version"].as_str()),
+            (protocol["http"].as_str(), protocol["tls"]["version"].as_str()),
             (Some(http), tls)
         );
-        assert_eq!(study.json["spoken"], json!([spoken]), "{study:?}");
+        assert_eq!(study.json["spoken"], json!([protocol]), "{study:?}");
     }
     let missing = [&cell["ceiling_per_s"], &cell["median"]["of_ceiling"]];
     assert_eq!(missing, [&Value::Null, &Value::Null], "absent, and not zero: {study:?}");
@@ -51,7 +50,7 @@ fn check_server_side(study: &HttpStudy, connections: u64) {
 }
 
 #[test]
-fn an_experiment_inside_tls_is_kept_reported_and_gone_on_with() {
+fn experiment_over_tls_is_stored_reported_and_resumed() {
     let lab = HttpLab::start(&["--tls"]);
     let (plan, directory, pin) = (lab.plan("plan.toml", &matrix("2", IDLE)), lab.path("kept"), lab.pin());
     // Between steps of idle connections the server is started anew, and must still be the one that was pinned.
@@ -129,7 +128,7 @@ fn check_in_flight(study: &HttpStudy, expected: u32) {
 }
 
 #[test]
-fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
+fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
     let short = "[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n";
     let rows = [
         (&["--h2"][..], "http", "version = \"2\"\nstreams = 4\n", ("2", None), 4),
@@ -141,7 +140,7 @@ fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
             1,
         ),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(words, _, protocol, ..)| format!("{words:?} {protocol}"),
         |(words, scheme, protocol, (http, tls), streams)| {
@@ -152,7 +151,7 @@ fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
             fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
             let mut command = Command::new(ours().path());
             command.args(["http", "matrix", &url, &plan, "--out", &runs, "--json"]);
-            let study = HttpStudy::of(Process::start(command).finish_within(PATIENCE));
+            let study = HttpStudy::of(Process::start(command).finish_within(TIMEOUT));
             check_runs(&study, 2, http, *tls);
             check_server_side(&study, 2);
             check_in_flight(&study, 2 * streams);
@@ -161,7 +160,7 @@ fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
 }
 
 #[test]
-fn of_a_foreign_server_nothing_is_known_and_little_may_be_asked() {
+fn foreign_server_has_no_stats_and_limited_load() {
     let certificate = Certificate::make();
     let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
     let nginx = Nginx::start_speaking(
@@ -174,7 +173,7 @@ fn of_a_foreign_server_nothing_is_known_and_little_may_be_asked() {
     let words = [
         "matrix", &url, &plan, "--h2", "--cacert", &cert, "--out", &directory, "--json",
     ];
-    let study = HttpStudy::of(lab.client_without(&words).finish_within(PATIENCE));
+    let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
     check_runs(&study, 2, "2", Some("1.2"));
     let run = &study.cell("matrix", 1024, 2)["runs"][0];
     assert_eq!(run["server"], Value::Null, "{study:?}");
@@ -192,7 +191,7 @@ fn of_a_foreign_server_nothing_is_known_and_little_may_be_asked() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_its_reason() {
+fn impossible_plan_is_rejected_with_reason() {
     let lab = HttpLab::start(&["--tls"]);
     let plan = lab.plan("plan.toml", &matrix("2", ""));
     let plain = lab.url.replace("https://", "http://");
@@ -211,7 +210,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
         (&plain, &["-k"], 2, "only https has"),
         (&plain, &[], 4, "does not answer in HTTP/1.1"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(url, words, ..)| format!("{url} {words:?}"),
         |(url, words, code, text)| {
@@ -227,7 +226,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
 }
 
 #[test]
-fn cells_with_more_connections_than_can_be_are_foretold_and_left_out() {
+fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     let lab = HttpLab::start(&["--tls"]);
     let plan = lab.plan("plan.toml", &matrix("2, 10001", ""));
     let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
@@ -256,16 +255,14 @@ fn cells_with_more_connections_than_can_be_are_foretold_and_left_out() {
 }
 
 #[test]
-fn worker_processes_believe_what_the_leader_believes() {
+fn timed_worker_processes_trust_the_same_certificates() {
     let lab = HttpLab::start_by(&["sh", "-c", FEW_DESCRIPTORS, "sh"], &[], "127.0.0.1", &["--tls"]);
     let plan = lab.plan("plan.toml", &matrix("400", ""));
-    patiently(|| {
-        let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
-        check_runs(&study, 400, "2", Some("1.3"));
-        let run = &study.cell("matrix", 1024, 400)["runs"][0];
-        assert!(run["client"]["processes"].as_u64() > Some(1), "{study:?}");
-        assert_eq!(run["load"]["connections"]["opened"], 400, "{study:?}");
-    });
+    let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
+    check_runs(&study, 400, "2", Some("1.3"));
+    let run = &study.cell("matrix", 1024, 400)["runs"][0];
+    assert!(run["client"]["processes"].as_u64() > Some(1), "{study:?}");
+    assert_eq!(run["load"]["connections"]["opened"], 400, "{study:?}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fs;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{HttpLab, HttpStudy, PATIENCE, alone, skip};
+use linerate_interop::{HttpLab, HttpStudy, TIMEOUT, skip};
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
 /// uses the processors.
@@ -30,7 +30,7 @@ const ATTEMPTS: usize = 3;
 
 /// A pair of hosts whose link carries a gigabit in each direction, counted as an Ethernet counts: with preamble, check sum
 /// and gap of each frame. The kernel hands packets of up to 64 KiB to the shaper; the peak rate's bucket has it cut them
-/// into frames, which takes less of the processor than cutting them earlier.
+/// into frames, which takes less CPU time than cutting them earlier.
 fn gigabit_apart() -> Option<Net> {
     let net = Net::new()?;
     for name in [&net.a, &net.b] {
@@ -68,8 +68,7 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
     is_filled
 }
 
-fn gigabit_lab(patience: Duration, words: &[&str], plan: &str) {
-    let _alone = alone();
+fn gigabit_lab(timeout: Duration, words: &[&str], plan: &str) {
     let Some(net) = gigabit_apart() else { return };
     let lab = HttpLab::in_net(&net, &[]);
     let plan = lab.plan_of_usual_length("gigabit.toml", plan);
@@ -77,7 +76,7 @@ fn gigabit_lab(patience: Duration, words: &[&str], plan: &str) {
     // some hosts allow.
     let words = [&["lab", "--force"], words].concat();
     judge(
-        || lab.study_within(patience, &words, &lab.url, &plan),
+        || lab.study_within(timeout, &words, &lab.url, &plan),
         |study| {
             assert_eq!(study.json["is_complete"], true, "{study:?}");
             GIGABIT_MODEL
@@ -90,18 +89,17 @@ fn gigabit_lab(patience: Duration, words: &[&str], plan: &str) {
 #[test]
 fn all_phases_of_a_quick_experiment_fill_a_gigabit_with_every_payload() {
     let plan = "[phase2]\nconnections = [16, 64]\nrefine_knee = false\n[phase3.idle]\nsteps = [1000, 10000]\n";
-    gigabit_lab(PATIENCE * 10, &["--quick"], plan);
+    gigabit_lab(TIMEOUT * 10, &["--quick"], plan);
 }
 
 #[test]
 #[ignore = "minutes, and the machine for itself: make http-lab"]
 fn the_default_plan_fills_a_gigabit_with_every_payload() {
-    gigabit_lab(PATIENCE * 30, &["--quick"], "");
+    gigabit_lab(TIMEOUT * 30, &["--quick"], "");
 }
 
 #[test]
 fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
-    let _alone = alone();
     let allowed = fs::read_to_string("/proc/self/status").expect("a status");
     let list = allowed.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let list = list.unwrap_or_default().trim();
@@ -109,7 +107,7 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
         return skip("one processor is all of them");
     }
     let core: String = list.chars().take_while(char::is_ascii_digit).collect();
-    // Both ends on one processor: a generator beside it would fill the other one of two.
+    // Both ends on one CPU: a generator on the other one of two would fill it.
     let pinned = ["taskset", "-c", core.as_str()];
     let lab = HttpLab::start_by(&pinned, &pinned, "127.0.0.1", &["--threads", "1"]);
     let plan = lab.plan_of_one_cell("one.toml", "16");
@@ -124,8 +122,7 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
 }
 
 #[test]
-fn too_few_connections_are_told_from_a_slow_server() {
-    let _alone = alone();
+fn too_few_connections_are_distinguished_from_a_slow_server() {
     let lab = HttpLab::start(&["--aids"]);
     let plan = lab.plan_of_one_cell("few.toml", "4, 16, 64");
     let url = format!("{}/b/1k?delay=50", lab.url);
@@ -144,7 +141,6 @@ fn too_few_connections_are_told_from_a_slow_server() {
 
 #[test]
 fn a_queue_that_is_too_short_is_the_servers_limit() {
-    let _alone = alone();
     // A namespace counts for itself.
     let Some(net) = Net::new() else { return };
     let lab = HttpLab::in_net(&net, &["--threads", "1", "--backlog", "16"]);
@@ -153,8 +149,8 @@ fn a_queue_that_is_too_short_is_the_servers_limit() {
         || lab.study(&["matrix"], &plan),
         |study| {
             let mut checks = study.list("checks").iter();
-            let is_foretold = checks.any(|check| check["id"] == "backlog" && check["have"] == "16");
-            assert!(is_foretold, "{:?}", study.list("checks"));
+            let is_predicted = checks.any(|check| check["id"] == "backlog" && check["have"] == "16");
+            assert!(is_predicted, "{:?}", study.list("checks"));
             let cell = study.cell("matrix", 1024, 2000);
             HttpStudy::verdict(cell) == "server-limit" && HttpStudy::evidence(cell).contains("ListenOverflows")
         },

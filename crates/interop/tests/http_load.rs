@@ -4,8 +4,8 @@
 use std::process::Command;
 
 use linerate_interop::{
-    HttpLoad, HttpServer, Nginx, PATIENCE, Process, RawServer, Signal, Status, Then, free_port, ours, run_cases, say,
-    wait_for,
+    HttpLoad, HttpServer, Nginx, Process, RawServer, Signal, Status, TIMEOUT, Then, each_case, free_port, ours,
+    send_text, wait_for,
 };
 
 /// Everything is counted, from the first request of the load on.
@@ -21,17 +21,17 @@ fn ok(fields: &str, body: &str) -> String {
 /// counted for each answer.
 struct Form {
     name: &'static str,
-    answer: String,
+    response: String,
     then: Then,
     options: &'static [&'static str],
     counted_bytes: usize,
 }
 
-fn form(name: &'static str, answer: String, then: Then) -> Form {
-    let counted_bytes = answer.len();
+fn form(name: &'static str, response: String, then: Then) -> Form {
+    let counted_bytes = response.len();
     Form {
         name,
-        answer,
+        response,
         then,
         options: &[],
         counted_bytes,
@@ -100,37 +100,37 @@ fn forms() -> Vec<Form> {
 }
 
 #[test]
-fn answers_of_every_form_are_read_and_counted() {
-    run_cases(
+fn responses_of_every_form_are_read_and_counted() {
+    each_case(
         &forms(),
         |form| form.name.to_owned(),
         |form| {
-            let server = RawServer::that_says(form.answer.clone(), form.then);
+            let server = RawServer::that_sends(form.response.clone(), form.then);
             let load = HttpLoad::run(&server.url("/"), &[&SHORT, form.options].concat());
             load.expect_all_well();
             let ok = load.number("ok");
             assert_eq!(load.number("http_bytes"), ok * form.counted_bytes as u64, "{load:?}");
-            assert_eq!(server.asked(), ok + FIRST_CONTACT, "{load:?}");
+            assert_eq!(server.requested(), ok + FIRST_CONTACT, "{load:?}");
         },
     );
 }
 
 #[test]
-fn an_answer_that_comes_byte_by_byte_is_one() {
+fn response_sent_byte_by_byte_is_parsed() {
     let server = RawServer::start(|_, stream| {
         for byte in ok("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n").bytes() {
-            say(stream, [byte], Then::Next);
+            send_text(stream, [byte], Then::Next);
         }
         Then::Next
     });
     let load = HttpLoad::run(&server.url("/"), &[&SHORT[..], &["--verify"]].concat());
     load.expect_all_well();
-    assert_eq!(server.asked(), load.number("ok") + FIRST_CONTACT);
+    assert_eq!(server.requested(), load.number("ok") + FIRST_CONTACT);
     assert_eq!(load.number("payload_bytes"), load.number("ok") * 3);
 }
 
 #[test]
-fn answers_that_are_no_success_are_told_apart() {
+fn unsuccessful_responses_are_counted_by_kind() {
     let rows = [
         ("301 Moved Permanently\r\nLocation: /elsewhere", "status_3xx"),
         ("304 Not Modified\r\nETag: \"x\"", "status_3xx"),
@@ -138,7 +138,7 @@ fn answers_that_are_no_success_are_told_apart() {
         ("429 Too Many Requests", "status_4xx"),
         ("500 Internal Server Error", "status_5xx"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(status, _)| (*status).to_owned(),
         |(status, class)| {
@@ -147,13 +147,13 @@ fn answers_that_are_no_success_are_told_apart() {
             } else {
                 "Content-Length: 0\r\n"
             };
-            let server = RawServer::that_says(format!("HTTP/1.1 {status}\r\n{length}\r\n"), Then::Next);
+            let server = RawServer::that_sends(format!("HTTP/1.1 {status}\r\n{length}\r\n"), Then::Next);
             let load = HttpLoad::run(&server.url("/"), &SHORT);
             load.finished.expect_code(1);
             load.expect_only(class);
             assert_eq!((load.number("ok"), load.number("payload_bytes")), (0, 0), "{load:?}");
             assert_eq!(load.errors()[0].1, load.number("requests"), "{load:?}");
-            assert_eq!(server.asked(), load.number("requests") + FIRST_CONTACT);
+            assert_eq!(server.requested(), load.number("requests") + FIRST_CONTACT);
         },
     );
 }
@@ -178,7 +178,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
             &["-c", "8", "--pipeline", "4"],
         ),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, server, options)| format!("{path} {server} {options:?}"),
         |(path, server, options)| {
@@ -197,7 +197,7 @@ fn nginx_logs_as_many_requests_as_are_reported() {
     );
 }
 
-/// Requests that were sent behind the one whose answer said goodbye are answered by nobody.
+/// Requests that were sent behind the one whose response closes the connection get no response.
 #[test]
 fn a_keepalive_limit_shows_only_where_requests_were_sent_ahead() {
     let nginx = Nginx::start("keepalive_requests 100;");
@@ -217,7 +217,7 @@ fn our_server_counts_as_many_requests_as_are_reported() {
         ("/b/1k?delay=20", &["-c", "8", "--rate", "200"]),
         ("/0", &["-c", "8", "--think", "10ms"]),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, options)| format!("{path} {options:?}"),
         |(path, options)| {
@@ -235,7 +235,7 @@ fn our_server_counts_as_many_requests_as_are_reported() {
 
 #[test]
 fn a_connection_that_idles_may_be_closed_without_harm() {
-    let server = RawServer::start(|_, stream| say(stream, ok("Content-Length: 3\r\n", "abc"), Then::Close));
+    let server = RawServer::start(|_, stream| send_text(stream, ok("Content-Length: 3\r\n", "abc"), Then::Close));
     let load = HttpLoad::run(&server.url("/"), &[&SHORT[..], &["--think", "100ms"]].concat());
     load.expect_all_well();
     // Every connection is lost as often as it may be opened, the first time included.
@@ -246,9 +246,9 @@ fn a_connection_that_idles_may_be_closed_without_harm() {
 #[test]
 fn an_interrupt_ends_the_load_with_what_is_known() {
     let server = HttpServer::start(&[]);
-    let nobody = Status::of(server.process.id());
+    let idle = Status::of(server.process.id());
     let load = HttpLoad::start(&server.url("/1k"), &["-c", "8", "-d", "60s", "--warmup", "0"]);
-    let busy = wait_for(PATIENCE, || answers_begun(&server, nobody));
+    let busy = wait_for(TIMEOUT, || responses_begun(&server, idle));
     assert!(busy.is_some(), "no load: {load:?}");
     load.signal(Signal::Interrupt);
     let load = HttpLoad::of(load.finish());
@@ -260,14 +260,14 @@ fn an_interrupt_ends_the_load_with_what_is_known() {
 }
 
 /// The server has spent time on the connections of a load.
-fn answers_begun(server: &HttpServer, nobody: Status) -> Option<()> {
+fn responses_begun(server: &HttpServer, idle: Status) -> Option<()> {
     let id = server.process.id();
-    let has_guests = Status::of(id).descriptors >= nobody.descriptors + 8;
+    let has_guests = Status::of(id).descriptors >= idle.descriptors + 8;
     (has_guests && linerate_interop::cpu_time(id).as_millis() >= 200).then_some(())
 }
 
 #[test]
-fn where_nobody_listens_there_is_no_load() {
+fn closed_port_gets_no_load() {
     let url = format!("http://127.0.0.1:{}/", free_port());
     let mut command = Command::new(ours().path());
     command.args(["http", "load", &url, "--json"]);

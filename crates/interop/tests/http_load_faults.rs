@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use linerate_interop::{HttpLoad, PATIENCE, RawServer, Then, run_cases, say};
+use linerate_interop::{HttpLoad, RawServer, TIMEOUT, Then, each_case, send_text};
 
 /// Four connections, each of which may be opened four times.
 const SHORT: [&str; 8] = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "300ms"];
@@ -37,7 +37,7 @@ fn fault(name: &'static str, class: &'static str, fail: Behaviour) -> Fault {
 /// Sends a byte now and then, so that the connection is never silent and never done.
 fn drip(stream: &mut TcpStream, bytes: &str) -> Then {
     for byte in bytes.bytes().cycle() {
-        if say(stream, [byte], Then::Next) == Then::Close {
+        if send_text(stream, [byte], Then::Next) == Then::Close {
             break;
         }
         thread::sleep(Duration::from_millis(20));
@@ -48,7 +48,7 @@ fn drip(stream: &mut TcpStream, bytes: &str) -> Then {
 fn faults() -> Vec<Fault> {
     let mut faults = broken_connections();
     faults.extend(silent_servers());
-    faults.extend(unreadable_answers());
+    faults.extend(unreadable_responses());
     faults
 }
 
@@ -56,40 +56,40 @@ fn broken_connections() -> Vec<Fault> {
     vec![
         fault("reset instead of an answer", "reset_before_answer", |_, _| Then::Reset),
         fault("reset in the head", "reset_mid_answer", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Reset)
+            send_text(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Reset)
         }),
         fault("reset in the body", "reset_mid_answer", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Reset)
+            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Reset)
         }),
         Fault {
             options: &["--think", "100ms"],
             ..fault("reset while nothing is asked", "reset_idle", |_, stream| {
-                say(stream, WELL, Then::Reset)
+                send_text(stream, WELL, Then::Reset)
             })
         },
         fault("closed instead of an answer", "eof", |_, _| Then::Close),
         fault("closed in the head", "eof", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Close)
+            send_text(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Close)
         }),
         fault("closed in the body", "eof", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Close)
+            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Close)
         }),
         fault("closed in a chunk", "eof", |_, stream| {
-            say(
+            send_text(
                 stream,
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
                 Then::Close,
             )
         }),
         fault("closed before the last chunk", "eof", |_, stream| {
-            say(
+            send_text(
                 stream,
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
                 Then::Close,
             )
         }),
         fault("closed behind an interim answer", "eof", |_, stream| {
-            say(stream, "HTTP/1.1 100 Continue\r\n\r\n", Then::Close)
+            send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n", Then::Close)
         }),
     ]
 }
@@ -98,80 +98,80 @@ fn silent_servers() -> Vec<Fault> {
     vec![
         fault("no answer", "timeout", |_, _| Then::Hold),
         fault("half a head", "timeout", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Hold)
+            send_text(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Hold)
         }),
         fault("half a body", "timeout", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Hold)
+            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Hold)
         }),
         fault("a head that never ends", "timeout", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\n", Then::Next);
+            send_text(stream, "HTTP/1.1 200 OK\r\n", Then::Next);
             drip(stream, "X: y\r\n")
         }),
         fault("a body that never ends", "timeout", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\n\r\n", Then::Next);
+            send_text(stream, "HTTP/1.1 200 OK\r\n\r\n", Then::Next);
             drip(stream, "x")
         }),
         fault("interim answers alone", "timeout", |_, stream| {
             drip(stream, "HTTP/1.1 100 Continue\r\n\r\n")
         }),
         fault("a large body that stops", "timeout", |_, stream| {
-            say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", Then::Next);
-            say(stream, [b'x'; 100_000], Then::Hold)
+            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", Then::Next);
+            send_text(stream, [b'x'; 100_000], Then::Hold)
         }),
     ]
 }
 
-fn unreadable_answers() -> Vec<Fault> {
+fn unreadable_responses() -> Vec<Fault> {
     vec![
         fault("another protocol", "protocol", |_, stream| {
-            say(stream, "SSH-2.0-OpenSSH_9.2\r\n", Then::Hold)
+            send_text(stream, "SSH-2.0-OpenSSH_9.2\r\n", Then::Hold)
         }),
         fault("bytes", "protocol", |_, stream| {
-            say(stream, [0, 255, 13, 10, 13, 10], Then::Hold)
+            send_text(stream, [0, 255, 13, 10, 13, 10], Then::Hold)
         }),
         fault("two lengths", "protocol", |_, stream| {
-            say(
+            send_text(
                 stream,
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
                 Then::Hold,
             )
         }),
         fault("a length and chunks", "protocol", |_, stream| {
-            say(
+            send_text(
                 stream,
                 "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
                 Then::Hold,
             )
         }),
         fault("a chunk without a size", "protocol", |_, stream| {
-            say(
+            send_text(
                 stream,
                 "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
                 Then::Hold,
             )
         }),
         fault("a head without an end", "protocol", |_, stream| {
-            say(
+            send_text(
                 stream,
                 format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(70_000)),
                 Then::Hold,
             )
         }),
         fault("another protocol from now on", "protocol", |_, stream| {
-            say(
+            send_text(
                 stream,
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
                 Then::Hold,
             )
         }),
         fault("more than was announced", "protocol", |_, stream| {
-            say(stream, format!("{WELL}defg\r\n"), Then::Next)
+            send_text(stream, format!("{WELL}defg\r\n"), Then::Next)
         }),
         Fault {
             options: &["--verify"],
             ..fault("another body", "protocol", |number, stream| {
                 let body = ["abc", "abd"][usize::from(number > 8)];
-                say(
+                send_text(
                     stream,
                     format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{body}"),
                     Then::Next,
@@ -182,19 +182,19 @@ fn unreadable_answers() -> Vec<Fault> {
 }
 
 #[test]
-fn every_way_to_fail_has_a_class_and_an_end() {
-    run_cases(
+fn every_failure_has_a_class_and_an_end() {
+    each_case(
         &faults(),
         |fault| fault.name.to_owned(),
         |fault| {
             let fail = fault.fail;
             // The first request is answered well, or there would be no load.
             let server = RawServer::start(move |number, stream| match number {
-                0 => say(stream, WELL, Then::Next),
+                0 => send_text(stream, WELL, Then::Next),
                 _ => fail(number, stream),
             });
             let load = HttpLoad::start(&server.url("/"), &[&SHORT, fault.options].concat());
-            let load = HttpLoad::of(load.finish_within(PATIENCE));
+            let load = HttpLoad::of(load.finish_within(TIMEOUT));
             load.finished.expect_code(i32::from(load.number("ok") == 0));
             load.expect_only(fault.class);
             let failures = load.errors()[0].1;
@@ -211,36 +211,36 @@ fn every_way_to_fail_has_a_class_and_an_end() {
 
 /// A server that answers nothing at all is found out before the load.
 #[test]
-fn a_server_that_is_none_gets_no_load() {
+fn peer_without_http_gets_no_load() {
     let rows: [(&str, Behaviour, &str); 3] = [
         (
             "garbage",
-            |_, stream| say(stream, "SSH-2.0-x\r\n\r\n", Then::Hold),
+            |_, stream| send_text(stream, "SSH-2.0-x\r\n\r\n", Then::Hold),
             "does not answer in HTTP/1.1",
         ),
         ("reset", |_, _| Then::Reset, "no answer from"),
         ("closed", |_, _| Then::Close, "no answer from"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(name, ..)| (*name).to_owned(),
-        |(_, answer, message)| {
-            let server = RawServer::start(*answer);
+        |(_, response, message)| {
+            let server = RawServer::start(*response);
             let load = HttpLoad::start(&server.url("/"), &SHORT).finish();
             load.expect_code(4).expect_stderr(message);
-            assert_eq!(server.asked(), 1, "one request and no more");
+            assert_eq!(server.requested(), 1, "one request and no more");
         },
     );
 }
 
 /// Connections that are lost again and again are not opened for ever; the others go on.
 #[test]
-fn who_fails_on_some_connections_serves_the_others() {
+fn server_failing_on_some_connections_serves_the_others() {
     let server = RawServer::start(|number, stream| {
         if number % 1000 == 999 {
             Then::Reset
         } else {
-            say(stream, WELL, Then::Next)
+            send_text(stream, WELL, Then::Next)
         }
     });
     let load = HttpLoad::run(&server.url("/"), &SHORT);
@@ -248,7 +248,7 @@ fn who_fails_on_some_connections_serves_the_others() {
     load.expect_only("reset_before_answer");
     let failures = load.errors()[0].1;
     assert_eq!(load.number("ok") + failures, load.number("requests"), "{load:?}");
-    assert_eq!(server.asked(), load.number("requests") + 1, "{load:?}");
+    assert_eq!(server.requested(), load.number("requests") + 1, "{load:?}");
 }
 
 /// A server that answers the first contact and then does what the test wants with its listener.
@@ -257,7 +257,7 @@ fn server_for_one(then: impl FnOnce(TcpListener) + Send + 'static) -> String {
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
         if let Ok((mut stream, _)) = listener.accept() {
-            say(&mut stream, WELL, Then::Next);
+            send_text(&mut stream, WELL, Then::Next);
             then(listener);
             let _ = stream.read_to_end(&mut Vec::new());
         }
@@ -274,9 +274,9 @@ fn a_server_that_is_gone_when_the_load_begins_refuses_it() {
     assert_eq!(load.number("connections/opened"), 0, "{load:?}");
 }
 
-/// Its queue is full once nobody is accepted; the kernel drops the first segments of all others.
+/// Its queue is full when it stops accepting; the kernel drops the first segments of all others.
 #[test]
-fn a_server_that_accepts_nobody_times_out() {
+fn connect_to_a_server_that_never_accepts_times_out() {
     let (done, is_done) = channel::<()>();
     let url = server_for_one(move |listener| {
         // Until the load is over, which is when the other end of the channel goes.

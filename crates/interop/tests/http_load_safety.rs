@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, run};
 use linerate_interop::{
-    Finished, HttpLoad, HttpServer, PATIENCE, Process, RawServer, Signal, Then, ours, run_cases, say,
+    Finished, HttpLoad, HttpServer, Process, RawServer, Signal, TIMEOUT, Then, each_case, ours, send_text,
 };
 
 fn load(url: &str, arguments: &[&str]) -> Finished {
@@ -64,7 +64,7 @@ impl Abroad {
 }
 
 #[test]
-fn a_public_server_is_not_touched_by_what_is_too_much() {
+fn excessive_load_on_a_public_server_is_refused() {
     let Some(abroad) = Abroad::new() else { return };
     let rows: [&[&str]; 5] = [
         &["-c", "17", "--rate", "50", "-d", "1s"],
@@ -82,7 +82,7 @@ fn a_public_server_is_not_touched_by_what_is_too_much() {
 }
 
 #[test]
-fn a_public_server_may_be_asked_politely_and_by_its_owner() {
+fn public_server_takes_small_loads_and_those_of_its_owner() {
     let Some(abroad) = Abroad::new() else { return };
     let polite = HttpLoad::of(abroad.load(&["-c", "16", "--rate", "100", "-d", "1s"]));
     polite.expect_all_well().expect_all_open(16);
@@ -97,8 +97,8 @@ fn a_public_server_may_be_asked_politely_and_by_its_owner() {
 }
 
 #[test]
-fn what_is_too_much_for_a_private_server_is_refused_and_the_way_out_named() {
-    let server = RawServer::that_says("", Then::Hold);
+fn excessive_load_on_a_private_server_is_refused_with_the_option_that_allows_it() {
+    let server = RawServer::that_sends("", Then::Hold);
     let rows: [(&[&str], &str); 2] = [
         (&["-c", "1025"], "--allow-large"),
         (&["-X", "POST"], "--allow-unsafe-methods"),
@@ -108,11 +108,11 @@ fn what_is_too_much_for_a_private_server_is_refused_and_the_way_out_named() {
         refused.expect_code(2).expect_stderr(way_out);
         assert!(refused.stdout.is_empty(), "{refused:?}");
     }
-    assert_eq!(server.asked(), 0);
+    assert_eq!(server.requested(), 0);
 }
 
 #[test]
-fn a_claim_of_ownership_must_name_the_host() {
+fn ownership_option_must_name_the_host() {
     let server = HttpServer::start(&[]);
     let url = server.url("/0");
     let short = ["-d", "200ms", "--warmup", "0"];
@@ -121,8 +121,8 @@ fn a_claim_of_ownership_must_name_the_host() {
         .expect_code(2)
         .expect_stderr("example.org")
         .expect_stderr("127.0.0.1");
-    let claim = ["--i-own-this-target", "127.0.0.1", "-c", "1100", "--ramp", "max"];
-    let right = HttpLoad::of(load(&url, &[&short[..], &claim].concat()));
+    let ownership = ["--i-own-this-target", "127.0.0.1", "-c", "1100", "--ramp", "max"];
+    let right = HttpLoad::of(load(&url, &[&short[..], &ownership].concat()));
     right.expect_all_well().expect_all_open(1100);
     let large = HttpLoad::of(load(
         &url,
@@ -160,17 +160,17 @@ fn an_unsafe_method_is_sent_when_allowed() {
 #[test]
 fn a_redirection_to_another_host_ends_it() {
     let redirection = |to: &str| format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
-    let away = RawServer::that_says(redirection("http://elsewhere.example/"), Then::Next);
+    let away = RawServer::that_sends(redirection("http://elsewhere.example/"), Then::Next);
     let short = ["-d", "300ms", "--warmup", "0"];
     let ended = load(&away.url("/"), &short);
     ended.expect_code(1).expect_stderr("redirects to another host");
-    assert_eq!(away.asked(), 1, "one request and no more");
-    let here = RawServer::that_says(redirection("/elsewhere"), Then::Next);
+    assert_eq!(away.requested(), 1, "one request and no more");
+    let here = RawServer::that_sends(redirection("/elsewhere"), Then::Next);
     HttpLoad::run(&here.url("/"), &short).expect_only("status_3xx");
 }
 
 #[test]
-fn a_server_that_fails_is_left_in_peace() {
+fn failing_server_ends_the_load() {
     let failing = "HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n";
     let busy = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\n\r\n";
     let later = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n";
@@ -180,18 +180,18 @@ fn a_server_that_fails_is_left_in_peace() {
         ("all are too many", busy, 1, "status_4xx"),
         ("it asks for a pause", later, 1000, "status_5xx"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(name, ..)| (*name).to_owned(),
-        |(_, answer, every, class)| {
-            let (answer, every) = (*answer, *every);
+        |(_, response, every, class)| {
+            let (response, every) = (*response, *every);
             let server = RawServer::start(move |number, stream| {
                 let is_failure = number % every == every - 1;
                 let well = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-                say(stream, if is_failure { answer } else { well }, Then::Next)
+                send_text(stream, if is_failure { response } else { well }, Then::Next)
             });
             let arguments = ["-c", "4", "--rate", "1000", "-d", "60s", "--warmup", "0"];
-            let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &arguments).finish_within(PATIENCE));
+            let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &arguments).finish_within(TIMEOUT));
             load.finished.expect_code(1);
             assert!(load.has_flag("breaker-tripped"), "{load:?}");
             load.expect_only(class);
@@ -201,9 +201,9 @@ fn a_server_that_fails_is_left_in_peace() {
 }
 
 #[test]
-fn a_server_that_hangs_is_left_in_peace() {
+fn hanging_server_ends_the_load() {
     let server = RawServer::start(|number, stream| match number {
-        0 => say(stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Then::Next),
+        0 => send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Then::Next),
         _ => Then::Hold,
     });
     let options = [
@@ -218,16 +218,16 @@ fn a_server_that_hangs_is_left_in_peace() {
         "--warmup",
         "0",
     ];
-    let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &options).finish_within(PATIENCE));
+    let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &options).finish_within(TIMEOUT));
     load.finished.expect_code(1);
     assert!(load.has_flag("breaker-tripped"), "{load:?}");
     load.expect_only("timeout");
 }
 
 #[test]
-fn who_insists_goes_on() {
+fn no_breaker_continues_the_load() {
     let later = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 60\r\nContent-Length: 0\r\n\r\n";
-    let server = RawServer::that_says(later, Then::Next);
+    let server = RawServer::that_sends(later, Then::Next);
     let arguments = ["--no-breaker", "-c", "4", "--rate", "100", "-d", "4s", "--warmup", "0"];
     let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &arguments).finish_within(Duration::from_secs(60)));
     load.finished.expect_code(1);

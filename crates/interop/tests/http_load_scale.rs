@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, run};
-use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Process, Status, alone, free_port_run, ours, skip, wait_for};
+use linerate_interop::{HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, ours, skip, wait_for};
 use serde_json::Value;
 
 const LONG: Duration = Duration::from_secs(120);
@@ -24,7 +24,6 @@ const HELD: [&str; 9] = [
 
 #[test]
 fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
-    let _alone = alone();
     let Some(net) = Net::new() else { return };
     for namespace in [&net.a, &net.b] {
         let setting = "net.ipv4.ip_local_port_range=40000 40099";
@@ -63,7 +62,6 @@ fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
 
 #[test]
 fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
-    let _alone = alone();
     let Some(net) = Net::new() else { return };
     // Every port of the range is kept for others, so the kernel has none for a connection, the first one included.
     for setting in [
@@ -99,7 +97,6 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
 #[test]
 fn fifty_thousand_connections_leave_from_one_address_without_a_setting() {
     const CONNECTIONS: u64 = 50_000;
-    let _alone = alone();
     if descriptors_allowed() < 19_000 {
         return skip("three servers need 17,000 descriptors each");
     }
@@ -135,7 +132,6 @@ fn quiet_server(port: u16) -> Process {
 
 #[test]
 fn worker_processes_get_past_a_limit_of_descriptors() {
-    let _alone = alone();
     let server = HttpServer::start(&[]);
     let mut command = Command::new("sh");
     command
@@ -145,7 +141,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
         "-c", "600", "--idle", "-d", "2s", "--warmup", "0", "--ramp", "max", "--procs", "auto",
     ];
     let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
-    let workers = wait_for(PATIENCE, || {
+    let workers = wait_for(TIMEOUT, || {
         let is_open = Status::of(server.process.id()).descriptors >= 600;
         is_open.then(|| children(load.id()))
     });
@@ -159,7 +155,6 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
 
 #[test]
 fn an_interrupted_load_leaves_no_worker_behind() {
-    let _alone = alone();
     let server = HttpServer::start(&[]);
     let before = Status::of(server.process.id());
     let arguments = [
@@ -167,7 +162,7 @@ fn an_interrupted_load_leaves_no_worker_behind() {
     ];
     let load = HttpLoad::start(&server.url("/1k"), &arguments);
     let is_open = || (Status::of(server.process.id()).descriptors >= before.descriptors + 100).then_some(());
-    assert!(wait_for(PATIENCE, is_open).is_some(), "{load:?}");
+    assert!(wait_for(TIMEOUT, is_open).is_some(), "{load:?}");
     let workers = child_ids(load.id());
     assert_eq!(workers.len(), 3, "{load:?}");
     load.signal(linerate_interop::Signal::Interrupt);
@@ -179,17 +174,13 @@ fn an_interrupted_load_leaves_no_worker_behind() {
             .all(|id| fs::metadata(format!("/proc/{id}")).is_err())
             .then_some(())
     };
-    assert!(
-        wait_for(PATIENCE, are_gone).is_some(),
-        "workers {workers:?} of {load:?}"
-    );
+    assert!(wait_for(TIMEOUT, are_gone).is_some(), "workers {workers:?} of {load:?}");
     server.process.wait_for_idle(before);
 }
 
 #[test]
 fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
     const CONNECTIONS: u64 = 10_000;
-    let _alone = alone();
     if descriptors_allowed() < 12_000 {
         return skip("10,000 connections need more descriptors than are allowed");
     }
@@ -239,7 +230,6 @@ fn hold(server: &HttpServer, connections: u64) -> (usize, usize) {
 
 #[test]
 fn ten_thousand_connections_are_served_at_a_low_rate() {
-    let _alone = alone();
     if descriptors_allowed() < 12_000 {
         return skip("10,000 connections need more descriptors than are allowed");
     }
@@ -269,8 +259,7 @@ fn ten_thousand_connections_are_served_at_a_low_rate() {
 }
 
 #[test]
-fn heartbeats_are_sent_and_answered_on_every_connection() {
-    let _alone = alone();
+fn heartbeats_get_a_response_on_every_connection() {
     let server = HttpServer::start(&[]);
     let arguments = [
         "-c",

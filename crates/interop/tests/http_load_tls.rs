@@ -1,8 +1,8 @@
-//! The load generator inside TLS and in HTTP/2: counts that agree with the server's, certificates that are believed or
+//! The load generator over TLS and HTTP/2: counts that agree with the server's, certificates that are trusted or
 //! not, and servers that do not speak what is asked for.
 
 use linerate_interop::{
-    Certificate, HttpLoad, HttpServer, Nginx, PATIENCE, RawServer, Signal, Then, run_cases, wait_for,
+    Certificate, HttpLoad, HttpServer, Nginx, RawServer, Signal, TIMEOUT, Then, each_case, wait_for,
 };
 
 /// Everything is counted, from the first request of the load on.
@@ -27,12 +27,12 @@ fn nginx(certificate: &Certificate, words: &str) -> Nginx {
     Nginx::start_speaking(words, &format!("ssl_certificate {cert}; ssl_certificate_key {key};"))
 }
 
-/// Words of the server, words of the generator, a path, and the versions of HTTP and TLS that are spoken.
-type Talk<'a> = (&'a [&'a str], &'a [&'a str], &'a str, (&'a str, &'a str));
+/// Words of the server, words of the generator, a path, and the negotiated versions of HTTP and TLS.
+type ProtocolRow<'a> = (&'a [&'a str], &'a [&'a str], &'a str, (&'a str, &'a str));
 
 #[test]
 fn the_server_counts_what_the_generator_counts() {
-    let rows: [Talk<'_>; 8] = [
+    let rows: [ProtocolRow<'_>; 8] = [
         (&["--tls"], &["-k"], "/1k", ("1.1", "1.3")),
         (&["--tls"], &["-k", "--h2", "-m", "8"], "/10k", ("2", "1.3")),
         (&["--h2"], &["--h2", "--streams", "3"], "/1k", ("2", "")),
@@ -57,7 +57,7 @@ fn the_server_counts_what_the_generator_counts() {
         ),
         (&["--h2"], &["--h2", "--think", "5ms", "--procs", "2"], "/1k", ("2", "")),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(_, options, path, _)| format!("{options:?} {path}"),
         |(server, options, path, (http, tls))| {
@@ -69,7 +69,7 @@ fn the_server_counts_what_the_generator_counts() {
             };
             let load = HttpLoad::run(&url, &[&SHORT, *options].concat());
             load.expect_all_well();
-            assert_eq!(load.spoken(), ((*http).to_owned(), (*tls).to_owned()), "{load:?}");
+            assert_eq!(load.protocol(), ((*http).to_owned(), (*tls).to_owned()), "{load:?}");
             assert!(!load.has("http_bytes") && !load.has("response_head_bytes"), "{load:?}");
             let requests = load.number("requests") + FIRST_CONTACT;
             server
@@ -104,8 +104,8 @@ fn bodies_are_sent_in_both_versions() {
     let first = HttpLoad::run(&https(&server.url("/sink")), &[&SHORT[..], &upload].concat());
     let second = HttpLoad::run(&https(&server.url("/sink")), &[&SHORT[..], &upload, &["--h2"]].concat());
     let sent = [&first, &second].map(|load| load.expect_all_well().number("requests") + FIRST_CONTACT);
-    let told = server.stop();
-    let received = told
+    let reported = server.stop();
+    let received = reported
         .stdout
         .lines()
         .find_map(|line| line.split_once(" B sent, "))
@@ -116,11 +116,11 @@ fn bodies_are_sent_in_both_versions() {
         .next()
         .and_then(|bytes| bytes.parse().ok())
         .expect("bytes");
-    assert!(received > 5000 * (sent[0] + sent[1]), "{told:?}");
+    assert!(received > 5000 * (sent[0] + sent[1]), "{reported:?}");
 }
 
 #[test]
-fn nginx_counts_the_same_although_it_closes_connections_now_and_then() {
+fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
     let certificate = Certificate::make();
     let server = nginx(&certificate, "ssl http2");
     let cacert = certificate.path("cert.pem");
@@ -136,7 +136,7 @@ fn nginx_counts_the_same_although_it_closes_connections_now_and_then() {
         let common = ["--cacert", &cacert, "-c", "2", "-d", "1s", "--warmup", "0"];
         let load = HttpLoad::run(&url, &[&common[..], options].concat());
         load.expect_all_well();
-        assert_eq!(load.spoken().0, version, "{load:?}");
+        assert_eq!(load.protocol().0, version, "{load:?}");
         assert!(load.number("connections/reconnects") > 0, "{load:?}");
         logged += load.number("requests") + FIRST_CONTACT;
         server.expect_logged(logged);
@@ -144,7 +144,7 @@ fn nginx_counts_the_same_although_it_closes_connections_now_and_then() {
 }
 
 #[test]
-fn a_certificate_is_believed_for_a_reason() {
+fn certificate_is_trusted_by_store_file_pin_or_option() {
     let certificate = Certificate::make();
     let server = nginx(&certificate, "ssl http2");
     let (cacert, pin) = (certificate.path("cert.pem"), certificate.fingerprint());
@@ -155,7 +155,7 @@ fn a_certificate_is_believed_for_a_reason() {
         &["--pin-sha256", &pin],
         &["-k", "--procs", "2"],
     ];
-    run_cases(
+    each_case(
         &rows,
         |options| format!("{options:?}"),
         |options| {
@@ -210,7 +210,7 @@ fn a_self_made_certificate_is_pinned_by_what_the_server_printed() {
 }
 
 #[test]
-fn servers_that_speak_something_else_are_named_and_never_waited_for() {
+fn servers_of_other_protocols_are_named_without_waiting() {
     let certificate = Certificate::make();
     let plain = HttpServer::start(&[]);
     expect_refusal(&https(&plain.url("/1k")), &["-k"], 4, "does not speak TLS on this port");
@@ -222,7 +222,7 @@ fn servers_that_speak_something_else_are_named_and_never_waited_for() {
         4,
         "does not agree to HTTP/2 (ALPN)",
     );
-    let silent = RawServer::that_says("", Then::Hold);
+    let silent = RawServer::that_sends("", Then::Hold);
     for (url, options) in [(https(&silent.url("/")), "-k"), (silent.url("/"), "--h2")] {
         expect_refusal(&url, &[options], 4, "no answer from");
     }
@@ -251,7 +251,7 @@ fn what_fails_on_a_stream_has_its_class_and_leaves_the_connection_alone() {
         ("/nowhere", &["--h2", "-m", "2"], "status_4xx"),
         ("/1k?delay=20000", &["--h2", "-m", "2", "--timeout", "300ms"], "timeout"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, options, _)| format!("{path} {options:?}"),
         |(path, options, class)| {
@@ -287,7 +287,7 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
             options,
         ];
         let load = HttpLoad::start(&https(&server.url("/1k")), &arguments.concat());
-        let begun = wait_for(PATIENCE, || load.stderr().contains("1 of 3 s").then_some(()));
+        let begun = wait_for(TIMEOUT, || load.stderr().contains("1 of 3 s").then_some(()));
         assert!(begun.is_some(), "{load:?}");
         server.process.signal(Signal::Kill);
         let load = HttpLoad::of(load.finish());
@@ -298,14 +298,14 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
                 .map(|(_, count)| count)
                 .sum()
         };
-        let asked = count(&["reset_before_answer", "reset_mid_answer", "eof"]);
-        // Whoever comes back while the server dies may still find somebody who takes the connection.
+        let requested = count(&["reset_before_answer", "reset_mid_answer", "eof"]);
+        // A reconnect while the server dies may still be accepted.
         let came_back = count(&["connect_refused", "tls"]);
-        assert_eq!(asked, load.number("requests") - load.number("ok"), "{load:?}");
+        assert_eq!(requested, load.number("requests") - load.number("ok"), "{load:?}");
         assert_eq!(came_back, 4, "{load:?}");
         // A connection may also be lost between two requests.
         let all: u64 = load.errors().iter().map(|(_, count)| count).sum();
-        assert_eq!(all, asked + came_back + count(&["reset_idle"]), "{load:?}");
+        assert_eq!(all, requested + came_back + count(&["reset_idle"]), "{load:?}");
         assert!(load.number("ok") > 0, "{load:?}");
         assert_eq!(load.number("connections/open_at_end"), 0, "{load:?}");
     }
@@ -331,12 +331,12 @@ fn idle_connections_are_held_and_their_heartbeats_counted() {
     let load = HttpLoad::run(&https(&server.url("/0")), &options);
     load.expect_all_open(50).expect_all_well();
     assert_eq!(load.number("requests"), 100, "{load:?}");
-    let asked = 100 + 50 + FIRST_CONTACT;
-    server.stop().expect_stdout(&format!("{asked} requests"));
+    let requested = 100 + 50 + FIRST_CONTACT;
+    server.stop().expect_stdout(&format!("{requested} requests"));
 }
 
 #[test]
-fn what_hyper_cannot_do_is_refused_with_what_to_try() {
+fn unsupported_options_of_tls_are_refused_with_an_alternative() {
     for (url, arguments, text) in [
         ("https://127.0.0.1:1/", &["-k", "--pipeline", "4"][..], "--h2 --streams"),
         ("http://127.0.0.1:1/", &["--h2", "--pipeline", "4"], "--streams N"),

@@ -1,5 +1,5 @@
-//! Goal: whoever listens to a server's readings (`GET /v1/samples`) misses nothing of a load, can go on where he stopped,
-//! and holds nobody up. Method: the stream is read byte by byte beside `linerate http load`, and compared with what the
+//! Goal: a client of a server's samples (`GET /v1/samples`) misses nothing of a load, can resume where it stopped,
+//! and delays no other. Method: the stream is read byte by byte beside `linerate http load`, and compared with what the
 //! load and `/proc` say.
 
 use std::fs;
@@ -8,7 +8,7 @@ use std::net::TcpStream;
 use std::process::Command;
 
 use linerate_interop::namespaces::{Net, run};
-use linerate_interop::{HttpLab, PATIENCE, Process, Signal, wait_for};
+use linerate_interop::{HttpLab, Process, Signal, TIMEOUT, wait_for};
 use serde_json::Value;
 
 const MS: u64 = 1_000_000;
@@ -36,22 +36,22 @@ impl Stream {
     /// Asks, and checks the head of the answer.
     fn open(lab: &HttpLab, query: &str) -> Self {
         let mut stream = TcpStream::connect(address(lab)).expect("the channel answers");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
         stream.write_all(request(lab, query).as_bytes()).expect("asked");
         let mut bytes = BufReader::new(stream);
-        let mut head = String::new();
-        while !head.ends_with("\r\n\r\n") {
-            assert!(bytes.read_line(&mut head).expect("a head") > 0, "{head}");
+        let mut header = String::new();
+        while !header.ends_with("\r\n\r\n") {
+            assert!(bytes.read_line(&mut header).expect("a head") > 0, "{header}");
         }
-        let head = head.to_ascii_lowercase();
+        let header = header.to_ascii_lowercase();
         for part in [
             "http/1.1 200 ",
             "\r\ntransfer-encoding: chunked\r\n",
             "\r\ncontent-type: application/x-ndjson\r\n",
         ] {
-            assert!(head.contains(part), "no {part:?} in {head}");
+            assert!(header.contains(part), "no {part:?} in {header}");
         }
-        assert!(!head.contains("content-length"), "{head}");
+        assert!(!header.contains("content-length"), "{header}");
         Self {
             bytes,
             lines: Vec::new(),
@@ -119,19 +119,19 @@ fn now_ns(lab: &HttpLab) -> u64 {
 /// Status and body of a request whose answer has a length.
 fn plain(lab: &HttpLab, path: &str) -> (u16, Value) {
     let mut stream = TcpStream::connect(address(lab)).expect("the channel answers");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let request = request(lab, "").replace("/v1/samples", path);
     let request = request.replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).expect("asked");
-    let mut head = String::new();
+    let mut header = String::new();
     let mut bytes = BufReader::new(stream);
-    while !head.ends_with("\r\n\r\n") {
-        assert!(bytes.read_line(&mut head).expect("a head") > 0, "{head}");
+    while !header.ends_with("\r\n\r\n") {
+        assert!(bytes.read_line(&mut header).expect("a head") > 0, "{header}");
     }
-    let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+    let length = header.lines().find_map(|line| line.strip_prefix("Content-Length: "));
     let mut body = vec![0; length.expect("no stream").parse().expect("a length")];
     bytes.read_exact(&mut body).expect("a body");
-    let status = head.split(' ').nth(1).and_then(|word| word.parse().ok());
+    let status = header.split(' ').nth(1).and_then(|word| word.parse().ok());
     (status.expect("a status"), serde_json::from_slice(&body).expect("JSON"))
 }
 
@@ -146,7 +146,7 @@ fn load(lab: &HttpLab, seconds: &str) -> Value {
     serde_json::from_str(&finished.stdout).expect("JSON")
 }
 
-/// Processor time of a process in ns, within a tick.
+/// CPU time of a process in ns, within a tick.
 fn cpu_ns(process: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
     let (_, columns) = stat.rsplit_once(')').expect("a name");
@@ -177,11 +177,11 @@ fn nothing_of_a_load_is_missing_between_two_lines() {
         .iter()
         .filter(|reading| (before_ns..after_ns).contains(&number(reading, "at_ns")));
     let steps = (after_ns - before_ns) / STEP_NS;
-    let looks = of_load.count() as u64;
+    let samples = of_load.count() as u64;
     // Two more begin the warm-up and the window; looks that come too late are left out.
-    assert!((3..=steps + 3).contains(&looks), "{looks} looks in {steps} steps");
+    assert!((3..=steps + 3).contains(&samples), "{samples} looks in {steps} steps");
 
-    // Before the first load nobody has said which way the traffic will take.
+    // Before the first load the route of the traffic is unknown.
     let sent = readings.iter().filter_map(|reading| reading["tx_bytes"].as_u64());
     let (sent_bytes, load) = (sent.sum::<u64>(), &result["load"]);
     let body_bytes = load["payload_bytes"].as_u64().expect("bytes");
@@ -204,7 +204,7 @@ fn nothing_of_a_load_is_missing_between_two_lines() {
 }
 
 #[test]
-fn a_stream_goes_on_at_the_line_that_is_wanted() {
+fn sample_stream_resumes_at_the_requested_line() {
     let lab = HttpLab::start(&[]);
     let mut stream = Stream::open(&lab, "?from=1");
     let readings: Vec<Value> = (0..3).map(|_| stream.next().expect("a reading")).collect();
@@ -238,16 +238,16 @@ fn a_stream_goes_on_at_the_line_that_is_wanted() {
     }
     let mut never = Stream::open(&lab, "?from=18446744073709551615");
     assert_eq!(sequence(stream.next()), 4);
-    // Whoever waits for what will not come is told the end as well.
+    // A client that waits for a later sample receives the end as well.
     lab.server.signal(Signal::Terminate);
     assert_eq!(never.next(), None);
     while stream.next().is_some() {}
 }
 
 #[test]
-fn who_never_reads_is_given_up_and_costs_nobody_anything() {
+fn client_that_never_reads_is_closed_and_delays_no_other() {
     let Some(net) = Net::new() else { return };
-    // Little is kept for whoever does not read.
+    // Little is kept for a client that does not read.
     for (namespace, name) in [(&net.a, "tcp_rmem"), (&net.b, "tcp_wmem")] {
         let setting = format!("net.ipv4.{name}=4096 4096 4096");
         run("ip", &["netns", "exec", namespace, "sysctl", "-qw", &setting]);
@@ -268,7 +268,7 @@ fn who_never_reads_is_given_up_and_costs_nobody_anything() {
     ]);
     let silent = Process::start(command);
     let listeners = || threads_named(lab.server.id(), "lr-control-conn");
-    let is_served = wait_for(PATIENCE, || (listeners() == 1).then_some(()));
+    let is_served = wait_for(TIMEOUT, || (listeners() == 1).then_some(()));
     assert!(is_served.is_some(), "{silent:?}");
 
     let result = load(&lab, "4s");
@@ -278,7 +278,7 @@ fn who_never_reads_is_given_up_and_costs_nobody_anything() {
             .as_object()
             .is_some_and(serde_json::Map::is_empty)
     );
-    let is_given_up = wait_for(PATIENCE, || (listeners() == 0).then_some(()));
+    let is_given_up = wait_for(TIMEOUT, || (listeners() == 0).then_some(()));
     assert!(is_given_up.is_some(), "{} still listen: {:?}", listeners(), lab.server);
     load(&lab, "1s");
 }

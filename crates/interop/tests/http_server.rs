@@ -1,12 +1,10 @@
-//! The HTTP server against the clients people use, and against those nobody wants.
+//! The HTTP server against common clients and hostile ones.
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{Net, inside};
-use linerate_interop::{
-    Finished, HttpServer, Process, Signal, Status, cpu_time, ours, patiently, run_cases, wait_for_status,
-};
+use linerate_interop::{Finished, HttpServer, Process, Signal, Status, cpu_time, each_case, ours, wait_for_status};
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
     let mut command = Command::new(program);
@@ -45,7 +43,7 @@ fn curl_gets_every_size_in_every_form() {
         ("/1k", &["--head"], "200 0 0"),
         ("/b/65m", &[], "404 0 0"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(path, ..)| (*path).to_owned(),
         |(path, options, expected)| {
@@ -57,7 +55,7 @@ fn curl_gets_every_size_in_every_form() {
     );
 }
 
-/// A new network namespace has an address nobody can reach: even loopback is down.
+/// A new network namespace has an address that cannot be reached: even loopback is down.
 #[test]
 fn bodies_come_from_a_file_where_loopback_cannot_be_measured() {
     let Some(net) = Net::new() else { return };
@@ -103,8 +101,8 @@ fn wrk_finds_no_error() {
     for path in ["/1k", "/100k", "/10k?chunked=1k"] {
         let finished = run("wrk", &["-t1", "-c16", "-d1s", &server.url(path)]);
         finished.expect_clean().expect_stdout("requests in");
-        for trouble in ["Socket errors", "Non-2xx", " 0 requests in"] {
-            assert!(!finished.stdout.contains(trouble), "{path}: {finished:?}");
+        for failure in ["Socket errors", "Non-2xx", " 0 requests in"] {
+            assert!(!finished.stdout.contains(failure), "{path}: {finished:?}");
         }
     }
 }
@@ -150,22 +148,22 @@ fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
     for byte in input.bytes() {
         slow.send([byte]);
     }
-    assert_eq!(slow.answer().status, 204);
-    assert_eq!(slow.answer().body, b"0123456");
+    assert_eq!(slow.response().status, 204);
+    assert_eq!(slow.response().body, b"0123456");
     let mut deep = server.connect();
     let sizes: Vec<usize> = (0..16).map(|number| number * number * 700).collect();
-    let asked: String = sizes
+    let requested: String = sizes
         .iter()
         .map(|size| format!("GET /b/{size} HTTP/1.1\r\nHost: a\r\n\r\n"))
         .collect();
-    deep.send(asked);
+    deep.send(requested);
     for size in sizes {
-        assert_eq!(deep.answer().body.len(), size, "in order");
+        assert_eq!(deep.response().body.len(), size, "in order");
     }
 }
 
 #[test]
-fn a_request_that_could_be_read_in_two_ways_is_refused_and_what_follows_is_not_read() {
+fn ambiguous_request_is_refused_and_closes_the_connection() {
     let server = HttpServer::start(&[]);
     let post = |fields: &str| format!("POST /sink HTTP/1.1\r\nHost: a\r\n{fields}\r\n");
     let rows = [
@@ -202,20 +200,20 @@ fn a_request_that_could_be_read_in_two_ways_is_refused_and_what_follows_is_not_r
         ),
         ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(), 505),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(input, _)| format!("{:.80}", input.escape_debug().to_string()),
         |(input, status)| {
             let mut client = server.connect();
             client.send(format!("{input}GET /b/77 HTTP/1.1\r\nHost: a\r\n\r\n"));
-            assert_eq!(client.answer().status, *status);
+            assert_eq!(client.response().status, *status);
             assert!(client.is_closed(), "one answer, then the end");
         },
     );
 }
 
 #[test]
-fn those_who_send_slowly_or_do_not_read_cost_the_others_nothing() {
+fn slow_senders_and_readers_do_not_delay_others() {
     let server = HttpServer::start(&["--threads", "1", "--max-conns", "500"]);
     let mut slow: Vec<_> = (0..200).map(|_| server.connect()).collect();
     slow.iter_mut().for_each(|client| client.send("GET /1k HTTP/1.1\r\nHo"));
@@ -231,28 +229,28 @@ fn those_who_send_slowly_or_do_not_read_cost_the_others_nothing() {
     assert!(Status::of(server.process.id()).resident_kib < 64 * 1024, "{server:?}");
     let mut late = stalled.remove(0);
     for _ in 0..4 {
-        assert_eq!(late.answer().body.len(), 64 << 20, "complete, however late");
+        assert_eq!(late.response().body.len(), 64 << 20, "complete, however late");
     }
     slow[0].send("st: a\r\n\r\n");
-    assert_eq!(slow[0].answer().body.len(), 1024);
+    assert_eq!(slow[0].response().body.len(), 1024);
 }
 
 #[test]
-fn those_who_do_nothing_are_closed() {
+fn idle_connections_are_closed() {
     let server = HttpServer::start(&["--idle-timeout", "1"]);
-    let nobody = Status::of(server.process.id());
+    let before = Status::of(server.process.id());
     let (mut idle, mut half, mut stalled) = (server.connect(), server.connect(), server.connect());
     half.send("GET /1k HTT");
     stalled.ask("/b/64m");
     assert!(idle.is_closed());
     assert!(half.is_closed());
     // The third one is seen at the server only: part of its answer waits in our socket.
-    server.process.wait_for_idle(nobody);
+    server.process.wait_for_idle(before);
     server.stop().expect_clean().expect_stdout("3 timed out");
 }
 
 #[test]
-fn those_who_are_too_many_are_told_so() {
+fn connections_beyond_the_limit_get_503() {
     let server = HttpServer::start(&["--max-conns", "4"]);
     let mut guests: Vec<_> = (0..4).map(|_| server.connect()).collect();
     guests
@@ -260,9 +258,9 @@ fn those_who_are_too_many_are_told_so() {
         .for_each(|guest| assert_eq!(guest.get("/0").status, 200));
     for _ in 0..3 {
         let mut refused = server.connect();
-        let answer = refused.answer();
-        assert_eq!(answer.status, 503);
-        assert!(answer.head.contains("Connection: close\r\n") && refused.is_closed());
+        let response = refused.response();
+        assert_eq!(response.status, 503);
+        assert!(response.header.contains("Connection: close\r\n") && refused.is_closed());
     }
     assert_eq!(guests[0].get("/1k").body.len(), 1024, "guests stay guests");
     drop(guests);
@@ -280,14 +278,14 @@ fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
     let started = Instant::now();
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
     clients.iter_mut().for_each(|client| client.ask("/0"));
-    assert_eq!(clients[0].answer().status, 200);
+    assert_eq!(clients[0].response().status, 200);
     // Several pauses long, so that a server that asks again and again would be seen.
     for _ in 0..10 {
         assert_eq!(clients[0].get("/0?delay=100").status, 200);
     }
     let mut last = clients.pop().expect("sixty");
     drop(clients);
-    assert_eq!(last.answer().status, 200, "served when others have left");
+    assert_eq!(last.response().status, 200, "served when others have left");
     let busy = cpu_time(server.process.id());
     assert!(
         busy < Duration::from_millis(50) + started.elapsed() / 2,
@@ -320,7 +318,7 @@ fn signals_end_the_server_with_a_summary() {
 }
 
 #[test]
-fn strangers_are_closed_without_a_word() {
+fn addresses_that_are_not_allowed_are_closed_silently() {
     let server = HttpServer::start(&["--allow", "192.0.2.0/24"]);
     let mut stranger = server.connect();
     assert!(stranger.is_closed());
@@ -348,39 +346,37 @@ fn aids_delay_one_connection_or_all_of_a_thread_and_only_if_allowed() {
     delayed.ask("/0?delay=30000");
     assert_eq!(other.get("/1k?status=503").status, 503, "others go on");
     let closing = other.get("/1k?close=1");
-    assert!(closing.head.contains("Connection: close") && other.is_closed());
+    assert!(closing.header.contains("Connection: close") && other.is_closed());
     let (mut stalling, mut behind) = (server.connect(), server.connect());
     assert_eq!(behind.get("/0").status, 200);
     let started = Instant::now();
     stalling.ask("/0?stall=600");
-    assert_eq!(stalling.answer().status, 200);
+    assert_eq!(stalling.response().status, 200);
     assert!(started.elapsed() >= Duration::from_millis(600));
     let plain = HttpServer::start(&[]);
     assert_eq!(plain.connect().get("/0?stall=600").status, 403);
 }
 
-/// What the latency tests of a generator rely on: nobody is answered while a thread stands still.
+/// Premise of the latency tests of a generator: no response is sent while a thread is stalled.
 #[test]
-fn a_stall_holds_up_every_connection_of_the_thread() {
+fn timed_stall_delays_every_connection_of_the_thread() {
     let server = HttpServer::start(&["--aids", "--threads", "1"]);
-    patiently(|| {
-        let (mut stalling, mut behind) = (server.connect(), server.connect());
-        assert_eq!((stalling.get("/0").status, behind.get("/0").status), (200, 200));
-        stalling.ask("/0?stall=500");
-        // Sent in this order and served in this order, most of the time; the other order is a reason to look again.
-        let started = Instant::now();
-        behind.ask("/0");
-        assert_eq!(behind.answer().status, 200);
-        assert!(
-            started.elapsed() >= Duration::from_millis(400),
-            "{:?}",
-            started.elapsed()
-        );
-    });
+    let (mut stalling, mut behind) = (server.connect(), server.connect());
+    assert_eq!((stalling.get("/0").status, behind.get("/0").status), (200, 200));
+    stalling.ask("/0?stall=500");
+    // Sent in this order and served in this order, most of the time; the other order is a reason to look again.
+    let started = Instant::now();
+    behind.ask("/0");
+    assert_eq!(behind.response().status, 200);
+    assert!(
+        started.elapsed() >= Duration::from_millis(400),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 /// Opens connections, sends a request on each, reads the answers, and holds them until its input ends.
-const CROWD: &str = "
+const HOLD_CONNECTIONS: &str = "
 import resource, socket, sys
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -397,28 +393,28 @@ print('all there', flush=True)
 
 #[test]
 fn an_idle_connection_costs_less_than_256_bytes() {
-    const CROWD_SIZE: usize = 10_000;
+    const IDLE_CONNECTIONS: usize = 10_000;
     let server = HttpServer::start(&["--threads", "1"]);
     assert_eq!(server.connect().get("/0").status, 200, "what is made once is there");
     let before = Status::of(server.process.id());
-    let (address, count) = (server.address, CROWD_SIZE.to_string());
+    let (address, count) = (server.address, IDLE_CONNECTIONS.to_string());
     let (input, mut go_on) = std::io::pipe().expect("a pipe");
     let mut command = Command::new("python3");
     command.args([
         "-c",
-        CROWD,
+        HOLD_CONNECTIONS,
         &address.ip().to_string(),
         &address.port().to_string(),
         &count,
     ]);
-    let crowd = Process::start_reading(command, input);
-    crowd.wait_for_stdout("ready", 1);
+    let clients_at_once = Process::start_reading(command, input);
+    clients_at_once.wait_for_stdout("ready", 1);
     let during = Status::of(server.process.id());
     let grown_bytes = during.resident_kib.saturating_sub(before.resident_kib) * 1024;
     assert!(
-        grown_bytes <= 256 * CROWD_SIZE,
-        "{grown_bytes} bytes for {CROWD_SIZE} connections"
+        grown_bytes <= 256 * IDLE_CONNECTIONS,
+        "{grown_bytes} bytes for {IDLE_CONNECTIONS} connections"
     );
     std::io::Write::write_all(&mut go_on, b"\n").expect("the crowd listens");
-    crowd.finish().expect_clean().expect_stdout("all there");
+    clients_at_once.finish().expect_clean().expect_stdout("all there");
 }

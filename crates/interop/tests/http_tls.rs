@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use linerate_interop::{Certificate, Finished, HttpServer, Process, Signal, Status, ours, run_cases};
+use linerate_interop::{Certificate, Finished, HttpServer, Process, Signal, Status, each_case, ours};
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
     let mut command = Command::new(program);
@@ -22,7 +22,7 @@ fn https(server: &HttpServer, path: &str) -> String {
 }
 
 #[test]
-fn curl_gets_what_it_asks_for_in_both_versions() {
+fn curl_receives_requested_bodies_in_both_versions() {
     let encrypted = HttpServer::start(&["--tls"]);
     let plain = HttpServer::start(&["--h2"]);
     let rows: [(&HttpServer, &[&str], &str, &str); 9] = [
@@ -41,7 +41,7 @@ fn curl_gets_what_it_asks_for_in_both_versions() {
         (&plain, &["--http1.1"], "/1m", "200 1.1 1048576 0"),
         (&plain, &["--http1.0"], "/10k", "200 1.1 10240 0"),
     ];
-    run_cases(
+    each_case(
         &rows,
         |(_, options, path, _)| format!("{options:?} {path}"),
         |(server, options, path, expected)| {
@@ -60,7 +60,7 @@ fn curl_gets_what_it_asks_for_in_both_versions() {
 }
 
 #[test]
-fn uploads_are_swallowed_and_bounded() {
+fn uploads_are_discarded_and_bounded() {
     let server = HttpServer::start(&["--tls", "--max-body", "1M"]);
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, len: usize| {
@@ -128,7 +128,7 @@ fn the_certificate_is_the_one_whose_fingerprint_was_printed() {
 }
 
 #[test]
-fn a_certificate_of_ones_own_is_shown_and_believed() {
+fn given_certificate_is_used_and_trusted() {
     let certificate = Certificate::make();
     let path = |name: &str| certificate.path(name);
     let server = HttpServer::start(&["--cert", &path("cert.pem"), "--key", &path("key.pem")]);
@@ -163,14 +163,14 @@ fn a_certificate_of_ones_own_is_shown_and_believed() {
 #[test]
 fn strangers_to_the_protocol_and_the_idle_are_closed() {
     let server = HttpServer::start(&["--tls", "--idle-timeout", "1", "--max-conns", "2"]);
-    let nobody = Status::of(server.process.id());
+    let idle = Status::of(server.process.id());
     let mut plain = server.connect();
     plain.ask("/1k");
     // An alert, which is no answer, and then the end.
-    let mut told = Vec::new();
-    let _ = std::io::Read::read_to_end(&mut plain.stream, &mut told);
-    assert!(!told.starts_with(b"HTTP"));
-    server.process.wait_for_idle(nobody);
+    let mut reported = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut plain.stream, &mut reported);
+    assert!(!reported.starts_with(b"HTTP"));
+    server.process.wait_for_idle(idle);
     let unencrypted = HttpServer::start(&["--h2", "--idle-timeout", "1"]);
     let mut idle = unencrypted.connect();
     assert_eq!(idle.get("/1k").body.len(), 1024);
@@ -192,7 +192,7 @@ fn signals_end_a_server_with_connections() {
 }
 
 #[test]
-fn a_browser_that_believes_the_certificate_gets_its_bytes() {
+fn browser_that_trusts_the_certificate_receives_the_body() {
     let server = HttpServer::start(&["--tls"]);
     let folder = tempfile::tempdir().expect("a folder");
     // A page is complete when its pictures have been fetched, whatever can be seen on them.

@@ -1,14 +1,14 @@
 //! Reports about requests and replies have the lines of the original: no more, no fewer.
 
+use linerate_interop::each_case;
 use linerate_interop::iperf2::{Iperf2, lines, run_iperf2};
-use linerate_interop::{patiently, run_cases};
 
-/// A client measures one-way delays only if it is told that the clocks agree, and shows the distribution of round trips
+/// A client measures one-way delays only with the option that the clocks agree, and shows the distribution of round trips
 /// once, at the end.
 #[test]
 fn a_client_shows_delays_with_trip_times_and_the_distribution_at_the_end() {
     let cases = ["2.1", "2.2"].map(|layout| ["", " --trip-times"].map(|option| (layout, option)));
-    run_cases(
+    each_case(
         cases.as_flattened(),
         |(layout, option)| format!("layout {layout}{option}"),
         |(layout, option)| {
@@ -55,18 +55,16 @@ fn a_server_has_one_kind_of_columns() {
 /// A burst that is due when an interval ends belongs to the next one, at both ends: the sampler wakes up later than the
 /// burst takes.
 #[test]
-fn a_burst_belongs_to_the_interval_in_which_it_is_due() {
+fn timed_a_burst_belongs_to_the_interval_in_which_it_is_due() {
     let words = "--bounceback=3 --bounceback-period 0.25 -t 1 -i 0.5 -f B";
-    patiently(|| {
-        for (client_of, server_of) in [(Iperf2::Ours, Iperf2::Ours), (Iperf2::Original, Iperf2::Ours)] {
-            let (client, server) = run_iperf2((client_of, server_of), words, "-i 0.5 -f B");
-            // Three requests of 100 bytes and their replies, twice.
-            for report in [&client, &server] {
-                let rows = lines(&report.stdout);
-                assert_eq!(rows[0].amount, 1200.0, "{report:?}");
-            }
+    for (client_of, server_of) in [(Iperf2::Ours, Iperf2::Ours), (Iperf2::Original, Iperf2::Ours)] {
+        let (client, server) = run_iperf2((client_of, server_of), words, "-i 0.5 -f B");
+        // Three requests of 100 bytes and their replies, twice.
+        for report in [&client, &server] {
+            let rows = lines(&report.stdout);
+            assert_eq!(rows[0].amount, 1200.0, "{report:?}");
         }
-    });
+    }
 }
 
 /// 2.2.1 has distributions of one-way delays; 2.1.8 has none.

@@ -1,7 +1,7 @@
 //! Periodic bursts over TCP: their number, the writes that make them, and a row of the server's report for each.
 
 use linerate_interop::iperf2::{Iperf2, Line, PAIRINGS, lines, run_iperf2, totals};
-use linerate_interop::{Finished, run_cases};
+use linerate_interop::{Finished, each_case};
 
 const WORDS: &str = "--burst-size 1M --burst-period 0.25 -t 1 -i 1 -f B";
 
@@ -17,7 +17,7 @@ fn a_burst_is_not_sent_when_the_time_is_up_and_consists_of_blocks() {
 
 #[test]
 fn a_server_has_one_row_for_each_burst() {
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server, PAIRINGS, amounts, run_iperf2, totals};
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{Finished, Process, patiently, run_cases};
+use linerate_interop::{Finished, Process, each_case};
 
 /// What is run, and what must be seen in the client's report and the server's.
 struct Case {
@@ -77,7 +77,7 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn every_mode_works_with_the_original_on_either_side() {
+fn timed_every_mode_works_with_the_original_on_either_side() {
     let all: Vec<_> = CASES
         .iter()
         .flat_map(|case| PAIRINGS.map(|pairing| (case, pairing)))
@@ -86,7 +86,7 @@ fn every_mode_works_with_the_original_on_either_side() {
     let is_fair =
         |(case, (_, server)): &(&Case, (Iperf2, Iperf2))| !case.client.contains("-C") || *server == Iperf2::Ours;
     let all: Vec<_> = all.into_iter().filter(is_fair).collect();
-    run_cases(
+    each_case(
         &all,
         |(case, (client, server))| format!("{client:?} client, {server:?} server, {}", case.client),
         |(case, pairing)| {
@@ -109,34 +109,30 @@ fn a_client_shows_the_delays_of_a_server_with_more_columns() {
 }
 
 #[test]
-fn flows_that_begin_together_are_kept_apart() {
-    patiently(|| {
-        for client in [Iperf2::Original, Iperf2::Ours] {
-            let (client, server) = run_iperf2((client, Iperf2::Ours), "-u -P 8 -t 1 -f B", "-u -f B");
-            assert_eq!(amounts(&server.stdout).len(), 8, "{server:?}");
-            assert!(!server.stdout.contains("out-of-order"), "{server:?}");
-            let lossless = |line: &&linerate_interop::iperf2::Line| line.rest.contains(" 0/");
-            let flows = totals(&server.stdout);
-            let flows: Vec<_> = flows.iter().filter(|line| line.label.parse::<u32>().is_ok()).collect();
-            assert!(flows.iter().all(lossless), "{server:?}");
-            assert_eq!(client.stdout.matches("Server Report").count(), 8, "{client:?}");
-        }
-    });
+fn timed_flows_that_begin_together_are_kept_apart() {
+    for client in [Iperf2::Original, Iperf2::Ours] {
+        let (client, server) = run_iperf2((client, Iperf2::Ours), "-u -P 8 -t 1 -f B", "-u -f B");
+        assert_eq!(amounts(&server.stdout).len(), 8, "{server:?}");
+        assert!(!server.stdout.contains("out-of-order"), "{server:?}");
+        let lossless = |line: &&linerate_interop::iperf2::Line| line.rest.contains(" 0/");
+        let flows = totals(&server.stdout);
+        let flows: Vec<_> = flows.iter().filter(|line| line.label.parse::<u32>().is_ok()).collect();
+        assert!(flows.iter().all(lossless), "{server:?}");
+        assert_eq!(client.stdout.matches("Server Report").count(), 8, "{client:?}");
+    }
 }
 
 #[test]
-fn comma_separated_values_have_the_originals_columns() {
-    patiently(|| {
-        for pairing in PAIRINGS {
-            let (_, server) = run_iperf2(pairing, "-u -t 1 -y C", "-u -y C");
-            let rows: Vec<Vec<&str>> = server.stdout.lines().map(|row| row.split(',').collect()).collect();
-            assert!(!rows.is_empty() && rows.iter().all(|row| row.len() == 14), "{server:?}");
-            // More than one is the original's flow taken for several, the parts of which it then misses.
-            if let [row] = &rows[..] {
-                assert_eq!((row[10], row[13]), ("0", "0"), "nothing lost or late: {server:?}");
-            }
+fn timed_comma_separated_values_have_the_originals_columns() {
+    for pairing in PAIRINGS {
+        let (_, server) = run_iperf2(pairing, "-u -t 1 -y C", "-u -y C");
+        let rows: Vec<Vec<&str>> = server.stdout.lines().map(|row| row.split(',').collect()).collect();
+        assert!(!rows.is_empty() && rows.iter().all(|row| row.len() == 14), "{server:?}");
+        // More than one is the original's flow taken for several, the parts of which it then misses.
+        if let [row] = &rows[..] {
+            assert_eq!((row[10], row[13]), ("0", "0"), "nothing lost or late: {server:?}");
         }
-    });
+    }
 }
 
 #[test]
@@ -194,34 +190,32 @@ fn a_report_that_may_be_lost_is_sent_again() {
 }
 
 #[test]
-fn a_group_is_heard_by_who_joined_it() {
+fn timed_multicast_group_reaches_its_members() {
     let Some(net) = Net::new() else { return };
     for namespace in [&net.a, &net.b] {
         run("ip", &["-n", namespace, "route", "add", "224.0.0.0/4", "dev", DEVICE]);
     }
-    patiently(|| {
-        for (client, server) in PAIRINGS {
-            let server = Iperf2Server::start_inside(&net.b, server, 5001, "-u -B 239.193.7.7 -f B");
-            // The way to the group is one hop long.
-            let words = "-u -c 239.193.7.7 -t 1 -T 1 -f B";
-            let client = Process::start(client.command_inside(&net.a, words)).finish();
-            client.expect_clean();
-            assert!(
-                !client.stdout.contains("Server Report"),
-                "nobody answers for a group: {client:?}"
-            );
-            // Nobody tells the client when the server has read the last datagram.
-            server.process.wait_for_stdout(" sec ", 1);
-            let server = server.stop();
-            contains(&server, "Joining multicast group  239.193.7.7");
-            contains(
-                &server,
-                "[  1] local 239.193.7.7 port 5001 connected with 10.99.0.1 port ",
-            );
-            contains(&server, " 0/");
-            near(arrived(&server), 131_072.0, 0.1);
-        }
-    });
+    for (client, server) in PAIRINGS {
+        let server = Iperf2Server::start_inside(&net.b, server, 5001, "-u -B 239.193.7.7 -f B");
+        // The way to the group is one hop long.
+        let words = "-u -c 239.193.7.7 -t 1 -T 1 -f B";
+        let client = Process::start(client.command_inside(&net.a, words)).finish();
+        client.expect_clean();
+        assert!(
+            !client.stdout.contains("Server Report"),
+            "nobody answers for a group: {client:?}"
+        );
+        // The client cannot know when the server has read the last datagram.
+        server.process.wait_for_stdout(" sec ", 1);
+        let server = server.stop();
+        contains(&server, "Joining multicast group  239.193.7.7");
+        contains(
+            &server,
+            "[  1] local 239.193.7.7 port 5001 connected with 10.99.0.1 port ",
+        );
+        contains(&server, " 0/");
+        near(arrived(&server), 131_072.0, 0.1);
+    }
 }
 
 /// Without a header: number, time, and digits behind.
@@ -241,13 +235,13 @@ fn contains(report: &Finished, text: &str) {
 /// each with a report of its own.
 fn report_agrees(client: &Finished, server: &Finished) {
     contains(client, "Server Report:");
-    let told = totals(&client.stdout).pop().expect("the server's line");
+    let reported = totals(&client.stdout).pop().expect("the server's line");
     let counted = totals(&server.stdout);
     assert!(
-        counted.iter().any(|line| line.amount == told.amount),
+        counted.iter().any(|line| line.amount == reported.amount),
         "{client:?} {server:?}"
     );
-    assert!(told.rest.contains(" 0/"), "nothing is lost: {server:?}");
+    assert!(reported.rest.contains(" 0/"), "nothing is lost: {server:?}");
 }
 
 /// What the only flow moved, see [`report_agrees`].

@@ -1,7 +1,7 @@
 //! Streams that load the path while requests and replies measure it.
 
 use linerate_interop::iperf2::{Iperf2, Line, run_iperf2, totals};
-use linerate_interop::{Finished, run_cases};
+use linerate_interop::{Finished, each_case};
 
 /// What is run, the note of the load's connect lines, and the labels of its lines of numbers.
 struct Case {
@@ -34,7 +34,7 @@ fn a_load_runs_beside_requests_and_replies() {
         .iter()
         .flat_map(|case| [Iperf2::Original, Iperf2::Ours].map(|server| (case, server)))
         .collect();
-    run_cases(
+    each_case(
         &all,
         |(case, server)| format!("{server:?} server, {}", case.client),
         |(case, server)| {

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use linerate_interop::iperf2::{
     Iperf2, Iperf2Server, Line, PAIRINGS, amounts, lines, run_iperf2, run_iperf2_at, totals,
 };
-use linerate_interop::{Finished, Process, Signal, has_ipv6, run_cases, skip};
+use linerate_interop::{Finished, Process, Signal, each_case, has_ipv6, skip};
 
 /// Bytes of the header that precedes the data.
 const HEADER_BYTES: usize = 60;
@@ -17,21 +17,21 @@ const BLOCK_BYTES: usize = 131_072;
 const MIB: f64 = 1_048_576.0;
 
 #[test]
-fn what_a_file_holds_is_sent_and_ends_the_test() {
+fn file_is_sent_and_its_end_ends_the_test() {
     let file = Recording::new();
     for (client, server) in PAIRINGS {
         for from_stdin in [false, true] {
             let server = Iperf2Server::start(server, "-f B");
             let words = format!("-c 127.0.0.1 -p {} -f B", server.port);
-            let client_said = file.send_by(client, &words, from_stdin).finish();
-            client_said.expect_clean();
+            let client_run = file.send_by(client, &words, from_stdin).finish();
+            client_run.expect_clean();
             // The original leaves out a last block that is not full.
             let blocks = file.bytes.len() / BLOCK_BYTES * BLOCK_BYTES;
             let sent = match client {
                 Iperf2::Original => HEADER_BYTES + blocks,
                 Iperf2::Ours => HEADER_BYTES + file.bytes.len(),
             };
-            assert_eq!(amounts(&client_said.stdout), [sent as f64], "{client_said:?}");
+            assert_eq!(amounts(&client_run.stdout), [sent as f64], "{client_run:?}");
             let server = server.stop();
             assert_eq!(amounts(&server.stdout), [sent as f64], "{server:?}");
         }
@@ -60,7 +60,7 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
     if !has_ipv6() {
         return skip("this host has no IPv6");
     }
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {
@@ -82,7 +82,7 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
 
 #[test]
 fn a_test_begins_at_the_time_that_was_named() {
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {
@@ -112,12 +112,12 @@ fn a_test_begins_at_the_time_that_was_named() {
 }
 
 #[test]
-fn a_time_that_has_passed_is_told_and_the_test_begins() {
+fn start_time_in_the_past_is_reported_and_the_test_begins() {
     for program in [Iperf2::Original, Iperf2::Ours] {
         let words = "--txstart-time 1795319078.5 -n 1M -f B";
         let (client, _) = run_iperf2((program, Iperf2::Ours), words, "-f B");
-        let told = "[  1] WARNING: --txstart-time (1795319078.5) 2026-11-22 03:44:38 is before now 20";
-        contains(&client, told);
+        let reported = "[  1] WARNING: --txstart-time (1795319078.5) 2026-11-22 03:44:38 is before now 20";
+        contains(&client, reported);
         assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
     }
 }
@@ -136,7 +136,7 @@ fn a_server_notices_that_a_client_gives_up_before_its_start() {
 }
 
 #[test]
-fn an_end_speaks_as_the_release_whose_lines_it_writes() {
+fn announced_release_follows_the_report_format() {
     let (_, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-n 1M", "-e");
     contains(&server, "(peer 2.1.8)");
     let (_, server) = run_iperf2((Iperf2::Ours, Iperf2::Original), "-n 1M --lr-format 2.2", "-e");
@@ -149,12 +149,12 @@ fn an_end_speaks_as_the_release_whose_lines_it_writes() {
 }
 
 #[test]
-fn the_newer_release_is_understood_by_the_older() {
+fn newer_release_interoperates_with_the_older() {
     let all: Vec<_> = ["-n 1M", "-n 1M -R", "-n 1M --trip-times", "-n 1M -P 2", "-u -n 14700"]
         .into_iter()
         .flat_map(|words| [(words, Iperf2::Original), (words, Iperf2::Ours)])
         .collect();
-    run_cases(
+    each_case(
         &all,
         |case| format!("{case:?}"),
         |(words, server)| {
@@ -192,7 +192,7 @@ fn what_is_in_flight_is_shown_in_the_newer_layout() {
 
 #[test]
 fn the_sizes_of_reads_are_those_of_the_reads_that_were_made() {
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {

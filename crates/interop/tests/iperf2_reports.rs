@@ -18,19 +18,22 @@ fn the_commands_of_the_reports_run_in_full() {
     for (client, server) in PAIRINGS {
         println!("{client:?} client, {server:?} server");
         let ten = Iperf2Server::start_inside(&net.b, server, 10_001, "");
-        let said = client_of(&net, client, "-t 30 -i 1 -P 10 -p 10001", 30);
-        sums_follow_each_other(&said, client, 30);
+        let output = client_of(&net, client, "-t 30 -i 1 -P 10 -p 10001", 30);
+        sums_follow_each_other(&output, client, 30);
         ten.stop().expect_code(0);
 
         let small = Iperf2Server::start_inside(&net.b, server, 5001, "-w 1M");
-        let said = client_of(&net, client, "-i 1 -l 32 -P 100 -w 1M -t 5", 5);
-        sums_follow_each_other(&said, client, 5);
-        let told = small.stop();
-        told.expect_code(0);
+        let output = client_of(&net, client, "-i 1 -l 32 -P 100 -w 1M -t 5", 5);
+        sums_follow_each_other(&output, client, 5);
+        let reported = small.stop();
+        reported.expect_code(0);
         assert_eq!(
-            totals(&told.stdout).iter().filter(|line| line.label != "SUM").count(),
+            totals(&reported.stdout)
+                .iter()
+                .filter(|line| line.label != "SUM")
+                .count(),
             100,
-            "{told:?}"
+            "{reported:?}"
         );
     }
 }

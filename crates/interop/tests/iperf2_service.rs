@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, amounts};
-use linerate_interop::{Finished, PATIENCE, Process, Service, free_port, listens, original, ours, patiently, wait_for};
+use linerate_interop::{Finished, Process, Service, TIMEOUT, free_port, listens, original, ours, wait_for};
 use serde_json::Value;
 
 const MIB: f64 = 1_048_576.0;
@@ -21,36 +21,34 @@ fn iperf2(program: Iperf2, port: u16, words: &str) -> Process {
 }
 
 #[test]
-fn three_kinds_of_clients_are_served_at_the_same_time() {
-    patiently(|| {
-        let port2 = free_port();
-        let service = Service::start(&["--iperf2-port", &port2.to_string()]);
-        let clients = [
-            iperf3(service.port, ""),
-            iperf2(Iperf2::Original, port2, "-t 1 -b 80m -f B"),
-            iperf2(Iperf2::Original, port2, "-u -t 1 -f B"),
-            iperf2(Iperf2::Ours, port2, "-t 1 -b 80m -R -f B"),
-            iperf2(Iperf2::Ours, port2, "-n 1M -P 3 -f B"),
-        ];
-        let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
-        for client in &clients {
-            client.expect_code(0);
-            assert!(client.elapsed < Duration::from_secs(3), "{client:?}");
-        }
-        assert!(clients[2].stdout.contains("Server Report:"), "{:?}", clients[2]);
-        assert_eq!(amounts(&clients[4].stdout), [MIB; 3]);
-        // Every one of them is in the log, with what it moved.
-        let events = wait_for(PATIENCE, || {
-            let ended = ended(&service.process.stdout());
-            (ended.len() == 5).then_some(ended)
-        });
-        let events = events.unwrap_or_else(|| panic!("five tests: {service:?}"));
-        let moved = |e: &Value| e["received_bytes"].as_u64().unwrap_or(0) + e["sent_bytes"].as_u64().unwrap_or(0);
-        assert!(events.iter().all(|event| moved(event) > 100_000), "{events:?}");
-        // Four of them last a second, whatever they speak.
-        let has_company = |event: &&Value| event["ran_beside_max"].as_u64() >= Some(3);
-        assert!(events.iter().filter(has_company).count() >= 4, "{events:?}");
+fn timed_three_kinds_of_clients_are_served_at_the_same_time() {
+    let port2 = free_port();
+    let service = Service::start(&["--iperf2-port", &port2.to_string()]);
+    let clients = [
+        iperf3(service.port, ""),
+        iperf2(Iperf2::Original, port2, "-t 1 -b 80m -f B"),
+        iperf2(Iperf2::Original, port2, "-u -t 1 -f B"),
+        iperf2(Iperf2::Ours, port2, "-t 1 -b 80m -R -f B"),
+        iperf2(Iperf2::Ours, port2, "-n 1M -P 3 -f B"),
+    ];
+    let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
+    for client in &clients {
+        client.expect_code(0);
+        assert!(client.elapsed < Duration::from_secs(3), "{client:?}");
+    }
+    assert!(clients[2].stdout.contains("Server Report:"), "{:?}", clients[2]);
+    assert_eq!(amounts(&clients[4].stdout), [MIB; 3]);
+    // Every one of them is in the log, with what it moved.
+    let events = wait_for(TIMEOUT, || {
+        let ended = ended(&service.process.stdout());
+        (ended.len() == 5).then_some(ended)
     });
+    let events = events.unwrap_or_else(|| panic!("five tests: {service:?}"));
+    let moved = |e: &Value| e["received_bytes"].as_u64().unwrap_or(0) + e["sent_bytes"].as_u64().unwrap_or(0);
+    assert!(events.iter().all(|event| moved(event) > 100_000), "{events:?}");
+    // Four of them last a second, whatever they speak.
+    let has_company = |event: &&Value| event["ran_beside_max"].as_u64() >= Some(3);
+    assert!(events.iter().filter(has_company).count() >= 4, "{events:?}");
 }
 
 /// The log's events about tests that are over.
@@ -72,7 +70,7 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     ]);
     let service = Process::start(command);
     assert!(
-        wait_for(PATIENCE, || listens(port).then_some(())).is_some(),
+        wait_for(TIMEOUT, || listens(port).then_some(())).is_some(),
         "{service:?}"
     );
     let clients = [
@@ -96,13 +94,13 @@ fn one_port_serves_both_dialects_by_their_first_bytes() {
     stranger
         .write_all(b"GET / HTTP/1.1\r\nHost: a\r\nAccept: everything\r\n\r\n")
         .expect("loopback");
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     stranger
         .set_read_timeout(Some(Duration::from_secs(10)))
         .expect("a socket");
     // However it ends, no test begins.
-    let _ = stranger.read_to_end(&mut answer);
-    let seen = wait_for(PATIENCE, || (ended(&service.stdout()).len() == 6).then_some(()));
+    let _ = stranger.read_to_end(&mut response);
+    let seen = wait_for(TIMEOUT, || (ended(&service.stdout()).len() == 6).then_some(()));
     assert!(seen.is_some(), "{service:?}");
 }
 
@@ -118,7 +116,7 @@ fn the_rules_of_the_server_hold_for_this_dialect_too() {
         "127.0.0.2",
     ]);
     let first = iperf2(Iperf2::Ours, port2, "-t 1 -b 8m -f B");
-    let began = wait_for(PATIENCE, || {
+    let began = wait_for(TIMEOUT, || {
         service.process.stdout().contains("test_started").then_some(())
     });
     assert!(began.is_some(), "{service:?}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server, PAIRINGS, amounts, lines, run_iperf2, totals};
-use linerate_interop::{Finished, Process, patiently, run_cases};
+use linerate_interop::{Finished, Process, each_case};
 
 /// What is run, and what must be seen in the client's report and the server's.
 struct Case {
@@ -140,22 +140,22 @@ const CASES: &[Case] = &[
         server: "-f B --permit-key=secret",
         check: |c, s| {
             contains(c, "[another(1)] local 127.0.0.1 port ");
-            let told = ["write failed: ", "recv failed: "];
-            assert!(told.iter().any(|text| c.stderr.contains(text)), "{c:?}");
+            let reported = ["write failed: ", "recv failed: "];
+            assert!(reported.iter().any(|text| c.stderr.contains(text)), "{c:?}");
             assert!(!s.stdout.contains(" sec "), "no test took place: {s:?}");
-            let said = format!("{}{}", s.stdout, s.stderr);
-            assert!(said.contains("permit key"), "{s:?}");
+            let output = format!("{}{}", s.stdout, s.stderr);
+            assert!(output.contains("permit key"), "{s:?}");
         },
     },
 ];
 
 #[test]
-fn every_mode_works_with_the_original_on_either_side() {
+fn timed_every_mode_works_with_the_original_on_either_side() {
     let all: Vec<_> = CASES
         .iter()
         .flat_map(|case| PAIRINGS.map(|pairing| (case, pairing)))
         .collect();
-    run_cases(
+    each_case(
         &all,
         |(case, (client, server))| format!("{client:?} client, {server:?} server, {}", case.client),
         |(case, pairing)| {
@@ -167,7 +167,7 @@ fn every_mode_works_with_the_original_on_either_side() {
 
 #[test]
 fn comma_separated_values_have_the_originals_columns() {
-    run_cases(
+    each_case(
         &PAIRINGS,
         |pairing| format!("{pairing:?}"),
         |pairing| {
@@ -188,65 +188,57 @@ fn histograms_are_shown_by_the_end_that_measures() {
 }
 
 #[test]
-fn ten_clients_at_once_are_served_at_once() {
-    patiently(|| {
-        let server = Iperf2Server::start(Iperf2::Ours, "-f B");
-        let words = format!("-c 127.0.0.1 -p {} -t 1 -b 8m -f B", server.port);
-        let clients: Vec<Process> = (0..10)
-            .map(|_| Process::start(Iperf2::Original.command(&words)))
-            .collect();
-        let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
-        for client in &clients {
-            assert!(client.elapsed < Duration::from_millis(2500), "{client:?}");
-            assert!(client.stderr.is_empty(), "{client:?}");
+fn timed_ten_clients_at_once_are_served_at_once() {
+    let server = Iperf2Server::start(Iperf2::Ours, "-f B");
+    let words = format!("-c 127.0.0.1 -p {} -t 1 -b 8m -f B", server.port);
+    let clients: Vec<Process> = (0..10)
+        .map(|_| Process::start(Iperf2::Original.command(&words)))
+        .collect();
+    let clients: Vec<Finished> = clients.into_iter().map(Process::finish).collect();
+    for client in &clients {
+        assert!(client.elapsed < Duration::from_millis(2500), "{client:?}");
+        assert!(client.stderr.is_empty(), "{client:?}");
+    }
+    let server = server.stop();
+    let arrived: f64 = amounts(&server.stdout).iter().sum();
+    let sent: f64 = clients.iter().flat_map(|client| amounts(&client.stdout)).sum();
+    assert_eq!(amounts(&server.stdout).len(), 10, "{server:?}");
+    assert_eq!(arrived, sent, "{server:?}");
+}
+
+#[test]
+fn timed_silent_connection_delays_no_other() {
+    let server = Iperf2Server::start(Iperf2::Ours, "-f B");
+    let silent = std::net::TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
+    let client = Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {} -n 1M", server.port))).finish();
+    assert!(client.elapsed < Duration::from_millis(1000), "{client:?}");
+    drop(silent);
+    assert_eq!(amounts(&server.stop().stdout), [MIB]);
+}
+
+#[test]
+fn timed_the_commands_of_the_reports_work() {
+    let server = Iperf2Server::start(Iperf2::Ours, "-w 1M");
+    for words in ["-t 2 -i 1 -P 10", "-i 1 -l 32 -P 100 -w 1M -t 2"] {
+        for program in [Iperf2::Original, Iperf2::Ours] {
+            let client = Process::start(program.command(&format!("-c 127.0.0.1 -p {} {words}", server.port)));
+            let client = client.finish_within(Duration::from_secs(30));
+            client.expect_code(0);
+            let sums = totals(&client.stdout);
+            assert!(sums.iter().any(|line| line.label == "SUM"), "{words}: {client:?}");
         }
-        let server = server.stop();
-        let arrived: f64 = amounts(&server.stdout).iter().sum();
-        let sent: f64 = clients.iter().flat_map(|client| amounts(&client.stdout)).sum();
-        assert_eq!(amounts(&server.stdout).len(), 10, "{server:?}");
-        assert_eq!(arrived, sent, "{server:?}");
-    });
+    }
+    // Small writes of a hundred streams are reported when they happen: two intervals and the total, no more.
+    let client =
+        Process::start(Iperf2::Ours.command(&format!("-c 127.0.0.1 -p {} -i 1 -l 32 -P 100 -w 1M -t 2", server.port)))
+            .finish();
+    let sums: Vec<_> = lines(&client.stdout).into_iter().filter(|l| l.label == "SUM").collect();
+    assert_eq!(sums.len(), 3, "{sums:?}");
+    assert!(sums.iter().all(|line| line.end_s < 2.5), "{sums:?}");
 }
 
 #[test]
-fn a_connection_that_says_nothing_holds_nobody_up() {
-    patiently(|| {
-        let server = Iperf2Server::start(Iperf2::Ours, "-f B");
-        let silent = std::net::TcpStream::connect(("127.0.0.1", server.port)).expect("the server listens");
-        let client =
-            Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {} -n 1M", server.port))).finish();
-        assert!(client.elapsed < Duration::from_millis(1000), "{client:?}");
-        drop(silent);
-        assert_eq!(amounts(&server.stop().stdout), [MIB]);
-    });
-}
-
-#[test]
-fn the_commands_of_the_reports_work() {
-    patiently(|| {
-        let server = Iperf2Server::start(Iperf2::Ours, "-w 1M");
-        for words in ["-t 2 -i 1 -P 10", "-i 1 -l 32 -P 100 -w 1M -t 2"] {
-            for program in [Iperf2::Original, Iperf2::Ours] {
-                let client = Process::start(program.command(&format!("-c 127.0.0.1 -p {} {words}", server.port)));
-                let client = client.finish_within(Duration::from_secs(30));
-                client.expect_code(0);
-                let sums = totals(&client.stdout);
-                assert!(sums.iter().any(|line| line.label == "SUM"), "{words}: {client:?}");
-            }
-        }
-        // Small writes of a hundred streams are reported when they happen: two intervals and the total, no more.
-        let client = Process::start(
-            Iperf2::Ours.command(&format!("-c 127.0.0.1 -p {} -i 1 -l 32 -P 100 -w 1M -t 2", server.port)),
-        )
-        .finish();
-        let sums: Vec<_> = lines(&client.stdout).into_iter().filter(|l| l.label == "SUM").collect();
-        assert_eq!(sums.len(), 3, "{sums:?}");
-        assert!(sums.iter().all(|line| line.end_s < 2.5), "{sums:?}");
-    });
-}
-
-#[test]
-fn without_a_server_the_client_says_so_and_ends_as_the_original_does() {
+fn client_without_a_server_reports_and_ends_as_the_original() {
     let port = linerate_interop::free_port();
     for program in [Iperf2::Original, Iperf2::Ours] {
         let client = Process::start(program.command(&format!("-c 127.0.0.1 -p {port} -t 1"))).finish();

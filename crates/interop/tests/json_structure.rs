@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_interop::{Pair, Program, Report, difference, original, ours, run_cases, run_pair};
+use linerate_interop::{Pair, Program, Report, difference, each_case, original, ours, run_pair};
 use serde_json::Value;
 
 const CASES: [&str; 14] = [
@@ -51,7 +51,7 @@ const ONCE: &str = "start/target_bitrate";
 
 #[test]
 fn keys_types_and_order_are_the_originals() {
-    run_cases(
+    each_case(
         &CASES,
         |options| (*options).to_owned(),
         |options| {

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use linerate_interop::iperf2::Iperf2;
 use linerate_interop::{
-    Control, PATIENCE, Process, Service, Signal, frame, free_port, fresh_cookie, original, ours, patiently, run_cases,
-    state,
+    Control, Process, Service, Signal, TIMEOUT, each_case, frame, free_port, fresh_cookie, original, ours, state,
 };
 
 struct Case {
@@ -75,25 +74,23 @@ const fn case(
 }
 
 #[test]
-fn a_test_beyond_a_limit_is_refused_in_words_and_one_within_it_is_run() {
-    patiently(|| {
-        run_cases(
-            &CASES,
-            |case| format!("{} {:?}", case.limit, case.options),
-            |case| {
-                let service = Service::start(&["--limit", case.limit]);
-                let refused = service.client(original(), case.options).finish();
-                refused.expect_code(1).expect_stderr(case.words);
-                assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
-                let log = service.wait_for_events("refused", 1, PATIENCE);
-                assert_eq!(log[0]["reason"], case.reason);
-                service
-                    .client(original(), &["-t", "1", "-b", "1M"])
-                    .finish()
-                    .expect_clean();
-            },
-        );
-    });
+fn timed_test_beyond_a_limit_is_refused_with_reason_and_one_within_it_runs() {
+    each_case(
+        &CASES,
+        |case| format!("{} {:?}", case.limit, case.options),
+        |case| {
+            let service = Service::start(&["--limit", case.limit]);
+            let refused = service.client(original(), case.options).finish();
+            refused.expect_code(1).expect_stderr(case.words);
+            assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
+            let log = service.wait_for_events("refused", 1, TIMEOUT);
+            assert_eq!(log[0]["reason"], case.reason);
+            service
+                .client(original(), &["-t", "1", "-b", "1M"])
+                .finish()
+                .expect_clean();
+        },
+    );
 }
 
 #[test]
@@ -107,7 +104,7 @@ fn an_address_runs_only_so_many_tests_at_once() {
         .expect_code(1)
         .expect_stderr("the server is busy running a test. try again later");
     assert_eq!(
-        service.wait_for_events("refused", 1, PATIENCE)[0]["reason"],
+        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
         "address_tests"
     );
     // Another address has places of its own.
@@ -117,7 +114,7 @@ fn an_address_runs_only_so_many_tests_at_once() {
     other.expect_clean();
 }
 
-/// A client that announces no rate is slowed down from the first byte, whoever sends and in whatever dialect, and two
+/// A client that announces no rate is slowed down from the first byte, in each direction and dialect, and two
 /// share one rate. Bytes are those the server read or wrote.
 #[test]
 fn a_rate_holds_from_the_first_byte() {
@@ -130,7 +127,7 @@ fn a_rate_holds_from_the_first_byte() {
         (&["-t", "2"], 2),
         (&["iperf2", "-t", "2"], 1),
     ];
-    run_cases(
+    each_case(
         &cases,
         |(options, clients)| format!("{clients} times {options:?}"),
         |(options, clients)| {
@@ -147,7 +144,7 @@ fn a_rate_holds_from_the_first_byte() {
             for client in running {
                 client.finish().expect_code(0);
             }
-            let records = service.wait_for_events("test_ended", *clients, PATIENCE);
+            let records = service.wait_for_events("test_ended", *clients, TIMEOUT);
             let sum = |key: &str| records.iter().filter_map(|r| r[key].as_f64()).sum::<f64>();
             let bytes = sum("received_bytes") + sum("sent_bytes");
             let seconds = records.iter().filter_map(|r| r["seconds"].as_f64()).fold(0.0, f64::max);
@@ -177,7 +174,7 @@ fn a_udp_client_that_takes_all_there_is_does_not_fit_any_rate() {
 #[test]
 fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
     let cases: [&[&str]; 3] = [&[], &["-R"], &["-P", "8"]];
-    run_cases(
+    each_case(
         &cases,
         |options| format!("{options:?}"),
         |options| {
@@ -187,7 +184,7 @@ fn a_test_that_moves_too_much_is_stopped_at_the_limit_and_ended() {
                 .expect_code(1)
                 .expect_stderr("total required bandwidth is larger than server limit");
             assert!(client.elapsed < Duration::from_secs(10), "{client:?}");
-            let record = &service.wait_for_events("test_ended", 1, PATIENCE)[0];
+            let record = &service.wait_for_events("test_ended", 1, TIMEOUT)[0];
             let bytes = record["received_bytes"].as_u64().max(record["sent_bytes"].as_u64());
             // Streams that asked at the same moment may each have moved what was left.
             assert!((Some(1_000_000)..Some(10_000_000)).contains(&bytes), "{record}");
@@ -205,7 +202,7 @@ fn a_test_of_exactly_the_allowed_amount_is_served() {
 }
 
 #[test]
-fn who_is_not_allowed_is_not_served_and_the_lists_can_be_read_again() {
+fn address_lists_are_enforced_and_reloaded() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let list = folder.path().join("deny");
     fs::write(&list, "127.0.0.7 # for now\n").expect("the folder is writable");
@@ -223,19 +220,19 @@ fn who_is_not_allowed_is_not_served_and_the_lists_can_be_read_again() {
     );
     let refused = service.client(original(), &["-n", "64K", "-B", "127.0.0.7"]).finish();
     refused.expect_code(1).expect_stderr("test authorization failed");
-    assert_eq!(service.wait_for_events("refused", 3, PATIENCE)[0]["reason"], "address");
+    assert_eq!(service.wait_for_events("refused", 3, TIMEOUT)[0]["reason"], "address");
 
     let running = service.client(original(), &["-t", "3", "-b", "1M", "--forceflush"]);
     running.wait_for_stdout("/sec", 1);
     fs::write(&list, "127.0.0.1\n").expect("the folder is writable");
     service.process.signal(Signal::HangUp);
-    let _ = service.wait_for_events("reloaded", 1, PATIENCE);
+    let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
     assert_eq!([code("127.0.0.1"), code("127.0.0.7")], [Some(1), Some(0)]);
     running.finish().expect_clean();
 
     fs::write(&list, "not an address\n").expect("the folder is writable");
     service.process.signal(Signal::HangUp);
-    let warning = &service.wait_for_events("warning", 1, PATIENCE)[0];
+    let warning = &service.wait_for_events("warning", 1, TIMEOUT)[0];
     assert!(
         warning["message"]
             .as_str()
@@ -254,7 +251,7 @@ fn ranges_of_mapped_addresses_are_those_of_ipv4() {
         (["--allow", "::ffff:127.0.0.0/104"], Some(0)),
         (["--allow", "::ffff:192.0.2.0/120"], Some(1)),
     ];
-    run_cases(
+    each_case(
         &cases,
         |(words, _)| format!("{words:?}"),
         |(words, code)| {
@@ -281,9 +278,9 @@ fn lists_that_cannot_be_read_are_an_error_at_the_start() {
         .expect_stderr("is no address range");
 }
 
-/// A denied address cannot reach the UDP port of somebody else's test either.
+/// A denied address cannot reach the UDP port of another client's test either.
 #[test]
-fn nobody_else_gets_an_answer_from_the_udp_port() {
+fn udp_port_replies_to_clients_only() {
     let service = Service::start(&["--deny", "127.0.0.7"]);
     let (cookie, mut control) = (fresh_cookie(), Control::connect(service.port));
     control.send(&cookie);

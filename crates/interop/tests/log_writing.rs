@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::iperf2::Iperf2;
-use linerate_interop::{PATIENCE, Process, free_port, listens, original, ours, run_cases, wait_for};
+use linerate_interop::{Process, TIMEOUT, each_case, free_port, listens, original, ours, wait_for};
 use serde_json::Value;
 
 /// What a server's output can be that takes nothing.
@@ -32,7 +32,7 @@ const KINDS: [Kind; 4] = [
 ];
 
 #[test]
-fn a_server_goes_on_when_its_report_cannot_be_written() {
+fn server_continues_when_its_report_cannot_be_written() {
     let outputs = [Refusing::FullDisk, Refusing::ReaderGone, Refusing::LogFileOnFullDisk];
     let cases: Vec<(Kind, Refusing)> = KINDS
         .iter()
@@ -40,7 +40,7 @@ fn a_server_goes_on_when_its_report_cannot_be_written() {
         // The service writes to its standard output only.
         .filter(|((_, words), output)| words[0] != "serve" || !matches!(output, Refusing::LogFileOnFullDisk))
         .collect();
-    run_cases(
+    each_case(
         &cases,
         |(kind, output)| format!("{:?} {output:?}", kind.1),
         |((dialect, words), output)| {
@@ -65,7 +65,7 @@ fn a_server_goes_on_when_its_report_cannot_be_written() {
 /// The pipe is full from the beginning, so that the first word of the server finds no room.
 #[test]
 fn a_reader_that_stops_holds_up_neither_clients_nor_the_end() {
-    run_cases(
+    each_case(
         &KINDS,
         |kind| format!("{:?}", kind.1),
         |(dialect, words)| {
@@ -118,7 +118,7 @@ fn lines_that_were_dropped_are_counted_in_the_log() {
             .try_for_each(|l| sender.send(l))
     });
     running.expect_service("iperf3");
-    let counted = iter::from_fn(|| lines.recv_timeout(PATIENCE).ok()).find(|line| line.contains("\"dropped\""));
+    let counted = iter::from_fn(|| lines.recv_timeout(TIMEOUT).ok()).find(|line| line.contains("\"dropped\""));
     let counted: Value = serde_json::from_str(&counted.expect("a line about the others")).expect("JSON");
     assert!(counted["lines"].as_u64() >= Some(3), "{counted}");
 }
@@ -158,7 +158,7 @@ struct Running {
 impl Running {
     fn start(mut command: Command, port: u16) -> Self {
         let mut child = command.spawn().expect("a process");
-        let up = wait_for(PATIENCE, || (listens(port) || has_ended(&mut child)).then_some(()));
+        let up = wait_for(TIMEOUT, || (listens(port) || has_ended(&mut child)).then_some(()));
         assert!(up.is_some() && listens(port), "no server: {command:?}");
         Self { child, port }
     }
@@ -179,7 +179,7 @@ impl Running {
         let id = self.child.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
         assert!(sent.is_ok_and(|status| status.success()));
-        let ended = wait_for(PATIENCE, || has_ended(&mut self.child).then_some(()));
+        let ended = wait_for(TIMEOUT, || has_ended(&mut self.child).then_some(()));
         assert!(ended.is_some(), "SIGTERM did not end the server");
     }
 }

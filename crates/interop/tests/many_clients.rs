@@ -5,8 +5,8 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Answer, Control, PATIENCE, Process, Report, Server, Service, Signal, Status, frame, fresh_cookie, original, ours,
-    patiently, run_cases, state, wait_for,
+    Control, Process, Received, Report, Server, Service, Signal, Status, TIMEOUT, each_case, frame, fresh_cookie,
+    original, ours, state, wait_for,
 };
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ use serde_json::Value;
 const CLIENTS: usize = 50;
 
 /// Options of client number n, for four kinds of crowds.
-const CROWDS: [(&str, &[&str]); 4] = [
+const KINDS_OF_CLIENTS: [(&str, &[&str]); 4] = [
     ("TCP", &[""]),
     ("UDP", &["-u"]),
     ("UDP, reverse", &["-u -R"]),
@@ -22,14 +22,14 @@ const CROWDS: [(&str, &[&str]); 4] = [
 ];
 
 #[test]
-fn fifty_stock_clients_at_once_are_all_served_and_agree_with_the_record() {
-    // One crowd after the other: together they would measure this machine.
-    for (name, kinds) in CROWDS {
-        patiently(|| serve_a_crowd(name, kinds));
+fn timed_fifty_concurrent_stock_clients_agree_with_the_record() {
+    // One kind after the other: together they would measure this machine.
+    for (name, kinds) in KINDS_OF_CLIENTS {
+        serve_clients_at_once(name, kinds);
     }
 }
 
-fn serve_a_crowd(name: &str, kinds: &[&str]) {
+fn serve_clients_at_once(name: &str, kinds: &[&str]) {
     let service = Service::start(&[]);
     let clients: Vec<Process> = (0..CLIENTS)
         .map(|n| {
@@ -59,8 +59,8 @@ fn serve_a_crowd(name: &str, kinds: &[&str]) {
     }
     // A busy host starts the last ones when the first are through.
     let company = records.values().filter_map(|record| record["ran_beside_max"].as_u64());
-    let crowded = company.filter(|beside| *beside >= CLIENTS as u64 / 4).count();
-    assert!(crowded >= CLIENTS / 2, "{name}: they ran together: {records:?}");
+    let concurrent = company.filter(|beside| *beside >= CLIENTS as u64 / 4).count();
+    assert!(concurrent >= CLIENTS / 2, "{name}: they ran together: {records:?}");
 }
 
 fn bytes(value: &Value) -> u64 {
@@ -83,7 +83,7 @@ fn moved(report: &Report) -> [u64; 2] {
 
 /// Many UDP clients with addresses of their own open their streams at the same moment.
 #[test]
-fn hellos_that_arrive_together_are_all_answered() {
+fn simultaneous_hellos_all_get_a_reply() {
     let service = Service::start(&[]);
     let clients: Vec<Process> = (1..=40)
         .map(|n| {
@@ -97,12 +97,12 @@ fn hellos_that_arrive_together_are_all_answered() {
     for client in clients {
         client.finish().expect_clean();
     }
-    assert_eq!(service.wait_for_events("test_ended", 40, PATIENCE).len(), 40);
+    assert_eq!(service.wait_for_events("test_ended", 40, TIMEOUT).len(), 40);
 }
 
 /// The dialect's reports of concurrent tests: no two streams share a number, and every row has a connect line.
 #[test]
-fn rows_of_concurrent_tests_can_be_told_apart() {
+fn rows_of_concurrent_tests_have_distinct_stream_numbers() {
     let server = Server::start(ours(), &["--forceflush"]);
     let kinds: [&[&str]; 4] = [&["-P", "2"], &["-R"], &["-u", "--bidir"], &[]];
     let clients: Vec<Process> = kinds
@@ -135,7 +135,7 @@ fn rows_of_concurrent_tests_can_be_told_apart() {
 }
 
 #[test]
-fn a_native_peer_is_told_how_many_tests_ran_beside_its_own() {
+fn linerate_client_receives_the_number_of_concurrent_tests() {
     let server = Server::start(ours(), &[]);
     let beside = server.client(original(), "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
     beside.wait_for_stdout("/sec", 1);
@@ -152,9 +152,9 @@ fn a_native_peer_is_told_how_many_tests_ran_beside_its_own() {
 }
 
 #[test]
-fn admission_is_a_choice() {
+fn admission_policy_is_configurable() {
     let long = ["-t", "20", "-b", "1M", "--forceflush"];
-    run_cases(
+    each_case(
         &[("parallel:2", 2), ("exclusive", 1)],
         |(admission, _)| (*admission).to_owned(),
         |(admission, places)| {
@@ -169,7 +169,7 @@ fn admission_is_a_choice() {
                 .expect_stderr("the server is busy running a test. try again later");
             drop(running);
             // The places are free as soon as those who held them are gone.
-            let served = wait_for(PATIENCE, || {
+            let served = wait_for(TIMEOUT, || {
                 (server.run(original(), &["-n", "64K"]).code() == Some(0)).then_some(())
             });
             served.expect("a place is free again");
@@ -186,7 +186,7 @@ fn a_queue_serves_in_the_order_of_arrival() {
         // The order of arrival is known once the connection stands; both ends of it are listed, and of the first client
         // its data connection as well.
         let expected = 2 + 2 * clients.len();
-        wait_for(PATIENCE, || {
+        wait_for(TIMEOUT, || {
             (linerate_interop::established(service.port).len() >= expected).then_some(())
         })
         .expect("the client has connected");
@@ -199,7 +199,7 @@ fn a_queue_serves_in_the_order_of_arrival() {
                 .to_owned()
         })
         .collect();
-    let records = service.wait_for_events("test_ended", 3, PATIENCE);
+    let records = service.wait_for_events("test_ended", 3, TIMEOUT);
     let served: Vec<&str> = records
         .iter()
         .map(|r| r["cookie"].as_str().expect("a cookie"))
@@ -212,7 +212,7 @@ fn a_queue_serves_in_the_order_of_arrival() {
 }
 
 #[test]
-fn who_would_wait_longer_than_a_stock_client_does_is_told_so_at_once() {
+fn too_long_queue_refuses_at_once() {
     let service = Service::start(&["--admit", "queue:1"]);
     let first = service.client(original(), &["-t", "60", "-b", "1M", "--forceflush"]);
     first.wait_for_stdout("/sec", 1);
@@ -221,20 +221,20 @@ fn who_would_wait_longer_than_a_stock_client_does_is_told_so_at_once() {
         .expect_code(1)
         .expect_stderr("the server is busy running a test. try again later");
     assert!(refused.elapsed < Duration::from_secs(5), "{refused:?}");
-    let reasons = service.wait_for_events("refused", 1, PATIENCE);
+    let reasons = service.wait_for_events("refused", 1, TIMEOUT);
     assert_eq!(reasons[0]["reason"], "queue_too_long");
 }
 
 // UDP
 
 #[test]
-fn a_lost_answer_to_a_hello_is_survived() {
+fn lost_response_to_a_hello_is_repeated() {
     let server = Server::start(ours(), &[]);
     // A client that repeats its hello: the second answer takes the place of the lost first one, and is no second stream.
     let mut repeating = HandMade::start(server.port, UDP_FORWARD);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(("127.0.0.1", server.port)).expect("a route");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a time");
     for _ in 0..3 {
         socket.send(HELLO).expect("sent");
         assert_eq!(receive(&socket), REPLY);
@@ -252,7 +252,7 @@ fn a_lost_answer_to_a_hello_is_survived() {
     let mut waiting = HandMade::start(server.port, UDP_FORWARD);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(("127.0.0.1", server.port)).expect("a route");
-    socket.set_read_timeout(Some(PATIENCE)).expect("a time");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a time");
     socket.send(HELLO).expect("sent");
     assert_eq!(receive(&socket), REPLY, "let this one be lost");
     assert_eq!(receive(&socket), REPLY);
@@ -274,7 +274,7 @@ fn a_lost_answer_to_a_hello_is_survived() {
 }
 
 #[test]
-fn datagrams_from_strangers_are_neither_answered_nor_remembered() {
+fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     let server = Server::start(ours(), &[]);
     let mut test = HandMade::start(server.port, UDP_FORWARD);
     let before = Status::of(server.process.id());
@@ -295,15 +295,15 @@ fn datagrams_from_strangers_are_neither_answered_nor_remembered() {
     own.connect(("127.0.0.1", server.port)).expect("a route");
     own.set_read_timeout(Some(Duration::from_millis(200))).expect("a time");
     // The kernel may have dropped some of so many datagrams before the server saw them.
-    let reply = wait_for(PATIENCE, || {
+    let reply = wait_for(TIMEOUT, || {
         own.send(HELLO).expect("sent");
         let mut buffer = [0; 64];
         own.recv(&mut buffer).ok().map(|count| buffer[..count].to_vec())
     });
     assert_eq!(reply.as_deref(), Some(REPLY));
     test.expect_start();
-    let answered = strangers.iter().filter(|s| s.recv(&mut [0; 64]).is_ok()).count();
-    assert_eq!(answered, 0);
+    let with_response = strangers.iter().filter(|s| s.recv(&mut [0; 64]).is_ok()).count();
+    assert_eq!(with_response, 0);
     let after = Status::of(server.process.id());
     let grown = after.descriptors - before.descriptors;
     assert!(grown <= 6, "one stream and its worker need {grown} descriptors");
@@ -326,7 +326,10 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
         if welcome {
             test.expect_start();
         } else {
-            assert_eq!(test.control.answer_within(Duration::from_millis(100)), Answer::Silence);
+            assert_eq!(
+                test.control.response_within(Duration::from_millis(100)),
+                Received::Silence
+            );
         }
     }
 }
@@ -337,7 +340,7 @@ fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_ot
 fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
     const UDP_REVERSE: &str = "{\"udp\":true,\"time\":1,\"len\":1000,\"bandwidth\":1000000,\"reverse\":true}";
     let server = Server::start(ours(), &["--lr-allow-split-address"]);
-    for (parameters, answer_bytes) in [(UDP_FORWARD, HELLO.len()), (UDP_REVERSE, 0)] {
+    for (parameters, response_bytes) in [(UDP_FORWARD, HELLO.len()), (UDP_REVERSE, 0)] {
         let _test = HandMade::start(server.port, parameters);
         let victim = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
         victim.connect(("127.0.0.1", server.port)).expect("a route");
@@ -351,7 +354,7 @@ fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
         {
             bytes += count;
         }
-        assert_eq!(bytes, answer_bytes, "{parameters}");
+        assert_eq!(bytes, response_bytes, "{parameters}");
     }
 }
 

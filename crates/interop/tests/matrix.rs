@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use linerate_interop::{Pair, Pairing, Report, has_ipv6, run_cases, run_pair_at, skip};
+use linerate_interop::{Pair, Pairing, Report, each_case, has_ipv6, run_pair_at, skip};
 
 /// Per stream. Low enough that a slow host keeps it with four streams both ways.
 const RATE_BPS: f64 = 5_000_000.0;
@@ -32,7 +32,7 @@ struct Case {
 
 #[test]
 fn both_ends_agree_in_every_combination() {
-    run_cases(&all_cases(), ToString::to_string, |case| check(*case));
+    each_case(&all_cases(), ToString::to_string, |case| check(*case));
 }
 
 fn all_cases() -> Vec<Case> {

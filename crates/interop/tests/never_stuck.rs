@@ -1,5 +1,5 @@
 //! Clients that freeze, die or are cut off, at every point of a test: each frees its place in time, what it did is
-//! recorded, and nobody else notices.
+//! recorded, and no other client is delayed.
 
 use std::fs;
 use std::net::TcpStream;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
 use linerate_interop::{
-    Control, PATIENCE, Process, Report, Server, Service, Signal, frame, fresh_cookie, original, ours, patiently,
-    run_cases, state, wait_for,
+    Control, Process, Report, Server, Service, Signal, TIMEOUT, each_case, frame, fresh_cookie, original, ours, state,
+    wait_for,
 };
 use serde_json::Value;
 
-/// Patience of the servers under test with running tests.
+/// Liveness timeout of the servers under test.
 const LIVENESS: Duration = Duration::from_secs(3);
-/// Patience with a client in any other step.
+/// Timeout of a client in any other step.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 /// What a busy machine may add.
 const MARGIN: Duration = Duration::from_secs(2);
@@ -62,45 +62,43 @@ type Step = fn(u16) -> Vec<Control>;
 /// Steps of the dialogue at which a client may stop.
 const STEPS: [(&str, Step); 6] = [
     ("before its cookie", |port| vec![Control::connect(port)]),
-    ("instead of its parameters", |port| vec![asked(port).1]),
+    ("instead of its parameters", |port| vec![requested(port).1]),
     ("instead of its streams", |port| vec![accepted(port, TCP).1]),
     ("instead of its UDP streams", |port| vec![accepted(port, UDP).1]),
     ("instead of its results", ended),
-    ("instead of its good-bye", said_everything),
+    ("instead of its good-bye", all_but_the_last_message),
 ];
 
 #[test]
-fn silence_in_any_step_ends_in_time_and_harms_nobody() {
-    patiently(|| {
-        let service = service();
-        let healthy = healthy_clients(&service);
-        run_cases(
-            &STEPS,
-            |(name, _)| (*name).to_owned(),
-            |(_, step)| {
-                let mut connections = step(service.port);
-                let started = Instant::now();
-                connections.first_mut().expect("a control connection").drain();
-                let elapsed = started.elapsed();
-                assert!(elapsed < HANDSHAKE + MARGIN, "{elapsed:?}");
-            },
-        );
-        expect_unaffected(healthy);
-        let causes = service.events("handshake_failed");
-        let seen = |cause: &str| causes.iter().filter(|e| e["cause"] == cause).count();
-        assert_eq!(
-            (seen("cookie"), seen("parameters"), seen("streams")),
-            (1, 1, 2),
-            "{causes:?}"
-        );
-    });
+fn timed_silence_in_any_step_ends_in_time_and_delays_no_other() {
+    let service = service();
+    let healthy = healthy_clients(&service);
+    each_case(
+        &STEPS,
+        |(name, _)| (*name).to_owned(),
+        |(_, step)| {
+            let mut connections = step(service.port);
+            let started = Instant::now();
+            connections.first_mut().expect("a control connection").drain();
+            let elapsed = started.elapsed();
+            assert!(elapsed < HANDSHAKE + MARGIN, "{elapsed:?}");
+        },
+    );
+    expect_unaffected(healthy);
+    let causes = service.events("handshake_failed");
+    let seen = |cause: &str| causes.iter().filter(|e| e["cause"] == cause).count();
+    assert_eq!(
+        (seen("cookie"), seen("parameters"), seen("streams")),
+        (1, 1, 2),
+        "{causes:?}"
+    );
 }
 
 /// A client that is killed resets or closes its connections, at the same steps.
 #[test]
 fn an_end_in_any_step_frees_the_place_at_once() {
     let service = service();
-    run_cases(
+    each_case(
         &STEPS,
         |(name, _)| (*name).to_owned(),
         |(_, step)| drop(step(service.port)),
@@ -147,10 +145,10 @@ const fn misfit(name: &'static str, options: &'static [&'static str], signal: Si
 }
 
 #[test]
-fn a_running_test_whose_client_is_frozen_or_killed_ends_in_time_and_harms_nobody() {
+fn test_of_a_frozen_or_killed_client_ends_in_time_and_delays_no_other() {
     let service = service();
     let healthy = healthy_clients(&service);
-    run_cases(
+    each_case(
         &MISFITS,
         |misfit| misfit.name.to_owned(),
         |misfit| {
@@ -191,7 +189,7 @@ fn a_slow_test_is_not_taken_for_a_dead_one() {
     let options = ["-u", "-l", "1000", "-b", "2000", "-t", "9", "-J"];
     let client = service.client(original(), &options).finish();
     client.expect_clean();
-    let records = service.wait_for_events("test_ended", 1, PATIENCE);
+    let records = service.wait_for_events("test_ended", 1, TIMEOUT);
     assert_eq!(records[0]["outcome"], "complete", "{records:?}");
     assert!(records[0]["received_bytes"].as_u64() >= Some(3000));
 }
@@ -218,41 +216,39 @@ fn the_report_of_a_frozen_client_is_complete_and_says_that_it_is_partial() {
 
 /// The link goes down while tests run: no packet tells the server, in either direction.
 #[test]
-fn clients_that_are_cut_off_free_their_places_and_harm_nobody() {
-    patiently(|| {
-        let Some(net) = Net::new() else { return };
-        let service = Service::spawn(inside(&net.b, ours().path(), &[]), 5201, &["--liveness", "3"]);
-        let _ = service.wait_for_events("listening", 1, PATIENCE);
-        let client = |mut command: Command, host: &str, options: &[&str]| {
-            command.args(["-c", host]).args(options);
-            Process::start(command)
-        };
-        let healthy: Vec<Process> = (0..HEALTHY)
-            .map(|_| {
-                client(
-                    inside(&net.b, original().path(), &[]),
-                    "127.0.0.1",
-                    &["-t", "9", "-b", "2M", "-J"],
-                )
-            })
-            .collect();
-        let kinds: [&[&str]; 5] = [&[], &["-R"], &["-u"], &["-u", "-R"], &["--bidir"]];
-        let far: Vec<Process> = kinds
-            .iter()
-            .map(|kind| {
-                let options = [&["-t", "60", "-b", "2M", "-i", "0.2", "--forceflush"], *kind].concat();
-                client(inside(&net.a, original().path(), &[]), SERVER, &options)
-            })
-            .collect();
-        far.iter().for_each(|client| client.wait_for_stdout("/sec", 3));
-        net.cut();
-        let cut = Instant::now();
-        let records = service.wait_for_events("test_ended", far.len(), LIVENESS + MARGIN);
-        let elapsed = cut.elapsed();
-        assert!(elapsed < LIVENESS + MARGIN, "{elapsed:?}");
-        assert!(records.iter().all(|r| r["outcome"] == "partial"), "{records:?}");
-        expect_unaffected(healthy);
-    });
+fn timed_clients_that_are_cut_off_free_their_slots_and_delay_no_other() {
+    let Some(net) = Net::new() else { return };
+    let service = Service::spawn(inside(&net.b, ours().path(), &[]), 5201, &["--liveness", "3"]);
+    let _ = service.wait_for_events("listening", 1, TIMEOUT);
+    let client = |mut command: Command, host: &str, options: &[&str]| {
+        command.args(["-c", host]).args(options);
+        Process::start(command)
+    };
+    let healthy: Vec<Process> = (0..HEALTHY)
+        .map(|_| {
+            client(
+                inside(&net.b, original().path(), &[]),
+                "127.0.0.1",
+                &["-t", "9", "-b", "2M", "-J"],
+            )
+        })
+        .collect();
+    let kinds: [&[&str]; 5] = [&[], &["-R"], &["-u"], &["-u", "-R"], &["--bidir"]];
+    let far: Vec<Process> = kinds
+        .iter()
+        .map(|kind| {
+            let options = [&["-t", "60", "-b", "2M", "-i", "0.2", "--forceflush"], *kind].concat();
+            client(inside(&net.a, original().path(), &[]), SERVER, &options)
+        })
+        .collect();
+    far.iter().for_each(|client| client.wait_for_stdout("/sec", 3));
+    net.cut();
+    let cut = Instant::now();
+    let records = service.wait_for_events("test_ended", far.len(), LIVENESS + MARGIN);
+    let elapsed = cut.elapsed();
+    assert!(elapsed < LIVENESS + MARGIN, "{elapsed:?}");
+    assert!(records.iter().all(|r| r["outcome"] == "partial"), "{records:?}");
+    expect_unaffected(healthy);
 }
 
 /// The name of a test in the verbose output of its client.
@@ -272,7 +268,7 @@ const UDP: &str = "{\"udp\":true,\"time\":60,\"len\":1000,\"bandwidth\":1000000}
 const RESULTS: &str =
     "{\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0,\"sender_has_retransmits\":0,\"streams\":[]}";
 
-fn asked(port: u16) -> ([u8; 37], Control) {
+fn requested(port: u16) -> ([u8; 37], Control) {
     let (cookie, mut control) = (fresh_cookie(), Control::connect(port));
     control.send(&cookie);
     control.expect(state::PARAM_EXCHANGE);
@@ -280,7 +276,7 @@ fn asked(port: u16) -> ([u8; 37], Control) {
 }
 
 fn accepted(port: u16, parameters: &str) -> ([u8; 37], Control) {
-    let (cookie, mut control) = asked(port);
+    let (cookie, mut control) = requested(port);
     control.send(&frame(parameters));
     control.expect(state::CREATE_STREAMS);
     (cookie, control)
@@ -303,7 +299,7 @@ fn ended(port: u16) -> Vec<Control> {
     connections
 }
 
-fn said_everything(port: u16) -> Vec<Control> {
+fn all_but_the_last_message(port: u16) -> Vec<Control> {
     let mut connections = ended(port);
     connections[0].send(&frame(RESULTS));
     let _ = connections[0].take_json();
@@ -311,79 +307,75 @@ fn said_everything(port: u16) -> Vec<Control> {
     connections
 }
 
-// A crowd of strangers
+// Many unknown clients
 
 /// Connections of each kind.
 const STRANGERS: usize = 1000;
 
 #[test]
-fn thousands_of_idle_and_mad_connections_do_not_keep_a_client_out() {
-    patiently(|| {
-        raise_descriptor_limit();
-        let service = Service::start(&[]);
-        let alone = start_time(service.port);
-        let before = linerate_interop::Status::of(service.process.id());
-        let connect = || TcpStream::connect(("127.0.0.1", service.port)).expect("the server listens");
-        let _silent: Vec<TcpStream> = (0..STRANGERS).map(|_| connect()).collect();
-        let mut mad: Vec<Control> = (0..STRANGERS)
-            .map(|n| {
-                sending(
-                    service.port,
-                    &(0..200).map(|i| (n * 31 + i * 7) as u8 | 0x80).collect::<Vec<_>>(),
-                )
-            })
-            .collect();
-        let _named: Vec<Control> = (0..STRANGERS).map(|_| sending(service.port, &fresh_cookie())).collect();
-        let mut slow: Vec<Control> = (0..STRANGERS / 10).map(|_| Control::connect(service.port)).collect();
-        for byte in 0..3 {
-            for control in &mut slow {
-                control.send(&[b'a' + byte]);
-            }
-            let times: Vec<Duration> = (0..5).map(|_| start_time(service.port)).collect();
-            let slowest = times.iter().max().expect("five");
-            assert!(*slowest < Duration::from_millis(200), "{times:?}, alone {alone:?}");
-            let client = service.client(original(), &["-n", "64K"]).finish();
-            client.expect_clean();
+fn timed_thousands_of_idle_and_invalid_connections_do_not_block_a_client() {
+    raise_descriptor_limit();
+    let service = Service::start(&[]);
+    let alone = start_time(service.port);
+    let before = linerate_interop::Status::of(service.process.id());
+    let connect = || TcpStream::connect(("127.0.0.1", service.port)).expect("the server listens");
+    let _silent: Vec<TcpStream> = (0..STRANGERS).map(|_| connect()).collect();
+    let mut mad: Vec<Control> = (0..STRANGERS)
+        .map(|n| {
+            sending(
+                service.port,
+                &(0..200).map(|i| (n * 31 + i * 7) as u8 | 0x80).collect::<Vec<_>>(),
+            )
+        })
+        .collect();
+    let _named: Vec<Control> = (0..STRANGERS).map(|_| sending(service.port, &fresh_cookie())).collect();
+    let mut slow: Vec<Control> = (0..STRANGERS / 10).map(|_| Control::connect(service.port)).collect();
+    for byte in 0..3 {
+        for control in &mut slow {
+            control.send(&[b'a' + byte]);
         }
-        let during = linerate_interop::Status::of(service.process.id());
-        let grown_kib = during.resident_kib.saturating_sub(before.resident_kib);
-        assert!(
-            grown_kib < 32 * 1024,
-            "{grown_kib} KiB for {STRANGERS} connections of each kind"
-        );
-        assert!(during.descriptors < 3000, "{}", during.descriptors);
-        let end = Instant::now() + HANDSHAKE + MARGIN;
-        for control in &mut mad {
-            control.drain();
-        }
-        assert!(Instant::now() < end, "garbage is refused within its time");
-    });
+        let times: Vec<Duration> = (0..5).map(|_| start_time(service.port)).collect();
+        let slowest = times.iter().max().expect("five");
+        assert!(*slowest < Duration::from_millis(200), "{times:?}, alone {alone:?}");
+        let client = service.client(original(), &["-n", "64K"]).finish();
+        client.expect_clean();
+    }
+    let during = linerate_interop::Status::of(service.process.id());
+    let grown_kib = during.resident_kib.saturating_sub(before.resident_kib);
+    assert!(
+        grown_kib < 32 * 1024,
+        "{grown_kib} KiB for {STRANGERS} connections of each kind"
+    );
+    assert!(during.descriptors < 3000, "{}", during.descriptors);
+    let end = Instant::now() + HANDSHAKE + MARGIN;
+    for control in &mut mad {
+        control.drain();
+    }
+    assert!(Instant::now() < end, "garbage is refused within its time");
 }
 
 /// A server that may open hardly anything does not spin, and serves again as soon as it can.
 #[test]
-fn without_descriptors_the_server_keeps_its_calm() {
-    patiently(|| {
-        let mut command = Command::new("prlimit");
-        command.args(["--nofile=64:64"]).arg(ours().path());
-        let service = Service::start_by(command, &[]);
-        // All of them wait when the server looks again, so it cannot take them one by one.
-        service.process.signal(Signal::Stop);
-        let strangers: Vec<TcpStream> = (0..400)
-            .filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok())
-            .collect();
-        service.process.signal(Signal::Continue);
-        let _ = service.wait_for_events("warning", 1, PATIENCE);
-        let (before, started) = (cpu_ticks(service.process.id()), Instant::now());
-        wait_for(PATIENCE, || (started.elapsed() > Duration::from_secs(2)).then_some(()));
-        let used = cpu_ticks(service.process.id()) - before;
-        assert!(used < 50, "{used} ticks of 10 ms in {:?}", started.elapsed());
-        drop(strangers);
-        let served = wait_for(PATIENCE, || {
-            (service.client(original(), &["-n", "64K"]).finish().code() == Some(0)).then_some(())
-        });
-        served.expect("the client is served");
+fn timed_server_without_descriptors_uses_little_cpu_time() {
+    let mut command = Command::new("prlimit");
+    command.args(["--nofile=64:64"]).arg(ours().path());
+    let service = Service::start_by(command, &[]);
+    // All of them wait when the server looks again, so it cannot take them one by one.
+    service.process.signal(Signal::Stop);
+    let strangers: Vec<TcpStream> = (0..400)
+        .filter_map(|_| TcpStream::connect(("127.0.0.1", service.port)).ok())
+        .collect();
+    service.process.signal(Signal::Continue);
+    let _ = service.wait_for_events("warning", 1, TIMEOUT);
+    let (before, started) = (cpu_ticks(service.process.id()), Instant::now());
+    wait_for(TIMEOUT, || (started.elapsed() > Duration::from_secs(2)).then_some(()));
+    let used = cpu_ticks(service.process.id()) - before;
+    assert!(used < 50, "{used} ticks of 10 ms in {:?}", started.elapsed());
+    drop(strangers);
+    let served = wait_for(TIMEOUT, || {
+        (service.client(original(), &["-n", "64K"]).finish().code() == Some(0)).then_some(())
     });
+    served.expect("the client is served");
 }
 
 /// Time from the connection to the moment at which the server awaits the data streams.

@@ -1,7 +1,7 @@
 //! One case per option that changes what a test does: the effect must show in the reports, whichever program is on
 //! which side.
 
-use linerate_interop::{Pair, Pairing, Report, has_ipv6, run_cases, run_pair_at};
+use linerate_interop::{Pair, Pairing, Report, each_case, has_ipv6, run_pair_at};
 
 const MIB: f64 = 1_048_576.0;
 
@@ -228,7 +228,7 @@ fn every_option_has_its_effect_in_all_pairings() {
     let cases: Vec<_> = all
         .flat_map(|case| Pairing::ALL.map(|pairing| (case, pairing)))
         .collect();
-    run_cases(
+    each_case(
         &cases,
         |(case, pairing)| format!("{}, {pairing}", case.name),
         |(case, pairing)| {

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use linerate_interop::{
-    PATIENCE, Pairing, Process, Program, Report, Server, established, free_port, free_port_run, listens, original,
-    ours, run_cases, run_pair, wait_for,
+    Pairing, Process, Program, Report, Server, TIMEOUT, each_case, established, free_port, free_port_run, listens,
+    original, ours, run_pair, wait_for,
 };
 
 #[test]
 fn a_file_arrives_as_it_was() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
         let content: Vec<u8> = (0..300_001_u32)
@@ -36,7 +36,7 @@ fn a_file_arrives_as_it_was() {
 
 #[test]
 fn a_file_arrives_in_the_reverse_direction() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
         fs::write(&source, vec![b'x'; 200_000]).expect("the folder is writable");
@@ -54,7 +54,7 @@ fn a_file_arrives_in_the_reverse_direction() {
 /// Type of service, segment size, buffers and congestion control as the kernel has them on the data connection.
 #[test]
 fn socket_options_reach_the_sockets_of_both_ends() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
         let options = [
             "-t",
@@ -92,7 +92,7 @@ fn socket_options_reach_the_sockets_of_both_ends() {
 
 #[test]
 fn cport_fixes_the_source_ports() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         for transport in ["-N", "-u"] {
             let first = free_port_run(2);
             let port = first.to_string();
@@ -112,7 +112,7 @@ fn cport_fixes_the_source_ports() {
 
 #[test]
 fn affinity_pins_the_client_and_the_servers_part_of_the_test() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &[]);
         let client = server.client(
             pairing.client(),
@@ -182,7 +182,7 @@ fn errors_go_to_the_logfile_too() {
 
 #[test]
 fn timestamps_begin_every_line() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let prefix = "--timestamps=%Y-%m-%d ";
         let pair = run_pair((pairing.server(), &[prefix]), (pairing.client(), &["-n", "1M", prefix]));
         for end in [pair.client.expect_clean(), pair.server.expect_clean()] {
@@ -212,7 +212,7 @@ fn title_begins_every_line_of_the_client() {
 
 #[test]
 fn get_server_output_shows_the_servers_text() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let pair = run_pair(
             (pairing.server(), &[]),
             (pairing.client(), &["-n", "1M", "--get-server-output"]),
@@ -237,7 +237,7 @@ fn get_server_output_shows_the_servers_text() {
 
 #[test]
 fn a_json_server_gives_a_text_client_its_json() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let pair = run_pair(
             (pairing.server(), &["-J"]),
             (pairing.client(), &["-t", "1", "-b", "5M", "--get-server-output"]),
@@ -260,7 +260,7 @@ fn a_daemon_serves_and_cleans_up_its_pidfile() {
         let port = free_port();
         let options = ["-s", "-1", "-D", "-p", &port.to_string(), "-I", text(&pidfile)];
         Process::start(program.command(options)).finish().expect_clean();
-        wait_for(PATIENCE, || listens(port).then_some(())).expect("the daemon listens");
+        wait_for(TIMEOUT, || listens(port).then_some(())).expect("the daemon listens");
         let id: u32 = fs::read_to_string(&pidfile)
             .expect("the daemon wrote its id")
             .parse()
@@ -269,7 +269,7 @@ fn a_daemon_serves_and_cleans_up_its_pidfile() {
 
         let client = Process::start(original().command(["-c", "127.0.0.1", "-p", &port.to_string(), "-n", "1M"]));
         client.finish().expect_clean();
-        let gone = wait_for(PATIENCE, || (!pidfile.exists()).then_some(()));
+        let gone = wait_for(TIMEOUT, || (!pidfile.exists()).then_some(()));
         assert!(gone.is_some(), "{:?} left its pidfile", program.path());
     }
 }

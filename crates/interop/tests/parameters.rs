@@ -4,7 +4,7 @@
 
 use std::net::TcpListener;
 
-use linerate_interop::{Control, Process, Program, original, ours, run_cases, state};
+use linerate_interop::{Control, Process, Program, each_case, original, ours, state};
 use serde_json::{Map, Value};
 
 /// Options that travel, or must not.
@@ -63,7 +63,7 @@ const ADDED: [&str; 6] = ["linerate", "gso", "gso_dg_size", "gso_bf_size", "gro"
 
 #[test]
 fn the_parameters_are_the_originals() {
-    run_cases(
+    each_case(
         &CASES,
         |options| format!("{options:?}"),
         |options| {

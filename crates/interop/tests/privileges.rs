@@ -5,9 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use linerate_interop::{
-    Finished, Keys, PATIENCE, Process, Service, Signal, free_port, original, ours, patiently, run_cases, skip,
-};
+use linerate_interop::{Finished, Keys, Process, Service, Signal, TIMEOUT, each_case, free_port, original, ours, skip};
 use tempfile::TempDir;
 
 /// A user of every system, and the numbers that its processes have.
@@ -27,33 +25,31 @@ fn every_thread_of_a_server_gives_up_all_privileges_and_clients_are_served() {
     if !is_root() {
         return;
     }
-    patiently(|| {
-        let metrics = format!("127.0.0.1:{}", free_port());
-        let list = readable_list();
-        let allow = format!("@{}", list.path().join("allow").display());
-        let options = ["--user", USER, "--metrics", &metrics, "--allow", &allow];
-        let service = Service::start(&options);
-        let client = service.client(original(), &["-t", "30", "-b", "2M", "-P", "2"]);
-        let _ = service.wait_for_events("test_started", 1, PATIENCE);
-        let threads = expect_no_privileges(service.process.id());
-        assert!(threads >= 3, "control, log and worker: {threads}");
-        drop(client);
+    let metrics = format!("127.0.0.1:{}", free_port());
+    let list = readable_list();
+    let allow = format!("@{}", list.path().join("allow").display());
+    let options = ["--user", USER, "--metrics", &metrics, "--allow", &allow];
+    let service = Service::start(&options);
+    let client = service.client(original(), &["-t", "30", "-b", "2M", "-P", "2"]);
+    let _ = service.wait_for_events("test_started", 1, TIMEOUT);
+    let threads = expect_no_privileges(service.process.id());
+    assert!(threads >= 3, "control, log and worker: {threads}");
+    drop(client);
 
-        let _ = service.wait_for_events("test_ended", 1, PATIENCE);
-        for options in [
-            &["-n", "64K"][..],
-            &["-n", "64K", "-R"],
-            &["-u", "-n", "64K"],
-            &["-u", "-R", "-n", "64K"],
-        ] {
-            service.client(original(), options).finish().expect_clean();
-        }
-        let _ = service.wait_for_events("test_ended", 5, PATIENCE);
-        service.process.signal(Signal::HangUp);
-        let _ = service.wait_for_events("reloaded", 1, PATIENCE);
-        service.process.signal(Signal::Terminate);
-        service.process.finish().expect_code(0);
-    });
+    let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
+    for options in [
+        &["-n", "64K"][..],
+        &["-n", "64K", "-R"],
+        &["-u", "-n", "64K"],
+        &["-u", "-R", "-n", "64K"],
+    ] {
+        service.client(original(), options).finish().expect_clean();
+    }
+    let _ = service.wait_for_events("test_ended", 5, TIMEOUT);
+    service.process.signal(Signal::HangUp);
+    let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
+    service.process.signal(Signal::Terminate);
+    service.process.finish().expect_code(0);
 }
 
 #[test]
@@ -61,17 +57,15 @@ fn clients_of_iperf_2_are_served_without_privileges() {
     if !is_root() {
         return;
     }
-    patiently(|| {
-        let port = free_port().to_string();
-        let service = Service::start(&["--user", USER, "--iperf2-port", &port]);
-        expect_no_privileges(service.process.id());
-        for options in [&["-n", "64K"][..], &["-u", "-t", "1"]] {
-            let mut command = Command::new("iperf");
-            command.args(["-c", "127.0.0.1", "-p", &port]).args(options);
-            Process::start(command).finish().expect_code(0);
-        }
-        let _ = service.wait_for_events("test_ended", 2, PATIENCE);
-    });
+    let port = free_port().to_string();
+    let service = Service::start(&["--user", USER, "--iperf2-port", &port]);
+    expect_no_privileges(service.process.id());
+    for options in [&["-n", "64K"][..], &["-u", "-t", "1"]] {
+        let mut command = Command::new("iperf");
+        command.args(["-c", "127.0.0.1", "-p", &port]).args(options);
+        Process::start(command).finish().expect_code(0);
+    }
+    let _ = service.wait_for_events("test_ended", 2, TIMEOUT);
 }
 
 /// The key is for root alone, the file of users for the server.
@@ -80,14 +74,12 @@ fn logins_work_after_the_privileges_are_gone() {
     if !is_root() {
         return;
     }
-    patiently(|| {
-        let (keys, public) = (Keys::make(), readable_list());
-        let users = public.path().join("users");
-        write_readable(&users, Keys::USERS);
-        let (key, users) = (keys.path("private"), users.display().to_string());
-        let service = Service::start(&["--user", USER, "--private-key", &key, "--users", &users]);
-        keys.client(service.port, ours(), "rossi", &[]).expect_clean();
-    });
+    let (keys, public) = (Keys::make(), readable_list());
+    let users = public.path().join("users");
+    write_readable(&users, Keys::USERS);
+    let (key, users) = (keys.path("private"), users.display().to_string());
+    let service = Service::start(&["--user", USER, "--private-key", &key, "--users", &users]);
+    keys.client(service.port, ours(), "rossi", &[]).expect_clean();
 }
 
 #[test]
@@ -106,7 +98,7 @@ fn a_user_that_cannot_serve_is_refused_with_a_reason() {
         (&["--user", USER, "--iperf2-port", "500"], 2, "port 500"),
         (&["--user", USER, "--private-key", &key, "--users", &users], 1, &hidden),
     ];
-    run_cases(
+    each_case(
         &cases,
         |case| case.0.join(" "),
         |(options, code, reason)| {

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server};
-use linerate_interop::{Asks, FORGED_BYTES, PATIENCE, Process, Service, forged, free_port, ours, skip, wait_for};
+use linerate_interop::{FORGED_BYTES, FlowMode, Process, Service, TIMEOUT, forged, free_port, ours, skip, wait_for};
 
 /// 2^31 steps of 10 ms, the longest time a header can ask for.
 const LONGEST_TICKS: u32 = 1 << 31;
@@ -34,9 +34,9 @@ impl Victim {
         self.socket.local_addr().expect("it is bound").port()
     }
 
-    fn forge(&mut self, asks: Asks, numbers: &[i32], ticks: u32) {
+    fn forge(&mut self, mode: FlowMode, numbers: &[i32], ticks: u32) {
         for &number in numbers {
-            let datagram = forged(asks, number, ticks, self.port());
+            let datagram = forged(mode, number, ticks, self.port());
             self.forged_bytes += self.socket.send(&datagram).unwrap_or(FORGED_BYTES);
         }
     }
@@ -67,7 +67,7 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
         let events = service.events("refused");
         events.iter().filter(|event| event["reason"] == reason).count()
     };
-    let seen = wait_for(PATIENCE, || {
+    let seen = wait_for(TIMEOUT, || {
         let flooded = victims.iter_mut().any(Victim::is_flooded);
         (flooded || refused() >= count).then_some(())
     });
@@ -88,33 +88,38 @@ fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
         return skip("the original has no such service");
     }
     let (service, port2) = service(&[]);
-    let modes = [Asks::Reverse, Asks::FullDuplex, Asks::Dual, Asks::TradeOff];
+    let modes = [
+        FlowMode::Reverse,
+        FlowMode::FullDuplex,
+        FlowMode::Dual,
+        FlowMode::TradeOff,
+    ];
     let mut victims: Vec<Victim> = modes.iter().map(|_| Victim::of(port2)).collect();
-    for (victim, asks) in victims.iter_mut().zip(modes) {
-        victim.forge(asks, &[1, 2, 3], LONGEST_TICKS);
+    for (victim, mode) in victims.iter_mut().zip(modes) {
+        victim.forge(mode, &[1, 2, 3], LONGEST_TICKS);
     }
     expect_refusals(&service, &mut victims, "udp_reverse", modes.len());
     assert_eq!(service.events("test_started"), [] as [serde_json::Value; 0]);
 }
 
 #[test]
-fn answers_are_together_no_longer_than_what_was_sent() {
+fn responses_are_not_longer_than_requests() {
     if ours().is_original() {
         return skip("the original answers with more");
     }
     let (service, port2) = service(&[]);
     let mut victim = Victim::of(port2);
-    victim.forge(Asks::Forward, &[1, 2, -3], 100);
+    victim.forge(FlowMode::Forward, &[1, 2, -3], 100);
     assert!(
-        wait_for(PATIENCE, || (victim.receive() > 0).then_some(())).is_some(),
+        wait_for(TIMEOUT, || (victim.receive() > 0).then_some(())).is_some(),
         "{service:?}"
     );
     // Every one of these would be worth another report of 128 bytes.
     for _ in 0..20 {
-        let datagram = forged(Asks::Forward, -3, 100, 0);
+        let datagram = forged(FlowMode::Forward, -3, 100, 0);
         victim.forged_bytes += victim.socket.send(&datagram[..16]).unwrap_or(16);
     }
-    let over = wait_for(PATIENCE, || (!service.events("test_ended").is_empty()).then_some(()));
+    let over = wait_for(TIMEOUT, || (!service.events("test_ended").is_empty()).then_some(()));
     assert!(over.is_some(), "{service:?}");
     assert!(
         !victim.is_flooded(),
@@ -131,7 +136,7 @@ fn a_service_that_may_send_over_udp_serves_the_original() {
         let client = Process::start(Iperf2::Original.command(&format!("-c 127.0.0.1 -p {port2} {words}"))).finish();
         client.expect_code(0);
     }
-    let ended = service.wait_for_events("test_ended", 2, PATIENCE);
+    let ended = service.wait_for_events("test_ended", 2, TIMEOUT);
     let sent = |event: &serde_json::Value| event["sent_bytes"].as_u64().unwrap_or(0);
     assert!(ended.iter().all(|event| sent(event) > 50_000), "{ended:?}");
 }
@@ -140,29 +145,29 @@ fn a_service_that_may_send_over_udp_serves_the_original() {
 fn data_over_udp_end_when_the_port_is_unreachable() {
     let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     let mut victim = Victim::of(port2);
-    victim.forge(Asks::Reverse, &[1, 1], 100_000);
-    let _ = service.wait_for_events("test_started", 1, PATIENCE);
+    victim.forge(FlowMode::Reverse, &[1, 1], 100_000);
+    let _ = service.wait_for_events("test_started", 1, TIMEOUT);
     assert!(
-        wait_for(PATIENCE, || victim.is_flooded().then_some(())).is_some(),
+        wait_for(TIMEOUT, || victim.is_flooded().then_some(())).is_some(),
         "{service:?}"
     );
     drop(victim);
     // Its time would be a quarter of an hour.
-    let _ = service.wait_for_events("test_ended", 1, PATIENCE);
+    let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
 }
 
 #[test]
 fn data_over_udp_end_when_the_client_falls_silent() {
     let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
-    for asks in [Asks::FullDuplex, Asks::Dual] {
+    for mode in [FlowMode::FullDuplex, FlowMode::Dual] {
         let mut victim = Victim::of(port2);
-        victim.forge(asks, &[1, 2], 100_000);
+        victim.forge(mode, &[1, 2], 100_000);
         let count = service.events("test_ended").len() + 1;
-        let ended = wait_for(PATIENCE, || {
+        let ended = wait_for(TIMEOUT, || {
             victim.receive();
             (service.events("test_ended").len() >= count).then_some(())
         });
-        assert!(ended.is_some(), "{asks:?}: {service:?}");
+        assert!(ended.is_some(), "{mode:?}: {service:?}");
     }
 }
 
@@ -170,7 +175,7 @@ fn data_over_udp_end_when_the_client_falls_silent() {
 fn absurd_amounts_are_refused() {
     let (service, port2) = service(&["--iperf2-udp-reverse", "--allow", "127.0.0.0/8"]);
     let mut victims = [Victim::of(port2)];
-    victims[0].forge(Asks::Reverse, &[1, 2], LONGEST_TICKS);
+    victims[0].forge(FlowMode::Reverse, &[1, 2], LONGEST_TICKS);
     expect_refusals(&service, &mut victims, "duration", 1);
 }
 
@@ -186,10 +191,10 @@ fn udp_reverse_is_offered_to_named_addresses_only() {
 fn the_drop_in_stops_at_an_unreachable_port_and_refuses_absurd_amounts() {
     let server = Iperf2Server::start(Iperf2::Ours, "-u -f B");
     let mut patient = Victim::of(server.port);
-    patient.forge(Asks::Reverse, &[1, 2], LONGEST_TICKS);
+    patient.forge(FlowMode::Reverse, &[1, 2], LONGEST_TICKS);
     let mut victim = Victim::of(server.port);
-    victim.forge(Asks::Reverse, &[1, 1], 100_000);
-    assert!(wait_for(PATIENCE, || victim.is_flooded().then_some(())).is_some());
+    victim.forge(FlowMode::Reverse, &[1, 1], 100_000);
+    assert!(wait_for(TIMEOUT, || victim.is_flooded().then_some(())).is_some());
     drop(victim);
     let report = || server.process.stdout().contains("/sec").then_some(());
     assert!(
@@ -224,7 +229,7 @@ fn a_server_connects_back_to_the_address_of_the_client_alone() {
     let mut client = TcpStream::connect(("127.0.0.77", port2)).expect("the server listens");
     client.write_all(&dual_header(port)).expect("the server reads");
     client.write_all(&[0; 128 << 10]).expect("the server reads");
-    let back = wait_for(PATIENCE, || own.accept().ok());
+    let back = wait_for(TIMEOUT, || own.accept().ok());
     assert!(back.is_some(), "the server connects back: {service:?}");
     assert!(other.accept().is_err(), "no other address was connected to");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-use linerate_interop::{Control, PATIENCE, Process, ours, skip, state, wait_for};
+use linerate_interop::{Control, Process, TIMEOUT, ours, skip, state, wait_for};
 
 #[test]
 fn a_refused_udp_hello_is_repeated() {
@@ -21,7 +21,7 @@ fn a_refused_udp_hello_is_repeated() {
     let _ = control.take_json();
     let before = refused_datagrams();
     control.send(&[state::CREATE_STREAMS]);
-    wait_for(PATIENCE, || (refused_datagrams() > before).then_some(())).expect("the first hello is refused");
+    wait_for(TIMEOUT, || (refused_datagrams() > before).then_some(())).expect("the first hello is refused");
     let socket = UdpSocket::bind(address).expect("the port is free");
     socket
         .set_read_timeout(Some(Duration::from_secs(5)))

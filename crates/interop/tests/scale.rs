@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside};
-use linerate_interop::{PATIENCE, Process, Report, Service, Status, original, ours};
+use linerate_interop::{Process, Report, Service, Status, TIMEOUT, original, ours};
 
 /// Asks a server and prints how long each answer took, in ms.
 const PROBE: &str = r#"
@@ -36,11 +36,11 @@ fn two_hundred_clients_share_one_server() {
     let clients: usize = number("SCALE_CLIENTS", 200);
     let rate = env::var("SCALE_RATE").unwrap_or_else(|_| "10M".to_owned());
     let Some(net) = Net::new() else { return };
-    // Each host has a processor of its own, as two real ones would.
+    // Each host has a CPU of its own, as two real ones would.
     let mut server = inside(&net.b, Path::new("taskset"), &["-c", "0"]);
     server.arg(ours().path());
     let service = Service::spawn(server, 5201, &["--limit", "address:tests=1000"]);
-    let _ = service.wait_for_events("listening", 1, PATIENCE);
+    let _ = service.wait_for_events("listening", 1, TIMEOUT);
     let idle = Status::of(service.process.id());
     let running: Vec<Process> = (0..clients)
         .map(|_| {
@@ -53,7 +53,7 @@ fn two_hundred_clients_share_one_server() {
     let _ = service.wait_for_events("test_started", clients, Duration::from_secs(60));
     let loaded = Status::of(service.process.id());
     // Asked on the server's host, because the far one is exhausted by its clients: what counts is how long the server
-    // takes. The one that measures must not wait for a processor itself.
+    // takes. The one that measures must not wait for a CPU itself.
     let mut probe = inside(&net.b, Path::new("nice"), &[]);
     probe.args(["-n", "-20", "taskset", "-c", "0", "python3", "-c", PROBE, "127.0.0.1"]);
     probe.arg(PROBES.to_string());
@@ -63,12 +63,12 @@ fn two_hundred_clients_share_one_server() {
         .into_iter()
         .map(|c| Report::parse(&c.finish_within(Duration::from_secs(120)).expect_clean().stdout))
         .collect();
-    let mut answers: Vec<f64> = probe.stdout.lines().filter_map(|l| l.parse().ok()).collect();
+    let mut responses: Vec<f64> = probe.stdout.lines().filter_map(|l| l.parse().ok()).collect();
     let mut rates: Vec<f64> = reports
         .iter()
         .map(|r| r.number("/end/sum_received/bits_per_second"))
         .collect();
-    answers.sort_by(f64::total_cmp);
+    responses.sort_by(f64::total_cmp);
     rates.sort_by(f64::total_cmp);
     let per_session = (loaded.resident_kib.saturating_sub(idle.resident_kib)) / clients;
     println!("clients           {clients} at {rate} bit/s each");
@@ -81,13 +81,13 @@ fn two_hundred_clients_share_one_server() {
     println!("sum               {:.2} Gbit/s", rates.iter().sum::<f64>() / 1e9);
     println!(
         "control answers   median {:.1} ms, slowest {:.1} ms",
-        answers[answers.len() / 2],
-        answers[answers.len() - 1]
+        responses[responses.len() / 2],
+        responses[responses.len() - 1]
     );
     println!("idle server       {idle:?}");
     println!("under load        {loaded:?}: {per_session} KiB per session");
-    assert_eq!(answers.len(), PROBES);
-    assert!(answers[PROBES - 1] < 100.0, "{answers:?}");
+    assert_eq!(responses.len(), PROBES);
+    assert!(responses[PROBES - 1] < 100.0, "{responses:?}");
     let slow = rates.iter().filter(|r| **r < 0.9 * rates[clients / 2]).count();
     assert_eq!(slow, 0, "{rates:?}");
 }

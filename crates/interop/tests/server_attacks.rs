@@ -7,7 +7,7 @@ use std::time::Duration;
 use linerate_interop::iperf2::Iperf2;
 use linerate_interop::namespaces::{Net, inside};
 use linerate_interop::{
-    Answer, Asks, Control, PATIENCE, Process, Service, Status, forged, frame, free_port, fresh_cookie, listens,
+    Control, FlowMode, Process, Received, Service, Status, TIMEOUT, forged, frame, free_port, fresh_cookie, listens,
     original, ours, state, wait_for,
 };
 
@@ -43,10 +43,10 @@ fn expect_service(service: &Service, port2: u16) {
 }
 
 #[test]
-fn a_server_short_of_descriptors_refuses_with_a_reason_and_goes_on() {
+fn server_short_of_descriptors_refuses_with_a_reason_and_continues() {
     let (mut service, port2) = both_by(with_descriptors(64), &[]);
     let clients: Vec<Process> = (0..30).map(|_| iperf2(port2, "-t 2 -b 10m")).collect();
-    let refused = service.wait_for_events("refused", 1, PATIENCE);
+    let refused = service.wait_for_events("refused", 1, TIMEOUT);
     assert!(refused.iter().all(|event| event["reason"] != "address"), "{refused:?}");
     clients.into_iter().for_each(|client| drop(client.finish()));
     assert!(!service.process.has_ended(), "{service:?}");
@@ -54,13 +54,13 @@ fn a_server_short_of_descriptors_refuses_with_a_reason_and_goes_on() {
 }
 
 #[test]
-fn the_drop_in_goes_on_when_descriptors_run_short() {
+fn drop_in_continues_when_descriptors_run_short() {
     let port = free_port();
     let mut command = with_descriptors(64);
     command.args(["iperf2", "-s", "-p", &port.to_string()]);
     let mut server = Process::start(command);
     assert!(
-        wait_for(PATIENCE, || listens(port).then_some(())).is_some(),
+        wait_for(TIMEOUT, || listens(port).then_some(())).is_some(),
         "{server:?}"
     );
     let clients: Vec<Process> = (0..30).map(|_| iperf2(port, "-t 1 -b 10m")).collect();
@@ -80,13 +80,13 @@ fn a_forged_first_datagram_takes_no_place_no_socket_and_no_thread() {
         .collect();
     for forger in &forgers {
         forger
-            .send_to(&forged(Asks::Forward, 1, 1000, 0), ("127.0.0.1", port2))
+            .send_to(&forged(FlowMode::Forward, 1, 1000, 0), ("127.0.0.1", port2))
             .expect("loopback");
     }
     // The server reads what arrives in order: when this flow is over it has seen all of them.
     let client = iperf2(port2, "-u -n 20000 -f B").finish();
     client.expect_stdout("Server Report:");
-    let started = service.wait_for_events("test_started", 3, PATIENCE);
+    let started = service.wait_for_events("test_started", 3, TIMEOUT);
     assert_eq!(started.len(), 3, "{started:?}");
     let _ = service.process.wait_for_idle(idle);
 }
@@ -99,9 +99,9 @@ fn forged_flows_have_a_share_of_the_places() {
         .map(|a| UdpSocket::bind(a).expect("a loopback address"))
         .collect();
     // Datagrams may be lost, so they are sent until enough of them have been refused.
-    let seen = wait_for(PATIENCE, || {
+    let seen = wait_for(TIMEOUT, || {
         for (forger, number) in forgers.iter().flat_map(|forger| [(forger, 1), (forger, 2)]) {
-            let datagram = forged(Asks::Forward, number, 1000, 0);
+            let datagram = forged(FlowMode::Forward, number, 1000, 0);
             forger.send_to(&datagram, ("127.0.0.1", port2)).expect("loopback");
         }
         (service.events("refused").len() >= 20).then_some(())
@@ -160,7 +160,7 @@ fn what_the_tests_of_one_address_need_is_bounded() {
         .arg(ours().path());
     let (service, port2) = both_by(command, &[]);
     let clients: Vec<Process> = (0..6).map(|_| iperf2(port2, "-R -l 4M -t 2 -b 40m")).collect();
-    let refused = service.wait_for_events("refused", 1, PATIENCE);
+    let refused = service.wait_for_events("refused", 1, TIMEOUT);
     assert!(refused.iter().all(|event| event["reason"] == "memory"), "{refused:?}");
     clients.into_iter().for_each(|client| drop(client.finish()));
     expect_service(&service, port2);
@@ -188,13 +188,13 @@ fn many_connections_make_few_lines() {
 }
 
 #[test]
-fn a_client_that_trickles_keeps_no_place() {
+fn trickling_client_does_not_keep_its_slot() {
     let service = Service::start(&["--liveness", "2"]);
     let (mut control, mut data) = running(service.port, "127.0.0.1");
-    let ended = wait_for(PATIENCE, || {
+    let ended = wait_for(TIMEOUT, || {
         data.send(&[0]);
         // It tells the server nothing; the answer is that the test is over.
-        let _ = control.answer_within(Duration::from_millis(100));
+        let _ = control.response_within(Duration::from_millis(100));
         service.events("test_ended").pop()
     });
     let ended = ended.unwrap_or_else(|| panic!("{service:?}"));
@@ -207,9 +207,9 @@ fn one_address_has_a_tenth_of_the_places_and_at_least_eight() {
     let mut kept: Vec<Control> = (0..9).map(|_| accepted(service.port)).collect();
     let mut tenth = Control::connect(service.port);
     tenth.send(&fresh_cookie());
-    assert_eq!(tenth.answer(), Answer::Byte(state::ACCESS_DENIED));
+    assert_eq!(tenth.response(), Received::Byte(state::ACCESS_DENIED));
     assert_eq!(
-        service.wait_for_events("refused", 1, PATIENCE)[0]["reason"],
+        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
         "address_tests"
     );
     service
@@ -230,11 +230,11 @@ fn a_test_of_more_than_an_hour_is_refused_unless_it_is_allowed() {
 }
 
 #[test]
-fn a_service_opens_what_was_asked_for_and_nothing_else() {
+fn service_opens_configured_ports_only() {
     let Some(net) = Net::new() else { return };
     for (words, is_open) in [(&["serve"][..], false), (&["serve", "--iperf2"], true)] {
         let server = Process::start(inside(&net.b, ours().path(), words));
-        let up = wait_for(PATIENCE, || listens_beside_in(&net, 5201).then_some(()));
+        let up = wait_for(TIMEOUT, || listens_beside_in(&net, 5201).then_some(()));
         assert!(up.is_some(), "{server:?}");
         assert_eq!(listens_beside_in(&net, 5001), is_open, "{words:?}");
         server.signal(linerate_interop::Signal::Terminate);

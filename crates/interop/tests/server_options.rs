@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use linerate_interop::{
-    PATIENCE, Pairing, Process, Program, Report, Server, Signal, free_port, listens, original, ours, patiently,
-    run_cases, run_pair, skip, wait_for,
+    Pairing, Process, Program, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original, ours,
+    run_pair, skip, wait_for,
 };
 
 #[test]
 fn one_off_serves_one_test_and_leaves() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
         let port = server.port;
         server.run(pairing.client(), &["-n", "1M"]).expect_clean();
@@ -34,8 +34,8 @@ fn a_server_numbers_its_tests() {
 }
 
 #[test]
-fn a_second_client_is_told_that_the_server_is_busy() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+fn second_client_is_refused_as_busy() {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
         let first = server.client(
             pairing.client(),
@@ -54,7 +54,7 @@ fn a_second_client_is_told_that_the_server_is_busy() {
 
 #[test]
 fn bitrate_limit_refuses_a_faster_test() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let limit = ["--server-bitrate-limit", "10M"];
         let options = ["-t", "1", "-b", "20M"];
         let refused = run_pair((pairing.server(), &limit), (pairing.client(), &options));
@@ -71,27 +71,23 @@ fn bitrate_limit_refuses_a_faster_test() {
 }
 
 #[test]
-fn bitrate_limit_ends_a_test_that_exceeds_it() {
-    patiently(|| {
-        run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
-            let limit = ["--server-bitrate-limit", "10M/1"];
-            let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
-            pair.client.expect_code(1);
-            assert!(pair.client.elapsed < Duration::from_secs(10), "{:?}", pair.client);
-            pair.server
-                .expect_stderr("total required bandwidth is larger than server limit");
-        });
+fn timed_bitrate_limit_ends_a_test_that_exceeds_it() {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+        let limit = ["--server-bitrate-limit", "10M/1"];
+        let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
+        pair.client.expect_code(1);
+        assert!(pair.client.elapsed < Duration::from_secs(10), "{:?}", pair.client);
+        pair.server
+            .expect_stderr("total required bandwidth is larger than server limit");
     });
 }
 
 #[test]
-fn idle_timeout_ends_a_one_off_server() {
-    patiently(|| {
-        let started = Server::start(ours(), &["-1", "--idle-timeout", "1"]);
-        let server = started.finish();
-        server.expect_clean();
-        assert!((0.9..3.0).contains(&server.elapsed.as_secs_f64()), "{server:?}");
-    });
+fn timed_idle_timeout_ends_a_one_off_server() {
+    let started = Server::start(ours(), &["-1", "--idle-timeout", "1"]);
+    let server = started.finish();
+    server.expect_clean();
+    assert!((0.9..3.0).contains(&server.elapsed.as_secs_f64()), "{server:?}");
 }
 
 #[test]
@@ -100,13 +96,13 @@ fn idle_timeout_leaves_a_lasting_server_in_service() {
     let server = Server::start(program, &["-V", "--idle-timeout", "1"]);
     // With -V the server repeats its version whenever it opens its listener again.
     server.process.wait_for_stdout("iperf 3.", 2);
-    wait_for(PATIENCE, || listens(server.port).then_some(())).expect("the server listens again");
+    wait_for(TIMEOUT, || listens(server.port).then_some(())).expect("the server listens again");
     server.run(original(), &["-n", "64K"]).expect_clean();
 }
 
 #[test]
 fn a_frozen_client_runs_into_the_receive_timeout() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &["-1", "--rcv-timeout", "500"]);
         let client = server.client(
             pairing.client(),
@@ -125,7 +121,7 @@ fn a_frozen_client_runs_into_the_receive_timeout() {
 
 #[test]
 fn a_client_that_receives_nothing_runs_into_its_own_timeout() {
-    run_cases(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
         let options = [
             "-t",
@@ -163,7 +159,7 @@ fn a_port_in_use_is_an_error() {
 }
 
 #[test]
-fn no_server_is_an_error_and_a_json_report_says_so() {
+fn missing_server_is_an_error_in_the_json_report() {
     let port = free_port().to_string();
     let text = Process::start(ours().command(["-c", "127.0.0.1", "-p", &port])).finish();
     text.expect_code(1)

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Control, Keys, PATIENCE, Process, Program, Report, Server, Service, Signal, established, frame, free_port,
-    fresh_cookie, original, ours, patiently, run_cases, state, wait_for,
+    Control, Keys, Process, Program, Report, Server, Service, Signal, TIMEOUT, each_case, established, frame,
+    free_port, fresh_cookie, original, ours, state, wait_for,
 };
 use serde_json::Value;
 
@@ -19,59 +19,55 @@ use serde_json::Value;
 const LONG: [&str; 6] = ["-t", "60", "-b", "2M", "-i", "0.2"];
 
 #[test]
-fn a_stop_tells_every_client_and_takes_less_than_two_seconds() {
-    patiently(|| {
-        run_cases(
-            &[Signal::Terminate, Signal::Interrupt],
-            |signal| format!("{signal:?}"),
-            |signal| {
-                let service = Service::start(&[]);
-                let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u"], &["-u", "-R"]];
-                let clients: Vec<Process> = kinds
-                    .iter()
-                    .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
-                    .collect();
-                clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
-                // One that has frozen cannot hold up the others.
-                let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
-                frozen.wait_for_stdout("/sec", 2);
-                frozen.signal(Signal::Stop);
-                let _ = service.wait_for_events("test_started", 5, PATIENCE);
-                let started = Instant::now();
-                service.process.signal(*signal);
-                for client in clients {
-                    let client = client.finish();
-                    client.expect_code(1).expect_stderr("the server has terminated");
-                }
-                let server = service.process.finish();
-                server.expect_code(0);
-                assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-                let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
-                assert_eq!(partial, 5, "{server:?}");
-            },
-        );
-    });
+fn timed_stop_notifies_every_client_within_two_seconds() {
+    each_case(
+        &[Signal::Terminate, Signal::Interrupt],
+        |signal| format!("{signal:?}"),
+        |signal| {
+            let service = Service::start(&[]);
+            let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u"], &["-u", "-R"]];
+            let clients: Vec<Process> = kinds
+                .iter()
+                .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
+                .collect();
+            clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
+            // One that has frozen cannot hold up the others.
+            let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
+            frozen.wait_for_stdout("/sec", 2);
+            frozen.signal(Signal::Stop);
+            let _ = service.wait_for_events("test_started", 5, TIMEOUT);
+            let started = Instant::now();
+            service.process.signal(*signal);
+            for client in clients {
+                let client = client.finish();
+                client.expect_code(1).expect_stderr("the server has terminated");
+            }
+            let server = service.process.finish();
+            server.expect_code(0);
+            assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+            let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
+            assert_eq!(partial, 5, "{server:?}");
+        },
+    );
 }
 
 /// The first signal waits for clients to take note; the second does not.
 #[test]
-fn a_second_interrupt_ends_the_server_at_once() {
-    patiently(|| {
-        let service = Service::start(&[]);
-        let client = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
-        client.wait_for_stdout("/sec", 2);
-        client.signal(Signal::Stop);
-        let started = Instant::now();
-        service.process.signal(Signal::Interrupt);
-        let _ = service.wait_for_events("test_ended", 1, PATIENCE);
-        service.process.signal(Signal::Interrupt);
-        service.process.finish().expect_code(0);
-        assert!(
-            started.elapsed() < Duration::from_millis(900),
-            "{:?}",
-            started.elapsed()
-        );
-    });
+fn timed_a_second_interrupt_ends_the_server_at_once() {
+    let service = Service::start(&[]);
+    let client = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
+    client.wait_for_stdout("/sec", 2);
+    client.signal(Signal::Stop);
+    let started = Instant::now();
+    service.process.signal(Signal::Interrupt);
+    let _ = service.wait_for_events("test_ended", 1, TIMEOUT);
+    service.process.signal(Signal::Interrupt);
+    service.process.finish().expect_code(0);
+    assert!(
+        started.elapsed() < Duration::from_millis(900),
+        "{:?}",
+        started.elapsed()
+    );
 }
 
 #[test]
@@ -84,18 +80,18 @@ fn a_hang_up_ends_the_dialects_server_but_not_the_service() {
         .expect_stderr("the server has terminated");
     let service = Service::start(&[]);
     service.process.signal(Signal::HangUp);
-    let _ = service.wait_for_events("reloaded", 1, PATIENCE);
+    let _ = service.wait_for_events("reloaded", 1, TIMEOUT);
     service.client(original(), &["-n", "64K"]).finish().expect_clean();
 }
 
 // Starting
 
 #[test]
-fn the_service_manager_is_told_when_the_server_is_ready_and_when_it_stops() {
+fn service_manager_is_notified_of_ready_and_stopping() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).expect("a socket");
-    manager.set_read_timeout(Some(PATIENCE)).expect("a time");
+    manager.set_read_timeout(Some(TIMEOUT)).expect("a time");
     let word = || {
         let mut buffer = [0; 256];
         let count = manager.recv(&mut buffer).expect("a notification");
@@ -115,7 +111,7 @@ fn the_service_manager_sees_the_control_thread_at_work_while_a_test_runs_and_whi
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).expect("a socket");
-    manager.set_read_timeout(Some(PATIENCE)).expect("a time");
+    manager.set_read_timeout(Some(TIMEOUT)).expect("a time");
     let word = || {
         let mut buffer = [0; 256];
         let count = manager.recv(&mut buffer).expect("a notification");
@@ -128,7 +124,7 @@ fn the_service_manager_sees_the_control_thread_at_work_while_a_test_runs_and_whi
     let beats = |count| (0..count).for_each(|_| assert_eq!(word(), "WATCHDOG=1"));
     beats(3);
     let client = service.client(original(), &["-t", "1", "-b", "2M"]);
-    let _ = service.wait_for_events("test_started", 1, PATIENCE);
+    let _ = service.wait_for_events("test_started", 1, TIMEOUT);
     beats(3);
     client.finish().expect_clean();
     service.process.signal(Signal::Terminate);
@@ -160,25 +156,25 @@ fn the_unit_file_is_valid() {
     Process::start(command).finish().expect_code(0);
 }
 
-// Figures
+// Metrics
 
 /// Connections that ask nothing are closed for those that do, long before their time is up.
 #[test]
-fn idle_connections_do_not_delay_the_figures() {
+fn idle_connections_do_not_delay_metrics() {
     let metrics = format!("127.0.0.1:{}", free_port());
     let _service = Service::start(&["--metrics", &metrics]);
     let connect = || TcpStream::connect(&metrics).expect("the figures are offered");
     let _idle: Vec<TcpStream> = (0..60).map(|_| connect()).collect();
-    let mut asking = connect();
-    asking.set_read_timeout(Some(PATIENCE)).expect("a time");
-    asking.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
-    let mut answer = String::new();
-    asking.read_to_string(&mut answer).expect("an answer in time");
-    assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    let mut requesting = connect();
+    requesting.set_read_timeout(Some(TIMEOUT)).expect("a time");
+    requesting.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("room");
+    let mut response = String::new();
+    requesting.read_to_string(&mut response).expect("an answer in time");
+    assert!(response.starts_with("HTTP/1.1 200 OK"), "{response}");
 }
 
 #[test]
-fn figures_are_offered_where_asked_and_nowhere_else() {
+fn metrics_are_served_at_the_given_address_only() {
     let metrics = format!("127.0.0.1:{}", free_port());
     let service = Service::start(&["--metrics", &metrics]);
     let options = ["-t", "1", "-b", "2M"];
@@ -189,7 +185,7 @@ fn figures_are_offered_where_asked_and_nowhere_else() {
         .expect_clean();
     let client = service.client(original(), &[&LONG[..], &["--forceflush", "-P", "3"]].concat());
     client.wait_for_stdout("/sec", 2);
-    let _ = service.wait_for_events("test_started", 3, PATIENCE);
+    let _ = service.wait_for_events("test_started", 3, TIMEOUT);
     let page = get(&metrics, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
     assert!(
         page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("text/plain; version=0.0.4"),
@@ -228,12 +224,12 @@ fn figures_are_offered_where_asked_and_nowhere_else() {
 /// Asks until the other end closes.
 fn get(address: &str, request: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("the endpoint listens");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a time");
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a time");
     // A request that is cut off may not be taken completely.
     let _ = stream.write_all(request.as_bytes());
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8_lossy(&answer).into_owned()
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    String::from_utf8_lossy(&response).into_owned()
 }
 
 /// Listening TCP sockets of a process.
@@ -247,7 +243,7 @@ fn listeners(id: u32) -> usize {
 }
 
 #[test]
-fn an_address_for_figures_that_is_taken_is_an_error_at_the_start() {
+fn metrics_address_in_use_is_an_error_at_the_start() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("bound").to_string();
     let mut command = Command::new(ours().path());
@@ -283,63 +279,64 @@ fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
 }
 
 #[test]
-fn every_refused_login_is_explained_to_the_operator_and_to_nobody_else() {
-    patiently(|| {
-        let keys = Keys::make();
-        let service = keys.service(&[]);
-        let rows = [
-            (
-                Some(keys.token("mario", "bianchi", 0, "oaep")),
-                "wrong_password",
-                "wrong password",
-            ),
-            (
-                Some(keys.token("luigi", "rossi", 0, "oaep")),
-                "unknown_user",
-                "unknown user",
-            ),
-            (
-                Some(keys.token("mario", "rossi", -3600, "oaep")),
-                "clock_skew",
-                "clock differs by -3",
-            ),
-            (
-                Some(keys.token("mario", "rossi", 0, "pkcs1")),
-                "padding_mismatch",
-                "PKCS#1 v1.5",
-            ),
-            (Some("!!!".to_owned()), "malformed_token", "malformed token"),
-            (None, "no_credentials", "no credentials"),
-        ];
-        let mut answers = Vec::new();
-        for (number, (token, cause, explanation)) in rows.iter().enumerate() {
-            let (answer, elapsed) = refused_login(service.port, token.as_deref());
-            let event = service
-                .wait_for_events("login_failed", number + 1, PATIENCE)
-                .remove(number);
-            assert_eq!(event["cause"], *cause);
-            assert!(
-                event["message"].as_str().is_some_and(|m| m.contains(explanation)),
-                "{event}"
-            );
-            answers.push((answer, elapsed));
-        }
-        let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
-        assert!(answers.iter().all(|(answer, _)| *answer == refusal), "{answers:?}");
-        // Whatever the check found, it is answered after the same time; a busy machine may add to it.
-        let mut times: Vec<u128> = answers.iter().map(|(_, elapsed)| elapsed.as_millis()).collect();
-        times.sort_unstable();
-        assert!(times[0] >= 240 && times[times.len() / 2] < 400, "{times:?} ms");
-        let log = service.process.stdout() + &service.process.stderr();
-        for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
-            assert!(!log.contains(secret), "{log}");
-        }
-        assert_eq!(
-            login(&keys, &service, ours(), &[]),
-            Some(0),
-            "who knows the password is still let in"
+fn timed_reason_of_a_refused_login_is_logged_and_not_sent() {
+    let keys = Keys::make();
+    let service = keys.service(&[]);
+    let rows = [
+        (
+            Some(keys.token("mario", "bianchi", 0, "oaep")),
+            "wrong_password",
+            "wrong password",
+        ),
+        (
+            Some(keys.token("luigi", "rossi", 0, "oaep")),
+            "unknown_user",
+            "unknown user",
+        ),
+        (
+            Some(keys.token("mario", "rossi", -3600, "oaep")),
+            "clock_skew",
+            "clock differs by -3",
+        ),
+        (
+            Some(keys.token("mario", "rossi", 0, "pkcs1")),
+            "padding_mismatch",
+            "PKCS#1 v1.5",
+        ),
+        (Some("!!!".to_owned()), "malformed_token", "malformed token"),
+        (None, "no_credentials", "no credentials"),
+    ];
+    let mut responses = Vec::new();
+    for (number, (token, cause, explanation)) in rows.iter().enumerate() {
+        let (response, elapsed) = refused_login(service.port, token.as_deref());
+        let event = service
+            .wait_for_events("login_failed", number + 1, TIMEOUT)
+            .remove(number);
+        assert_eq!(event["cause"], *cause);
+        assert!(
+            event["message"].as_str().is_some_and(|m| m.contains(explanation)),
+            "{event}"
         );
-    });
+        responses.push((response, elapsed));
+    }
+    let refusal = [&[state::SERVER_ERROR, 0, 0, 0, 142][..], &[0; 4]].concat();
+    assert!(
+        responses.iter().all(|(response, _)| *response == refusal),
+        "{responses:?}"
+    );
+    // Whatever the check found, it is answered after the same time; a busy machine may add to it.
+    let mut times: Vec<u128> = responses.iter().map(|(_, elapsed)| elapsed.as_millis()).collect();
+    times.sort_unstable();
+    assert!(times[0] >= 240 && times[times.len() / 2] < 400, "{times:?} ms");
+    let log = service.process.stdout() + &service.process.stderr();
+    for secret in ["bianchi", "rossi", Keys::USERS.trim()] {
+        assert!(!log.contains(secret), "{log}");
+    }
+    assert_eq!(
+        login(&keys, &service, ours(), &[]),
+        Some(0),
+        "who knows the password is still let in"
+    );
 }
 
 #[test]
@@ -352,7 +349,7 @@ fn guessing_passwords_is_slowed_down_per_address() {
             scope.spawn(|| refused_login(service.port, Some(&guess)));
         }
     });
-    let causes = service.wait_for_events("login_failed", 12, PATIENCE);
+    let causes = service.wait_for_events("login_failed", 12, TIMEOUT);
     let locked = causes.iter().filter(|e| e["cause"] == "too_many_failures").count();
     assert!((1..=2).contains(&locked), "{causes:?}");
     assert_eq!(login(&keys, &service, ours(), &[]), Some(1), "this address has to wait");
@@ -382,7 +379,7 @@ fn both_paddings_are_accepted_during_a_migration() {
         ),
         (Some(0), Some(0))
     );
-    let record = &lenient.wait_for_events("test_ended", 2, PATIENCE)[0];
+    let record = &lenient.wait_for_events("test_ended", 2, TIMEOUT)[0];
     assert_eq!(record["user"], "mario");
 }
 
@@ -407,7 +404,7 @@ fn a_user_runs_only_so_many_tests_at_once() {
     running.wait_for_stdout("/sec", 1);
     assert_eq!(login(&keys, &service, original(), &[]), Some(1));
     assert_eq!(
-        service.wait_for_events("refused", 1, PATIENCE)[0]["reason"],
+        service.wait_for_events("refused", 1, TIMEOUT)[0]["reason"],
         "user_tests"
     );
 }
@@ -420,9 +417,9 @@ fn the_log_is_in_order() {
         .client(original(), &["-t", "3", "-b", "1M"])
         .finish()
         .expect_clean();
-    let records = service.wait_for_events("test_ended", 1, PATIENCE);
+    let records = service.wait_for_events("test_ended", 1, TIMEOUT);
     assert_eq!(records.len(), 1);
-    let progress = wait_for(PATIENCE, || service.events("test_progress").pop());
+    let progress = wait_for(TIMEOUT, || service.events("test_progress").pop());
     assert!(progress.is_some_and(|p| p["received_bps"].as_f64() > Some(0.0)));
     let text = service.process.stdout();
     let times: Vec<String> = text

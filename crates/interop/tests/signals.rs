@@ -2,7 +2,7 @@
 
 use std::net::TcpListener;
 
-use linerate_interop::{Control, Pairing, Process, Program, Report, Server, Signal, ours, patiently, run_cases};
+use linerate_interop::{Control, Pairing, Process, Program, Report, Server, Signal, each_case, ours};
 
 /// A test that would run far longer than anybody waits.
 const LONG: [&str; 8] = ["-t", "60", "-i", "0.1", "--forceflush", "-b", "5M", "-P"];
@@ -19,7 +19,7 @@ fn a_client_that_is_interrupted_reports_what_it_did() {
         .into_iter()
         .flat_map(|signal| Pairing::ALL.map(|pairing| (signal, pairing)))
         .collect();
-    run_cases(
+    each_case(
         &cases,
         |(signal, pairing)| format!("{signal:?}, {pairing}"),
         |(signal, pairing)| {
@@ -40,13 +40,13 @@ fn a_client_that_is_interrupted_reports_what_it_did() {
 }
 
 #[test]
-fn a_server_that_is_terminated_tells_its_client() {
+fn terminated_server_notifies_its_client() {
     let signals = [Signal::Interrupt, Signal::Terminate];
     let cases: Vec<_> = signals
         .into_iter()
         .flat_map(|signal| Pairing::ALL.map(|pairing| (signal, pairing)))
         .collect();
-    run_cases(
+    each_case(
         &cases,
         |(signal, pairing)| format!("{signal:?}, {pairing}"),
         |(signal, pairing)| {
@@ -79,33 +79,31 @@ fn an_idle_server_leaves_on_a_signal() {
 /// The report of an interrupted test covers the time that really passed, not the time that was asked for and not the end
 /// of the last interval.
 #[test]
-fn an_interrupted_json_report_is_complete_and_true() {
-    patiently(|| {
-        let server = Server::start(ours(), &["-1", "--forceflush"]);
-        let client = server.client(ours(), "127.0.0.1", &["-J", "-t", "60", "-i", "1", "-b", "8M"]);
-        let streams = || (linerate_interop::established(server.port).len() >= 4).then_some(());
-        linerate_interop::wait_for(linerate_interop::PATIENCE, streams).expect("the test runs");
-        // A first report of the kernel that data has moved; from here on the test is measurably under way.
-        let moved = || {
-            linerate_interop::established(server.port)
-                .iter()
-                .any(|row| bytes_received(row) > 1_000_000)
-        };
-        linerate_interop::wait_for(linerate_interop::PATIENCE, || moved().then_some(())).expect("a megabyte arrives");
-        client.signal(Signal::Interrupt);
-        let client = client.finish();
-        assert_eq!(client.stderr, "");
-        let report = Report::parse(&client.stdout);
-        assert!(report.text("/error").contains("the client has terminated"));
-        let seconds = report.number("/end/sum_sent/seconds");
-        assert!(
-            seconds > 0.5 && seconds <= client.elapsed.as_secs_f64(),
-            "{seconds} s of {:?}",
-            client.elapsed
-        );
-        let rate = report.number("/end/sum_sent/bits_per_second");
-        assert!((0.7..1.4).contains(&(rate / 8e6)), "{rate} bit/s instead of 8 Mbit/s");
-    });
+fn timed_an_interrupted_json_report_is_complete_and_true() {
+    let server = Server::start(ours(), &["-1", "--forceflush"]);
+    let client = server.client(ours(), "127.0.0.1", &["-J", "-t", "60", "-i", "1", "-b", "8M"]);
+    let streams = || (linerate_interop::established(server.port).len() >= 4).then_some(());
+    linerate_interop::wait_for(linerate_interop::TIMEOUT, streams).expect("the test runs");
+    // A first report of the kernel that data has moved; from here on the test is measurably under way.
+    let moved = || {
+        linerate_interop::established(server.port)
+            .iter()
+            .any(|row| bytes_received(row) > 1_000_000)
+    };
+    linerate_interop::wait_for(linerate_interop::TIMEOUT, || moved().then_some(())).expect("a megabyte arrives");
+    client.signal(Signal::Interrupt);
+    let client = client.finish();
+    assert_eq!(client.stderr, "");
+    let report = Report::parse(&client.stdout);
+    assert!(report.text("/error").contains("the client has terminated"));
+    let seconds = report.number("/end/sum_sent/seconds");
+    assert!(
+        seconds > 0.5 && seconds <= client.elapsed.as_secs_f64(),
+        "{seconds} s of {:?}",
+        client.elapsed
+    );
+    let rate = report.number("/end/sum_sent/bits_per_second");
+    assert!((0.7..1.4).contains(&(rate / 8e6)), "{rate} bit/s instead of 8 Mbit/s");
 }
 
 fn bytes_received(row: &str) -> u64 {

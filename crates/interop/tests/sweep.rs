@@ -5,7 +5,7 @@ use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, inside, run};
 use linerate_interop::{
-    Finished, PATIENCE, Process, Program, Server, Signal, free_port, original, ours, patiently, run_cases, wait_for,
+    Finished, Process, Program, Server, Signal, TIMEOUT, each_case, free_port, original, ours, wait_for,
 };
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ const RUN_S: f64 = 1.5;
 #[test]
 fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    run_cases(
+    each_case(
         &[ours(), original()],
         |program: &&Program| program.path().display().to_string(),
         |program| {
@@ -61,7 +61,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
             );
 
             let runs = runs(&report);
-            let has_figures = |run: &Value| {
+            let has_stats = |run: &Value| {
                 [
                     "value",
                     "received_bps",
@@ -72,7 +72,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
                 .iter()
                 .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
             };
-            assert!(runs.iter().all(has_figures), "{report:#}");
+            assert!(runs.iter().all(has_stats), "{report:#}");
             assert!(runs.len() >= 4, "{report:#}");
             assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
             let in_time = |run: &Value| {
@@ -84,7 +84,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
             let served =
                 || (server.process.stdout().matches("Accepted connection").count() == runs.len()).then_some(());
             assert!(
-                wait_for(PATIENCE, served).is_some(),
+                wait_for(TIMEOUT, served).is_some(),
                 "{} runs: {:?}",
                 runs.len(),
                 server.process
@@ -103,72 +103,68 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
 }
 
 #[test]
-fn on_a_full_link_one_stream_is_enough_and_nothing_falls() {
-    patiently(|| {
-        let Some(net) = Net::new() else { return };
-        let shaper = ["tbf", "rate", "100mbit", "burst", "64kb", "latency", "20ms"];
-        run(
-            "tc",
-            &[&["-n", &net.a, "qdisc", "add", "dev", DEVICE, "root"], &shaper[..]].concat(),
-        );
-        let _server = net.server();
-        let options = [
-            "--over",
-            "streams=1..3",
-            "--time",
-            "1",
-            "--repetitions",
-            "2",
-            "--budget",
-            "40s",
-            "--json",
-        ];
-        let words = words("10.99.0.2", "5201", &options);
-        let finished = Process::start(inside(&net.a, ours().path(), &words)).finish_within(PATIENCE * 2);
-        finished.expect_code(0);
-        let report = json(&finished);
-        assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
-        assert_eq!(report["verdict"]["setting"]["streams"], "1", "{report:#}");
-        let rate = report["verdict"]["value"].as_f64().expect("a rate");
-        assert!((80e6..100e6).contains(&rate), "{rate}");
-        assert_eq!(
-            report["factors"][0]["plateau"],
-            serde_json::json!(["1", "3"]),
-            "{report:#}"
-        );
-        assert_eq!(report["factors"][0]["falls"], serde_json::json!([]), "{report:#}");
-        let command = report["verdict"]["command"].as_str().expect("a command");
-        // What is advised is a command that works.
-        let mut words: Vec<&str> = command.split(' ').collect();
-        assert_eq!(words.remove(0), "iperf3");
-        let again = Process::start(inside(&net.a, original().path(), &words)).finish();
-        again.expect_code(0);
-    });
+fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
+    let Some(net) = Net::new() else { return };
+    let shaper = ["tbf", "rate", "100mbit", "burst", "64kb", "latency", "20ms"];
+    run(
+        "tc",
+        &[&["-n", &net.a, "qdisc", "add", "dev", DEVICE, "root"], &shaper[..]].concat(),
+    );
+    let _server = net.server();
+    let options = [
+        "--over",
+        "streams=1..3",
+        "--time",
+        "1",
+        "--repetitions",
+        "2",
+        "--budget",
+        "40s",
+        "--json",
+    ];
+    let words = words("10.99.0.2", "5201", &options);
+    let finished = Process::start(inside(&net.a, ours().path(), &words)).finish_within(TIMEOUT * 2);
+    finished.expect_code(0);
+    let report = json(&finished);
+    assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
+    assert_eq!(report["verdict"]["setting"]["streams"], "1", "{report:#}");
+    let rate = report["verdict"]["value"].as_f64().expect("a rate");
+    assert!((80e6..100e6).contains(&rate), "{rate}");
+    assert_eq!(
+        report["factors"][0]["plateau"],
+        serde_json::json!(["1", "3"]),
+        "{report:#}"
+    );
+    assert_eq!(report["factors"][0]["falls"], serde_json::json!([]), "{report:#}");
+    let command = report["verdict"]["command"].as_str().expect("a command");
+    // What is advised is a command that works.
+    let mut words: Vec<&str> = command.split(' ').collect();
+    assert_eq!(words.remove(0), "iperf3");
+    let again = Process::start(inside(&net.a, original().path(), &words)).finish();
+    again.expect_code(0);
 }
 
 #[test]
-fn a_window_below_the_bandwidth_delay_product_is_named() {
-    patiently(|| {
-        let Some(net) = Net::new() else { return };
-        let _server = net.server();
-        let plan = "--over window=4K..16K --time 1 -O 0 --repetitions 2 --budget 15s --json";
-        let options: Vec<&str> = plan.split(' ').collect();
-        let words = words("10.99.0.2", "5201", &options);
-        let finished = Process::start(inside(&net.a, ours().path(), &words)).finish();
-        finished.expect_code(0);
-        let report = json(&finished);
-        let falls = report["factors"][0]["falls"].as_array().expect("falls");
-        let reasons: Vec<&Value> = falls
-            .iter()
-            .flat_map(|fall| fall["reasons"].as_array().expect("reasons"))
-            .collect();
-        let named = reasons.iter().find(|reason| reason["reason"] == "window-below-bdp");
-        let named = named.unwrap_or_else(|| panic!("{report:#}"));
-        let number = |key: &str| named[key].as_f64().unwrap_or_else(|| panic!("{key}: {report:#}"));
-        assert!(number("window_bytes") < number("bdp_bytes"), "{named}");
-        let product = number("stream_rate_bps") / 8.0 * number("rtt_us") / 1e6;
-        assert!((number("bdp_bytes") / product - 1.0).abs() < 1e-6, "{named}");
-    });
+fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
+    let Some(net) = Net::new() else { return };
+    let _server = net.server();
+    let plan = "--over window=4K..16K --time 1 -O 0 --repetitions 2 --budget 15s --json";
+    let options: Vec<&str> = plan.split(' ').collect();
+    let words = words("10.99.0.2", "5201", &options);
+    let finished = Process::start(inside(&net.a, ours().path(), &words)).finish();
+    finished.expect_code(0);
+    let report = json(&finished);
+    let falls = report["factors"][0]["falls"].as_array().expect("falls");
+    let reasons: Vec<&Value> = falls
+        .iter()
+        .flat_map(|fall| fall["reasons"].as_array().expect("reasons"))
+        .collect();
+    let named = reasons.iter().find(|reason| reason["reason"] == "window-below-bdp");
+    let named = named.unwrap_or_else(|| panic!("{report:#}"));
+    let number = |key: &str| named[key].as_f64().unwrap_or_else(|| panic!("{key}: {report:#}"));
+    assert!(number("window_bytes") < number("bdp_bytes"), "{named}");
+    let product = number("stream_rate_bps") / 8.0 * number("rtt_us") / 1e6;
+    assert!((number("bdp_bytes") / product - 1.0).abs() < 1e-6, "{named}");
 }
 
 #[test]
@@ -197,11 +193,11 @@ fn a_host_that_refuses_ends_it_at_once() {
 }
 
 #[test]
-fn an_interrupted_sweep_says_what_is_known() {
+fn interrupted_sweep_reports_completed_runs() {
     let server = Server::start(ours(), &[]);
     let options = ["--over", "streams=1..2", "--time", "1", "-O", "0", "--json"];
     let running = sweep(server.port, &options);
-    let seen = wait_for(PATIENCE, || running.stderr().contains("[3/").then_some(()));
+    let seen = wait_for(TIMEOUT, || running.stderr().contains("[3/").then_some(()));
     assert!(seen.is_some(), "{running:?}");
     running.signal(Signal::Interrupt);
     let finished = running.finish();

@@ -1,6 +1,6 @@
 //! The commands people use most, run by the original and by us: nothing but the numbers may differ.
 
-use linerate_interop::{Program, difference, has_ipv6, normalise, original, ours, run_cases, run_pair_at};
+use linerate_interop::{Program, difference, each_case, has_ipv6, normalise, original, ours, run_pair_at};
 
 /// Client options, server options. A receiving client runs for two intervals, because with one alone the original
 /// announces columns that it does not fill.
@@ -53,7 +53,7 @@ fn only_numbers_differ() {
         .map(|command| ("127.0.0.1", command))
         .chain(over_ipv6)
         .collect();
-    run_cases(
+    each_case(
         &cases,
         |(host, (client, _))| format!("{client} to {host}"),
         |(host, (client, server))| {

@@ -39,9 +39,9 @@ pub enum Event {
     Summary(Box<Summary>),
     /// The peer's own report, as the client asked for.
     PeerOutput(ServerOutput),
-    /// What the peer tells about its own host, because it was asked: a JSON object that nobody has looked into yet.
+    /// Facts of the peer about its host, which this end requested: an unparsed JSON object.
     PeerFacts(String),
-    /// Something to be reported after the figures, by whoever watched the test.
+    /// Text to be reported after the results, by an observer of the test.
     Appendix(Box<Appendix>),
     /// Something the user should know, without consequences for the test.
     Warning(String),
@@ -255,6 +255,6 @@ pub trait ServerReporter {
         Ok(())
     }
 
-    /// What happened, for logs and figures; the reports of tests do not depend on it.
+    /// What happened, for logs and metrics; the reports of tests do not depend on it.
     fn server_event(&mut self, _event: &ServerEvent) {}
 }

@@ -1,4 +1,4 @@
-//! What a diagnosis says: findings with their evidence, what was ruled out, and what could not be checked.
+//! A diagnosis: findings with their evidence, rules that were ruled out, and rules that could not be checked.
 
 use serde::{Deserialize, Serialize};
 
@@ -187,21 +187,21 @@ pub struct Verdict {
     /// Part of the time in which this was the limit, percent; `None` where no time was watched in intervals.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub share_of_time_percent: Option<u32>,
-    /// What limited one interval after the other, in order.
+    /// What limited over time, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub course: Vec<Spell>,
+    pub timeline: Vec<LimitPeriod>,
 }
 
-/// Intervals in a row with the same limit.
+/// Consecutive intervals with the same limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spell {
+pub struct LimitPeriod {
     /// Name of the limit, as in [`Verdict::verdict`].
     pub verdict: String,
-    /// How long it was, in ms.
+    /// Length in ms.
     pub length_ms: u64,
 }
 
-/// The lost datagrams of one direction of a test, by the place that lost them. `None`: nobody could look there, so its
+/// The lost datagrams of one direction of a test, by the place that lost them. `None`: its counters were not read, so its
 /// part, if there is one, is in `network`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LossSplit {
@@ -211,15 +211,16 @@ pub struct LossSplit {
     pub lost: u64,
     /// Refused by the sender's own socket or queueing discipline.
     pub sender: Option<u64>,
-    /// Dropped by the receiver's adapter.
-    pub adapter: Option<u64>,
+    /// Dropped by the receiver's NIC.
+    #[serde(rename = "adapter")]
+    pub nic: Option<u64>,
     /// Dropped because the receiver's socket buffer was full.
     pub socket: Option<u64>,
     /// The rest: lost between the hosts.
     pub network: u64,
 }
 
-/// Everything a diagnosis says.
+/// A whole diagnosis.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// Always [`DOCTOR_SCHEMA`].
@@ -243,7 +244,7 @@ pub struct Diagnosis {
     /// The whole comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
-    /// Lines of an import nobody understood, with their number.
+    /// Unknown lines of an import, with their number.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<String>,
 }

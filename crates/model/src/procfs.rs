@@ -1,11 +1,11 @@
-//! Texts of `/proc` as facts and counters, whether the running kernel wrote them or somebody pasted them.
+//! Texts of `/proc` as facts and counters, of the running kernel or pasted.
 
 use crate::snapshot::{Snapshot, Value};
 
 /// One line of `/proc/interrupts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interrupt {
-    /// Number, or name for those of the processor itself.
+    /// Number, or name for those of the CPU itself.
     pub number: String,
     /// Interrupts each CPU took.
     pub per_cpu: Vec<(u32, u64)>,

@@ -1,4 +1,4 @@
-//! What happens to a server as a whole, for logs and figures.
+//! Events of a server as a whole, for logs and metrics.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -97,7 +97,7 @@ pub struct TestRecord {
 pub enum Outcome {
     /// As agreed.
     Complete,
-    /// Early; the figures are those of the part that happened.
+    /// Early; the totals are those of the part that ran.
     Partial {
         /// Why, in words.
         reason: String,

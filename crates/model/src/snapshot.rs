@@ -2,7 +2,7 @@
 //!
 //! Flat keys make comparing, importing and quoting trivial: `nic.eth0.ring.rx.cur`, `sysctl.net.core.rmem_max`,
 //! `run.0.received_bps`. Settings are facts; counters that only grow are kept apart, because one reading of a counter
-//! says little and the difference of two says a lot.
+//! has little meaning and the difference of two much.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -50,7 +50,7 @@ pub struct Snapshot {
 pub enum Source {
     /// Read from the running kernel.
     Live,
-    /// Read from text that somebody pasted; what was not pasted is unknown.
+    /// Read from pasted text; what was not pasted is unknown.
     Import,
 }
 
@@ -71,14 +71,14 @@ pub enum Fact {
         /// Where it was read: `ethtool-nl:RINGS_GET`, a file, or `import:` and the command.
         src: String,
     },
-    /// It was asked for and is not available.
+    /// It was requested and is not available.
     Absent {
         /// Why not.
         absent: Absence,
         /// Error number of the kernel, where it gave one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         errno: Option<i32>,
-        /// Where it was looked for.
+        /// Where it was expected.
         src: String,
     },
 }
@@ -321,7 +321,7 @@ impl Snapshot {
         self.counters.insert(key.into(), Counter { v, width });
     }
 
-    /// The value of a fact; `None` when it is absent or was never asked for.
+    /// The value of a fact; `None` when it is absent or was never requested.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&Value> {
         match self.facts.get(key) {
@@ -339,7 +339,7 @@ impl Snapshot {
         }
     }
 
-    /// Why a fact has no value. What was never asked for is not in the import, or not reported.
+    /// Why a fact has no value. What was never requested is not in the import, or not reported.
     #[must_use]
     pub fn absence(&self, key: &str) -> Option<Absence> {
         match self.facts.get(key) {
@@ -376,7 +376,7 @@ impl Snapshot {
         }
     }
 
-    /// Names of the interfaces this snapshot says anything about, sorted.
+    /// Names of the interfaces with facts in this snapshot, sorted.
     #[must_use]
     pub fn interfaces(&self) -> BTreeSet<&str> {
         let (facts, counters) = (self.facts_under(NIC), self.counters_under(NIC));

@@ -43,7 +43,7 @@ pub enum EndCondition {
     Bytes(u64),
     /// When all streams of one direction together moved this many blocks.
     Blocks(u64),
-    /// Only when somebody interrupts it.
+    /// Only when it is interrupted.
     Unlimited,
 }
 

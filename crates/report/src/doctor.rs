@@ -3,12 +3,12 @@
 use std::fmt::Write;
 
 use crate::printable::printable;
-use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LossSplit, Severity, Spell, Verdict};
+use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LimitPeriod, LossSplit, Severity, Verdict};
 
 /// Findings a short report shows.
 const FINDINGS_SHOWN: usize = 5;
 /// Changes of the limit a short report shows.
-const SPELLS_SHOWN: usize = 6;
+const PERIODS_SHOWN: usize = 6;
 /// Lines a short report shows of what differs.
 const DIFFERENCES_SHOWN: usize = 10;
 
@@ -20,8 +20,8 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{}", head(diagnosis));
     let _ = writeln!(out, "{}: {}", diagnosis.verdict.verdict, diagnosis.verdict.sentence);
-    if let [_, _, ..] = diagnosis.verdict.course.as_slice() {
-        let _ = writeln!(out, "  over time: {}", course(&diagnosis.verdict, verbose));
+    if let [_, _, ..] = diagnosis.verdict.timeline.as_slice() {
+        let _ = writeln!(out, "  over time: {}", timeline(&diagnosis.verdict, verbose));
     }
     if let Some(next) = &diagnosis.verdict.what_if {
         let _ = writeln!(out, "  next: {next}");
@@ -60,20 +60,20 @@ pub fn text(diagnosis: &Diagnosis, verbose: bool) -> String {
 }
 
 /// `slow-start 1.0 s, receiver-cpu-app 9.0 s`
-fn course(verdict: &Verdict, verbose: bool) -> String {
-    let shown = if verbose { usize::MAX } else { SPELLS_SHOWN };
-    let name = |spell: &Spell| {
-        let tenths = spell.length_ms.saturating_add(50) / 100;
-        format!("{} {}.{} s", spell.verdict, tenths / 10, tenths % 10)
+fn timeline(verdict: &Verdict, verbose: bool) -> String {
+    let shown = if verbose { usize::MAX } else { PERIODS_SHOWN };
+    let name = |period: &LimitPeriod| {
+        let tenths = period.length_ms.saturating_add(50) / 100;
+        format!("{} {}.{} s", period.verdict, tenths / 10, tenths % 10)
     };
-    let mut words: Vec<String> = verdict.course.iter().take(shown).map(name).collect();
-    if verdict.course.len() > shown {
+    let mut words: Vec<String> = verdict.timeline.iter().take(shown).map(name).collect();
+    if verdict.timeline.len() > shown {
         words.push("...".to_owned());
     }
     words.join(", ")
 }
 
-/// `1200 datagrams lost (test, client to server): sender 0, network 3, adapter not known, socket buffer 1197`
+/// `1200 datagrams lost (test, client to server): sender 0, network 3, nic not known, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
@@ -82,7 +82,7 @@ fn loss(split: &LossSplit) -> String {
         split.label,
         part(split.sender),
         split.network,
-        part(split.adapter),
+        part(split.nic),
         part(split.socket)
     )
 }
@@ -364,7 +364,7 @@ mod tests {
             label: "test".to_owned(),
             lost: 12,
             sender: Some(0),
-            adapter: None,
+            nic: None,
             socket: Some(9),
             network: 3,
         }];

@@ -12,6 +12,12 @@ fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     match arguments.get(1..) {
         Some([role, port, keep]) if role == "become-a-daemon" => report(port, keep == "true"),
+        // Test runners ask for the names of all tests, and then for those of ignored ones.
+        Some(arguments) if arguments.iter().any(|argument| argument == "--list") => {
+            if !arguments.iter().any(|argument| argument == "--ignored") {
+                std::io::stdout().write_all(b"daemon: test\n").expect("standard output");
+            }
+        }
         _ => {
             for keep_cwd in [false, true] {
                 check(keep_cwd);

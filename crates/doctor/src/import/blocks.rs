@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Block<'a> {
     pub(super) host: Option<&'a str>,
-    /// The command as typed, without the prompt; empty where nobody tells.
+    /// The command as typed, without the prompt; empty where it is unknown.
     pub(super) command: &'a str,
     /// Lines with their number in the text.
     pub(super) lines: Vec<(usize, &'a str)>,
@@ -16,7 +16,7 @@ impl<'a> Block<'a> {
         self.command.split_whitespace()
     }
 
-    /// Whether the command has this word.
+    /// Whether the command has this argument.
     pub(super) fn has(&self, word: &str) -> bool {
         self.words().any(|known| known == word)
     }
@@ -30,7 +30,7 @@ impl<'a> Block<'a> {
         let mut option = "";
         for word in words {
             match word.strip_prefix('-') {
-                // `-I` only adds statistics to what another option asks for.
+                // `-I` only adds statistics to another option.
                 Some("I" | "-include-statistics") => {}
                 Some(_) => option = word,
                 None => return Some((option, word)),

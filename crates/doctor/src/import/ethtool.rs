@@ -53,7 +53,7 @@ const HEADINGS: [(&str, Kind); 11] = [
     ("RX flow hash indirection table for ", Kind::Other),
 ];
 
-/// Group of facts each option asks for, to note what a driver does not have.
+/// Group of facts of each option, to record what a driver does not have.
 const GROUPS: [(&str, &str); 20] = [
     ("-l", "chan"),
     ("--show-channels", "chan"),
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads a line; says whether it was understood.
+    /// Reads a line; returns whether it was understood.
     pub(super) fn line(&mut self, snapshot: &mut Snapshot, line: &str) -> bool {
         if line.trim().is_empty() && self.section.as_ref().is_some_and(|section| section.kind == Kind::Other) {
             self.section = None;
@@ -189,7 +189,7 @@ fn link(snapshot: &mut Snapshot, section: &mut Section, nic: &str, line: &str) -
         let words: Vec<&str> = line.split_whitespace().collect();
         return match section.list.filter(|_| words.iter().all(|word| word.contains("base"))) {
             Some(list) => add_modes(snapshot, &format!("{nic}.link.modes.{list}"), &words),
-            // The names of message levels, or the rest of a list that nobody needs.
+            // The names of message levels, or the rest of a list that no rule reads.
             None => line.starts_with(char::is_whitespace),
         };
     };

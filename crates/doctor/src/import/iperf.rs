@@ -42,7 +42,7 @@ struct Transcript {
 }
 
 impl Transcripts {
-    /// Looks at the command of a block; says whether it starts a test.
+    /// Parses the command of a block; returns whether it starts a test.
     pub(super) fn command(&mut self, block: &Block<'_>) -> bool {
         let words: Vec<&str> = block.words().collect();
         let tool = words
@@ -54,7 +54,7 @@ impl Transcripts {
             });
         self.active = tool.is_some();
         let Some(tool) = tool else { return false };
-        // What stands before the tool belongs to another command: `taskset -c 0 iperf3 -s`.
+        // What precedes the tool belongs to another command: `taskset -c 0 iperf3 -s`.
         let options = words.iter().skip_while(|word| !word.contains("iperf"));
         let mut options = options.copied();
         let role = options.find(|word| matches!(*word, "-c" | "-s" | "--client" | "--server"));
@@ -75,7 +75,7 @@ impl Transcripts {
         }
     }
 
-    /// A result somebody wrote down.
+    /// A result in a note.
     pub(super) fn noted(&mut self, tool: &str, reverse: bool, rate_bps: f64) {
         self.start(tool, "", false);
         if let Some(run) = self.runs.last_mut() {
@@ -214,7 +214,7 @@ impl Transcript {
         };
         let single = self.streams <= 1;
         if !sum && !single {
-            return true; // one of several streams: the sum tells more
+            return true; // one of several streams: the sum is read
         }
         match rest.last() {
             Some(&"sender") => {

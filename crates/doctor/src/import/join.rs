@@ -85,14 +85,14 @@ fn at_address(snapshot: &Snapshot, names: &[String], address: &str) -> Option<St
     if let Some(name) = names.iter().find(|name| bus(name).is_some_and(|bus| bus == address)) {
         return Some(name.clone());
     }
-    // Text about one interface and one device belongs together, unless the interface says otherwise.
+    // Text about one interface and one device belongs together, unless the interface names another device.
     match names {
         [only] if bus(only).is_none() => Some(only.clone()),
         _ => None,
     }
 }
 
-/// Interface an interrupt belongs to: by its name, by the device's address, or because somebody searched for it.
+/// Interface an interrupt belongs to: by its name, by the device's address, or because the user searched for it.
 fn owner(snapshot: &Snapshot, names: &[String], device: Option<&str>, description: &str) -> Option<String> {
     let named = |name: &&String| {
         description

@@ -1,4 +1,4 @@
-//! Small readers of words and numbers.
+//! Parsers of words and numbers.
 
 /// `key: value`, both without blanks around them.
 pub(super) fn field(line: &str) -> Option<(&str, &str)> {
@@ -12,7 +12,7 @@ pub(super) fn indent(line: &str) -> usize {
     blanks.map(|c| if c == '\t' { 8 } else { 1 }).sum()
 }
 
-/// The number a word begins with: `1000Mb/s` is 1000.
+/// The leading number: `1000Mb/s` is 1000.
 pub(super) fn leading_number(word: &str) -> Option<f64> {
     let end = word
         .find(|c: char| !(c.is_ascii_digit() || c == '.'))

@@ -1,7 +1,7 @@
-//! Text that somebody already has: output of commands, in any mixture, as snapshots.
+//! Pasted text: output of commands, in any mixture, as snapshots.
 //!
 //! Blocks are recognised by their content, so a pasted terminal session works. A line `### host=NAME cmd=COMMAND` or a
-//! shell prompt names host and command; without either, the file is the host. Lines nobody understands are reported
+//! shell prompt names host and command; without either, the file is the host. Unknown lines are reported
 //! with their number and are never an error.
 
 mod blocks;
@@ -37,11 +37,11 @@ pub struct Imported {
     pub blocks: usize,
     /// Blocks of which at least one line was understood.
     pub understood: usize,
-    /// Lines nobody understood: file, number and text.
+    /// Unknown lines: file, number and text.
     pub unread: Vec<String>,
 }
 
-/// Reads one text. `name` stands for the host where the text names none.
+/// Reads one text. `name` is the host where the text names none.
 #[must_use]
 pub fn import(name: &str, text: &str) -> Imported {
     let text = cut(text, TEXT_BYTES_MAX);

@@ -1,4 +1,4 @@
-//! Observations somebody wrote down: `key=value` lines, and small tables of measurements.
+//! Notes of users: `key=value` lines, and small tables of measurements.
 
 use linerate_model::snapshot::{Snapshot, Value};
 

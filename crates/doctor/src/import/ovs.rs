@@ -65,7 +65,7 @@ impl Reader {
     }
 }
 
-/// `/` stands for no data.
+/// `/` means no data.
 fn cell(word: &str) -> Option<Option<f64>> {
     if word == "/" {
         return Some(None);

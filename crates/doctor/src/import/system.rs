@@ -93,7 +93,7 @@ impl<'a> Reader<'a> {
         true
     }
 
-    /// Lines that were asked for, understood, and say nothing a rule reads.
+    /// Lines that are understood and hold nothing a rule reads.
     fn of_no_use(&self, line: &str) -> bool {
         let command = self.block.words().find(|word| *word != "sudo").unwrap_or_default();
         match command {

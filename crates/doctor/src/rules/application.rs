@@ -3,24 +3,24 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{Encapsulation, LINK_SPEEDS_MBPS, Network, Transport, goodput_ceiling, tcp_ceiling};
-use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
-use crate::scope::{Host, Run, World};
+use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Host, Run, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOP-01",
         title: "Line rate reached",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::Info,
         confidence: Confidence::High,
         explanation: "The link is full. Only a faster link or fewer headers help.",
         reference: "IEEE 802.3 clause 4.4.2; RFC 7323",
-        judge: Judge::World(top_01),
+        judge: Judge::Scope(top_01),
     },
     Rule {
         id: "SYS-01",
         title: "Too few file descriptors",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::Blocker,
         confidence: Confidence::High,
         explanation: "Every connection needs a descriptor and the process may open fewer. Connections beyond the limit \
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "SYS-02",
         title: "The range of local ports runs out",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "One address can open as many connections to one port as there are local ports. After that no \
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "SYS-03",
         title: "Closed connections pile up",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "A connection that was closed holds its port for a minute. A test that opens many runs out of ports.",
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "SYS-04",
         title: "The accept queue overflows",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "Connections were complete and the application did not take them in time. They are dropped or \
@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "SYS-05",
         title: "Connection tracking is full",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The table of tracked connections has no room. New connections are dropped.",
@@ -73,7 +73,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "APP-01",
         title: "The application is the limit",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "TCP had nothing to send. Disk, generator or a target rate is slower than the path.",
@@ -85,12 +85,12 @@ pub(super) const RULES: &[Rule] = &[
 /// Share of the ceiling from which on a link counts as full.
 const FULL: f64 = 0.985;
 
-fn top_01(world: &World<'_>) -> Vec<(String, Ruling)> {
+fn top_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let mut rulings = Vec::new();
-    for run in world.runs() {
+    for run in scope.runs() {
         rulings.push((format!("{} {}", run.host.name(), run.label()), line_rate(&run)));
     }
-    for host in &world.hosts {
+    for host in &scope.hosts {
         for (key, _) in host.snapshot.facts_under("http.row.") {
             if let Some(row) = key.strip_suffix(".best_bytes_per_second") {
                 rulings.push((format!("{} {row}", host.name()), payload_row(host, row)));
@@ -123,7 +123,7 @@ fn line_rate(run: &Run<'_>) -> Ruling {
         format!("{:.1} of {:.1} Mbit/s", goodput.value / 1e6, ceiling / 1e6)
     })?;
     let bare = goodput_ceiling(speed * 1e6, mtu, Network::V4, Transport::Tcp, wrap).unwrap_or(0.0);
-    let firing = fire().because(
+    let matched = matched().because(
         goodput.key,
         format!("{:.1} Mbit/s", goodput.value / 1e6),
         format!(
@@ -132,15 +132,15 @@ fn line_rate(run: &Run<'_>) -> Ruling {
             bare / 1e6
         ),
     );
-    let firing = if known.is_some() {
-        firing
+    let matched = if known.is_some() {
+        matched
     } else {
-        firing.cap(Confidence::Medium)
+        matched.cap(Confidence::Medium)
     };
     Ok(if goodput.value > 1.001 * ceiling && !run.is_udp() {
-        firing.advice("more than timestamps allow: they are probably off, or the interval is rounded")
+        matched.advice("more than timestamps allow: they are probably off, or the interval is rounded")
     } else {
-        firing
+        matched
     })
 }
 
@@ -169,7 +169,7 @@ fn payload_row(host: &Host<'_>, row: &str) -> Ruling {
     require(best.value >= FULL * ceiling, || {
         format!("{:.1} of {:.1} MB/s", best.value / 1e6, ceiling / 1e6)
     })?;
-    Ok(fire().because(
+    Ok(matched().because(
         best.key,
         format!("{:.1} MB/s", best.value / 1e6),
         format!("ceiling of {} Mbit/s: {:.1} MB/s", speed.value, ceiling / 1e6),
@@ -184,7 +184,7 @@ fn sys_01(host: &Host<'_>) -> Ruling {
     require(needed.value + 64.0 > limit.value, || {
         format!("{} for {} connections", limit.value, needed.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&limit, format!("at least {}", needed.value + 64.0))
         .read(&needed, "connections")
         .advice("ulimit -n 200000 in the shell that starts the test; a new shell has the old limit again")
@@ -192,7 +192,7 @@ fn sys_01(host: &Host<'_>) -> Ruling {
 }
 
 /// Ports of the default range, 32768 to 60999.
-fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, Stop> {
+fn port_range(host: &Host<'_>) -> Result<crate::scope::Reading<f64>, NoMatch> {
     if let Ok(count) = host.number("limits.local_ports") {
         return Ok(count);
     }
@@ -216,7 +216,7 @@ fn sys_02(host: &Host<'_>) -> Ruling {
     require(used.value > 0.9 * ports.value, || {
         format!("{} of {} ports", used.value, ports.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&ports, "local ports per address and destination")
         .read(&used, format!("at most {:.0}", 0.9 * ports.value))
         .sysctl(host, "net.ipv4.ip_local_port_range", "1024 65535")
@@ -229,7 +229,7 @@ fn sys_03(host: &Host<'_>) -> Ruling {
     require(waiting.value > 0.5 * ports.value, || {
         format!("{} closed connections wait", waiting.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&waiting, format!("at most half of {} ports", ports.value))
         .sysctl(host, "net.ipv4.tcp_tw_reuse", "1")
         .advice("wait 60 s between tests, or keep connections open"))
@@ -247,7 +247,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
         return unknown("counters over a window", "totals since boot say nothing about now")
             .suspect(|| format!("{} since boot", overflows.value));
     }
-    Ok(fire()
+    Ok(matched()
         .grew(&overflows)
         .sysctl(host, "net.core.somaxconn", "4096")
         .advice("and raise the backlog the application asks for; or accept faster"))
@@ -256,7 +256,7 @@ fn sys_04(host: &Host<'_>) -> Ruling {
 fn sys_05(host: &Host<'_>) -> Ruling {
     let max = match host.number("limits.conntrack.max") {
         Ok(max) => max,
-        Err(Stop::Unknown(_))
+        Err(NoMatch::Unknown(_))
             if host.absence("limits.conntrack.max") == linerate_model::snapshot::Absence::NotApplicableToKind =>
         {
             return clear("connections are not tracked");
@@ -267,7 +267,7 @@ fn sys_05(host: &Host<'_>) -> Ruling {
     require(count.value > 0.9 * max.value, || {
         format!("{} of {}", count.value, max.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&count, format!("at most 0.9 of {}", max.value))
         .sysctl(
             host,
@@ -288,7 +288,7 @@ fn app_01(run: &Run<'_>) -> Ruling {
     if let Ok(share) = run.number("app_limited_share")
         && share.value > 0.5
     {
-        return Ok(fire()
+        return Ok(matched()
             .read(&share, "at most half of the samples")
             .advice("look at disk, generator or target rate"));
     }
@@ -296,7 +296,7 @@ fn app_01(run: &Run<'_>) -> Ruling {
     require(busy.value < 0.8, || {
         format!("TCP had work {:.0} % of the time", busy.value * 100.0)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&busy, "at least 0.8 of the time")
         .advice("look at disk, generator or target rate"))
 }

@@ -1,16 +1,16 @@
-//! The bus behind the adapter.
+//! The bus behind the NIC.
 
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{pcie_generation, pcie_usable_bps};
-use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, fire, require, unknown};
-use crate::scope::{Host, Nic, Reading, World};
+use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, matched, require, unknown};
+use crate::scope::{Host, Nic, Reading, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PCI-01",
         title: "The PCI Express link trained below its capability",
-        phase: Phase::Bus,
+        layer: Layer::Bus,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The card runs with fewer lanes or at a lower speed than card and slot could. A badly seated card, \
@@ -21,28 +21,28 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PCI-02",
         title: "The slot is too small for the port",
-        phase: Phase::Bus,
+        layer: Layer::Bus,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The link to the card carries less than its ports can send. Each direction counts on its own.",
         reference: "PCI Express base specification, transaction layer overhead",
-        judge: Judge::World(pci_02_everywhere),
+        judge: Judge::Scope(pci_02_everywhere),
     },
     Rule {
         id: "PCI-03",
         title: "Two busy ports share one card",
-        phase: Phase::Bus,
+        layer: Layer::Bus,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Traffic enters one port and leaves its sibling, so every byte crosses the same link twice. Two \
                       cards in two slots do not share it.",
         reference: "PCI Express base specification; lspci(8), -t",
-        judge: Judge::World(pci_03),
+        judge: Judge::Scope(pci_03),
     },
     Rule {
         id: "PCI-04",
         title: "Small maximum payload on the bus",
-        phase: Phase::Bus,
+        layer: Layer::Bus,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "With 128 bytes per packet a sixth of the bus goes to headers. Card and bridge support more.",
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PCI-05",
         title: "Overhead of the IOMMU or of link power saving",
-        phase: Phase::Bus,
+        layer: Layer::Bus,
         severity: Severity::Low,
         confidence: Confidence::Low,
         explanation: "Strict translation costs an invalidation per buffer, and a sleeping link costs microseconds to \
@@ -65,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
 /// Maximum payload of the packets on the bus where it cannot be read: the smallest, so that nothing is promised.
 const MAX_PAYLOAD_BYTES: f64 = 128.0;
 
-fn express(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), Stop> {
+fn express(nic: &Nic<'_>) -> Result<(Reading<f64>, Reading<f64>), NoMatch> {
     nic.wired()?;
     let speed = nic.number_if_any("pci.cur_speed_gts", "not behind a PCI Express link")?;
     let width = nic.number_if_any("pci.cur_width", "not behind a PCI Express link")?;
@@ -87,15 +87,15 @@ fn pci_01(nic: &Nic<'_>) -> Ruling {
     require(speed.value < best_speed || width.value < best_width, || {
         format!("{} GT/s x{}: what card and slot can do", speed.value, width.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&speed, format!("{best_speed} GT/s"))
         .read(&width, format!("x{best_width}"))
         .advice("read it again under load; then reseat the card or use another slot; verify with lspci -vv, LnkSta"))
 }
 
-fn pci_02_everywhere(world: &World<'_>) -> Vec<(String, Ruling)> {
-    let nics = world.nics().map(|nic| (nic.subject(), pci_02(&nic)));
-    let noted = world
+fn pci_02_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let nics = scope.nics().map(|nic| (nic.subject(), pci_02(&nic)));
+    let noted = scope
         .hosts
         .iter()
         .filter(|host| host.value("cards.pci.speed_gts").is_some());
@@ -119,7 +119,7 @@ fn pci_02(nic: &Nic<'_>) -> Ruling {
             port.value / 1000.0
         )
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(
             &speed,
             format!("with x{} it carries {:.2} Gbit/s", width.value, usable / 1e9),
@@ -152,7 +152,7 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
     };
     let need = 1.05 * port.value * ports.value * 1e6;
     require(usable < need, || format!("carries {:.1} Gbit/s", usable / 1e9))?;
-    Ok(fire()
+    Ok(matched()
         .read(
             &speed,
             format!("with x{} it carries {:.1} Gbit/s", width.value, usable / 1e9),
@@ -162,14 +162,14 @@ fn noted_slot(host: &Host<'_>) -> Ruling {
         .advice("use one port per card, or a wider slot"))
 }
 
-fn pci_03(world: &World<'_>) -> Vec<(String, Ruling)> {
-    let noted = world
+fn pci_03(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let noted = scope
         .hosts
         .iter()
         .filter(|host| host.value("cards.same_card_bps").is_some());
     let noted = noted.map(|host| (format!("card of {}", host.name()), shared_card_noted(host)));
     noted
-        .chain(world.nics().map(|nic| (nic.subject(), shared_card(&nic))))
+        .chain(scope.nics().map(|nic| (nic.subject(), shared_card(&nic))))
         .collect()
 }
 
@@ -187,7 +187,7 @@ fn shared_card_noted(host: &Host<'_>) -> Ruling {
     };
     let crossing = 2.0 * same.value;
     require(crossing > 0.85 * usable, || "the shared link has room".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .because(
             same.key,
             format!("{:.1} Gbit/s", same.value / 1e9),
@@ -212,20 +212,20 @@ fn shared_card(nic: &Nic<'_>) -> Ruling {
     require(siblings.value > 0.0, || "no other port behind the same link".to_owned())?;
     let slot = nic.text("pci.upstream")?;
     let shares = |other: &Nic<'_>| other.text("pci.upstream").is_ok_and(|other| other.value == slot.value);
-    let window = nic.host.window()?;
+    let period = nic.host.period()?;
     let mut bits = 0.0;
     for port in nic.host.nics().filter(shares) {
         bits +=
             8.0 * (nic.host.delta(&port.key("stats64.rx_bytes"))? + nic.host.delta(&port.key("stats64.tx_bytes"))?);
     }
-    let rate = bits / window.seconds;
+    let rate = bits / period.seconds;
     let Some(usable) = usable(nic, &speed, &width) else {
         return unknown(speed.key, "a speed no generation of PCI Express has");
     };
     require(rate > 0.85 * usable, || {
         format!("{:.1} of {:.1} Gbit/s in use", rate / 1e9, usable / 1e9)
     })?;
-    Ok(fire()
+    Ok(matched()
         .because(slot.key, slot.value, "shared by several ports")
         .because(
             "traffic of these ports",
@@ -245,15 +245,15 @@ fn pci_04(nic: &Nic<'_>) -> Ruling {
         .number("pci.upstream_mps_supported_bytes")
         .suspect(|| format!("the card supports {} bytes", supported.value))?;
     require(bridge.value >= 256.0, || "the bridge supports no more".to_owned())?;
-    let window = nic.host.window()?;
+    let period = nic.host.period()?;
     let bytes = nic
         .host
         .delta(&nic.key("stats64.rx_bytes"))?
         .max(nic.host.delta(&nic.key("stats64.tx_bytes"))?);
-    let rate = 8.0 * bytes / window.seconds;
+    let rate = 8.0 * bytes / period.seconds;
     let usable = usable(nic, &speed, &width).unwrap_or(f64::INFINITY);
     require(rate > 0.8 * usable, || "the bus has room".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read(&payload, "256 or more")
         .read(&supported, "supported by the card")
         .because(
@@ -274,7 +274,7 @@ fn pci_05(nic: &Nic<'_>) -> Ruling {
     require(translation.value == "strict", || {
         format!("the IOMMU is {}", translation.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&speed, "25000 and more")
         .read_text(&translation, "passthrough or lazy")
         .advice("boot with iommu=pt; take it away again to undo"))

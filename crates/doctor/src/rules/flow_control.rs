@@ -5,14 +5,14 @@ use linerate_model::snapshot::Value;
 
 use crate::arithmetic::tcp_ceiling;
 use crate::classes::Class;
-use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require, unknown};
-use crate::scope::{Host, Nic, World};
+use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PAU-01",
         title: "No flow control across a speed step",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::Medium,
         explanation: "Without pause frames the slow side drops what it cannot buffer. Switches usually ship with flow \
@@ -23,7 +23,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PAU-02",
         title: "Pause configured but not negotiated",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "The setting asks for pause frames and the negotiation of both ends resolved to none. Neither side \
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PAU-03",
         title: "This host is being paused",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The switch or the peer tells this host to stop, so the bottleneck is downstream. No tuning of \
@@ -45,18 +45,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PAU-04",
         title: "One slow receiver brakes all",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::Medium,
         explanation: "A pause frame stops the whole port and not a flow, so everybody waits for the slowest station. \
                       That station is the cause even when it is nearly idle.",
         reference: "IEEE 802.3 annex 31B",
-        judge: Judge::World(pau_04),
+        judge: Judge::Scope(pau_04),
     },
     Rule {
         id: "PAU-05",
         title: "This host pauses its sender",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "This host cannot empty its receive ring in time. The processor or the bus is behind.",
@@ -65,7 +65,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// Pause frames per second below which nobody is held up.
+/// Pause frames per second below which they have no effect.
 const PAUSES_PER_SECOND: f64 = 10.0;
 
 fn pau_01(nic: &Nic<'_>) -> Ruling {
@@ -77,7 +77,7 @@ fn pau_01(nic: &Nic<'_>) -> Ruling {
     require(peers.value != ours.value, || "no speed step".to_owned())?;
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("drops behind the step")?;
-    Ok(fire()
+    Ok(matched()
         .read_text(&resolved, "pause in at least one direction")
         .read(&ours, "speed here")
         .read(&peers, "speed at the other end")
@@ -110,7 +110,7 @@ fn pau_02(nic: &Nic<'_>) -> Ruling {
             .suspect(|| "the driver does not show what the partner advertised: look at the switch port".to_owned());
     }
     let resolved = nic.text("pause.resolved")?;
-    Ok(fire()
+    Ok(matched()
         .because(rx.key, Value::Bool(rx.value), "configured")
         .because(tx.key, Value::Bool(tx.value), "configured")
         .read_text(&resolved, "must match the configuration")
@@ -140,7 +140,7 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
     require(rate > PAUSES_PER_SECOND, || {
         format!("{rate:.1} pause frames per second")
     })?;
-    let firing = fire()
+    let matched = matched()
         .grew(&paused)
         .because("rate of pause frames", format!("{rate:.0}/s"), "at most 10/s");
     if let (Some(run), Ok(speed)) = (nic.host.runs().next(), nic.speed_mbps())
@@ -151,11 +151,11 @@ fn pau_03(nic: &Nic<'_>) -> Ruling {
             "paused, and still near line rate".to_owned()
         })?;
     }
-    Ok(firing.advice("find the slow port downstream; separate traffic classes, or pace per destination"))
+    Ok(matched.advice("find the slow port downstream; separate traffic classes, or pace per destination"))
 }
 
-fn pau_04(world: &World<'_>) -> Vec<(String, Ruling)> {
-    let hosts = world.hosts.iter().filter(|host| host.value("clients.count").is_some());
+fn pau_04(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let hosts = scope.hosts.iter().filter(|host| host.value("clients.count").is_some());
     hosts
         .map(|host| (format!("clients of {}", host.name()), slow_receiver(host)))
         .collect()
@@ -176,7 +176,7 @@ fn slow_receiver(host: &Host<'_>) -> Ruling {
             )
         });
     };
-    Ok(fire()
+    Ok(matched()
         .because_all(paused.evidence)
         .read(&slowest, "the slowest link")
         .read(&observed, "must not converge to the slowest link")
@@ -190,7 +190,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
         && storms.value > 0
         && !storms.total
     {
-        return Ok(fire()
+        return Ok(matched()
             .grew(storms)
             .severity(Severity::Blocker)
             .advice("the adapter gave up pausing: look for a stuck receiver"));
@@ -207,7 +207,7 @@ fn pau_05(nic: &Nic<'_>) -> Ruling {
     require(rate > PAUSES_PER_SECOND, || {
         format!("{rate:.1} pause frames per second")
     })?;
-    Ok(fire()
+    Ok(matched()
         .grew(&pausing)
         .because("rate of pause frames sent", format!("{rate:.0}/s"), "at most 10/s")
         .advice("see CHN-01, IRQ-01 and NIC-01 for what keeps this host from draining its ring"))

@@ -3,25 +3,25 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::tcp_ceiling;
-use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require};
-use crate::scope::{Host, World};
+use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require};
+use crate::scope::{Host, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "HTTP-01",
         title: "More concurrency only adds waiting",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Throughput does not grow with concurrency any more. In a closed loop latency then grows in \
                       proportion (Little's law).",
         reference: "Little, 1961",
-        judge: Judge::World(http_01),
+        judge: Judge::Scope(http_01),
     },
     Rule {
         id: "HTTP-02",
         title: "The client is the limit",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The client ran out of descriptors, ports or processor. The result says nothing about the server.",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "HTTP-03",
         title: "The server's processor limits small payloads",
-        phase: Phase::Application,
+        layer: Layer::Application,
         severity: Severity::Info,
         confidence: Confidence::High,
         explanation: "The link has room and the server has none. More workers or larger payloads help.",
@@ -40,9 +40,9 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn http_01(world: &World<'_>) -> Vec<(String, Ruling)> {
+fn http_01(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
     let mut rulings = Vec::new();
-    for host in &world.hosts {
+    for host in &scope.hosts {
         let rows = host.snapshot.facts_under("http.row.");
         let rows = rows.filter_map(|(key, _)| key.strip_suffix(".best_bytes_per_second"));
         for row in rows {
@@ -58,22 +58,22 @@ fn flat(host: &Host<'_>, row: &str) -> Ruling {
     require(beyond.value >= 2.0 * point.value, || {
         "throughput still grows".to_owned()
     })?;
-    let firing = fire()
+    let matched = matched()
         .read(&point, "the lowest concurrency within 2 % of the peak")
         .read(&beyond, "still within 2 % of the peak");
-    let firing = match host.number(&format!("http.row.{row}.p99_growth")) {
+    let matched = match host.number(&format!("http.row.{row}.p99_growth")) {
         Ok(growth) => {
             require(growth.value >= 1.8, || format!("p99 grows {:.1} times", growth.value))?;
-            firing.read(&growth, "below 1.8")
+            matched.read(&growth, "below 1.8")
         }
-        Err(_) => firing.cap(Confidence::Medium),
+        Err(_) => matched.cap(Confidence::Medium),
     };
-    Ok(firing.advice(format!("use a concurrency of {}", point.value)))
+    Ok(matched.advice(format!("use a concurrency of {}", point.value)))
 }
 
 fn http_02(host: &Host<'_>) -> Ruling {
     if let Ok(errors) = host.text("load.client_limit") {
-        return Ok(fire()
+        return Ok(matched()
             .read_text(&errors, "no limit of the client may be hit")
             .advice("raise the limits (SYS-01 to SYS-03) or add a client, and measure again"));
     }
@@ -82,7 +82,7 @@ fn http_02(host: &Host<'_>) -> Ruling {
     require(client.value >= 0.9 && server.value < 0.7, || {
         "the client has time to spare".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&client, "below 0.9")
         .read(&server, "below 0.7")
         .advice("add a client"))
@@ -101,7 +101,7 @@ fn http_03(host: &Host<'_>) -> Ruling {
     require(server.value >= 0.95, || {
         format!("the server is {:.0} % busy", server.value * 100.0)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&server, "below 0.95")
         .read(&rate, format!("{ceiling:.0} bytes/s fit the link"))
         .advice("more workers, or larger payloads"))

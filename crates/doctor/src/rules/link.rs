@@ -3,25 +3,25 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::classes::Class;
-use crate::rule::{Firing, Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
-use crate::scope::{Host, Nic, Reading, World, to_f64};
+use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Host, Nic, Reading, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "LNK-01",
         title: "Link negotiated below common capability",
-        phase: Phase::Link,
+        layer: Layer::Link,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "A pair of the cable, a connector or the partner's port is bad or limited. 100 Mbit/s on gigabit \
                       hardware is nearly always a damaged pair or a loose plug.",
         reference: "ethtool(8); IEEE 802.3 annex 28B",
-        judge: Judge::World(lnk_01_everywhere),
+        judge: Judge::Scope(lnk_01_everywhere),
     },
     Rule {
         id: "LNK-02",
         title: "Half duplex or duplex mismatch",
-        phase: Phase::Link,
+        layer: Layer::Link,
         severity: Severity::Blocker,
         confidence: Confidence::High,
         explanation: "When one side is forced and the other negotiates, the negotiating side ends in half duplex. \
@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "LNK-03",
         title: "Speed step on the path",
-        phase: Phase::Link,
+        layer: Layer::Link,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "The faster sender emits trains of packets that the slower port or host must buffer. The reverse \
@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "LNK-04",
         title: "Damaged frames",
-        phase: Phase::Link,
+        layer: Layer::Link,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "Checksum and symbol errors come from cable, optic or port, not from load. To TCP they look like \
@@ -54,7 +54,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "LNK-05",
         title: "The link flaps",
-        phase: Phase::Link,
+        layer: Layer::Link,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The carrier went away and came back. Each time, queues and timers start anew.",
@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "LNK-06",
         title: "Forward error correction is struggling",
-        phase: Phase::Link,
+        layer: Layer::Link,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "The link is marginal: the correction works hard or fails. A block that cannot be corrected is a \
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "LNK-07",
         title: "Energy saving adds wake-up latency",
-        phase: Phase::Link,
+        layer: Layer::Link,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "With Energy-Efficient Ethernet the link sleeps in every gap. Waking it costs tens of microseconds.",
@@ -84,17 +84,17 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-fn lnk_01_everywhere(world: &World<'_>) -> Vec<(String, Ruling)> {
-    let nics = world.nics().map(|nic| (nic.subject(), lnk_01(&nic)));
-    let clients = world.hosts.iter().filter(|host| host.value("clients.count").is_some());
+fn lnk_01_everywhere(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let nics = scope.nics().map(|nic| (nic.subject(), lnk_01(&nic)));
+    let clients = scope.hosts.iter().filter(|host| host.value("clients.count").is_some());
     nics.chain(clients.map(|host| (format!("clients of {}", host.name()), slow_client(host))))
         .collect()
 }
 
 fn lnk_01(nic: &Nic<'_>) -> Ruling {
     let speed = nic.speed_mbps()?;
-    if let Some(firing) = set_by_hand(nic, &speed) {
-        return Ok(firing);
+    if let Some(matched) = set_by_hand(nic, &speed) {
+        return Ok(matched);
     }
     let best = match nic.number("link.modes.common_max_mbps") {
         Ok(common) => common,
@@ -118,7 +118,7 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
     require(speed.value < best.value, || {
         format!("{} of {} Mbit/s", speed.value, best.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&speed, format!("at least {} Mbit/s", best.value))
         .read(&best, "the fastest advertised mode")
         .fix(format!("ethtool -r {}", nic.name), "")
@@ -126,13 +126,13 @@ fn lnk_01(nic: &Nic<'_>) -> Ruling {
         .advice("reseat or replace the cable first; then check what the partner's port allows"))
 }
 
-/// A port that could negotiate was told not to, and got a lower speed than it has.
-fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Firing> {
+/// A port with autonegotiation switched off that runs below its speed.
+fn set_by_hand(nic: &Nic<'_>, speed: &Reading<f64>) -> Option<Match> {
     let could = nic.flag("link.autoneg_supported").ok().filter(|could| could.value)?;
     let does = nic.flag("link.autoneg").ok().filter(|does| !does.value)?;
     let best = nic.number("link.modes.supported_max_mbps").ok()?;
     (speed.value < best.value).then(|| {
-        fire()
+        matched()
             .read(
                 speed,
                 format!("at least {} Mbit/s, which the port supports", best.value),
@@ -154,7 +154,7 @@ fn slow_client(host: &Host<'_>) -> Ruling {
     require(slowest.value < fastest.value, || {
         "all stations have the same speed".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&slowest, format!("{} Mbit/s, as the other stations", fastest.value))
         .cap(Confidence::Medium)
         .advice("reseat or replace the cable of the slow station"))
@@ -164,7 +164,7 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
     nic.carrier()?;
     let duplex = nic.text("link.duplex")?;
     if duplex.value == "half" {
-        return Ok(full_duplex(nic, fire().read_text(&duplex, "full")));
+        return Ok(full_duplex(nic, matched().read_text(&duplex, "full")));
     }
     if duplex.value != "full" {
         return unknown(duplex.key, "the driver does not know");
@@ -176,10 +176,10 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
     }
     match nic.peer().map(|peer| peer.flag("link.autoneg")) {
         Some(Ok(peer)) if peer.value => {
-            let firing = fire().because(autoneg.key, "off", "on, as at the other end");
+            let matched = matched().because(autoneg.key, "off", "on, as at the other end");
             Ok(full_duplex(
                 nic,
-                firing.because(peer.key, "on", "the other end negotiates and falls back to half duplex"),
+                matched.because(peer.key, "on", "the other end negotiates and falls back to half duplex"),
             ))
         }
         Some(Ok(_)) => clear("both ends are set by hand"),
@@ -187,8 +187,8 @@ fn lnk_02(nic: &Nic<'_>) -> Ruling {
     }
 }
 
-fn full_duplex(nic: &Nic<'_>, firing: Firing) -> Firing {
-    firing
+fn full_duplex(nic: &Nic<'_>, matched: Match) -> Match {
+    matched
         .fix(
             format!("ethtool -s {} autoneg on", nic.name),
             format!("ethtool -s {} autoneg off", nic.name),
@@ -215,7 +215,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
     })?;
     let drops = drops?;
     drops.or_clear("drops behind the step")?;
-    Ok(fire()
+    Ok(matched()
         .read(&ours, "the slower end")
         .read(&peers, "the faster end")
         .grew(&drops)
@@ -229,7 +229,7 @@ fn lnk_03(nic: &Nic<'_>) -> Ruling {
 
 type Step<'a> = (crate::scope::Reading<f64>, crate::scope::Reading<f64>);
 
-fn step_to_peer<'a>(nic: &Nic<'_>) -> Result<Step<'a>, Stop> {
+fn step_to_peer<'a>(nic: &Nic<'_>) -> Result<Step<'a>, NoMatch> {
     let peers = nic.peer_number("link.speed_mbps")?;
     let ours = match nic.speed_mbps() {
         Ok(speed) => speed,
@@ -258,7 +258,7 @@ fn lnk_04(nic: &Nic<'_>) -> Ruling {
     require(share >= 1e-6, || {
         format!("{share:.1e} of the frames: what the standard allows")
     })?;
-    Ok(fire()
+    Ok(matched()
         .grew(&errors)
         .because(
             nic.key("stats64.rx_packets"),
@@ -284,7 +284,7 @@ fn lnk_05(nic: &Nic<'_>) -> Ruling {
     } else {
         changes.or_clear("changes of the carrier")?;
     }
-    Ok(fire()
+    Ok(matched()
         .grew(&changes)
         .fix(
             format!("ethtool --set-eee {} eee off", nic.name),
@@ -298,7 +298,7 @@ fn lnk_06(nic: &Nic<'_>) -> Ruling {
     nic.supports("link.fec", "the link has no forward error correction")?;
     let lost = nic.host.growth(&nic.key("link.fec.uncorrectable"))?;
     lost.or_clear("uncorrectable blocks")?;
-    Ok(fire()
+    Ok(matched()
         .grew(&lost)
         .fix(
             format!("ethtool --set-fec {} encoding rs", nic.name),
@@ -317,7 +317,7 @@ fn lnk_07(nic: &Nic<'_>) -> Ruling {
         .flag("complaint.latency")
         .suspect(|| "energy saving is active; it matters when latency is the complaint".to_owned())?;
     require(latency.value, || "latency is not the question".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .because(active.key, "on", "off where latency matters")
         .fix(
             format!("ethtool --set-eee {} eee off", nic.name),

@@ -3,14 +3,14 @@
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::snapshot::Value;
 
-use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require, unknown};
+use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOOL-01",
         title: "A single-threaded iperf3 serves all streams",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "iperf3 before 3.16 handles all streams of a process in one thread, so more streams cannot use \
@@ -22,7 +22,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOOL-02",
         title: "More streams than useful",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Beyond the number of usable cores every further stream costs context switches, cache and locks. \
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOOL-03",
         title: "Client and server share a core",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The pinned side is the limit and the streams of the other side only wait for it. More streams \
@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOOL-04",
         title: "Too short, or start-up included",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::Low,
         confidence: Confidence::High,
         explanation: "Slow start and the growth of the buffers pull the average of a short test down. Leaving out the \
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOOL-05",
         title: "Interrupted run: the totals of one side are missing",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::Info,
         confidence: Confidence::High,
         explanation: "The exchange of results did not happen, so a zero means unknown. Only the intervals of the side \
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOOL-06",
         title: "UDP left at its default rate",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::Info,
         confidence: Confidence::High,
         explanation: "Without a target rate UDP offers 1 Mbit/s. The result says nothing about the link.",
@@ -76,7 +76,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "TOOL-07",
         title: "Small application writes",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "With small writes a test measures the rate of system calls, not the bandwidth. Numbers of \
@@ -87,7 +87,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "META-01",
         title: "A counter was reset or may have wrapped",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::Info,
         confidence: Confidence::High,
         explanation: "The hardware keeps this tally in few bits, or it went backwards. The reading is a lower bound.",
@@ -97,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "META-02",
         title: "Statistics per packet were taken without load",
-        phase: Phase::Measurement,
+        layer: Layer::Measurement,
         severity: Severity::Blocker,
         confidence: Confidence::High,
         explanation: "Averages per packet from a handful of stray packets are noise. They must not be compared between \
@@ -122,7 +122,7 @@ fn tool_01(run: &Run<'_>) -> Ruling {
     require(number < FIRST_THREADED, || {
         format!("iperf3 {} has a thread per stream", version.value)
     })?;
-    let firing = fire()
+    let matched = matched()
         .read_text(&version, "before 3.16: one thread for all streams")
         .read(&streams, "more than one stream")
         .advice("use linerate on both ends, or one iperf3 process per stream on different ports");
@@ -130,10 +130,10 @@ fn tool_01(run: &Run<'_>) -> Ruling {
         require(cpu.value >= 0.9, || {
             format!("its thread uses {:.0} % of a core", cpu.value * 100.0)
         })?;
-        return Ok(firing.read(&cpu, "at least 0.9 of one core"));
+        return Ok(matched.read(&cpu, "at least 0.9 of one core"));
     }
     match faster_tool(run)? {
-        Some((key, rate)) => Ok(firing.because(
+        Some((key, rate)) => Ok(matched.because(
             key,
             format!("{:.1} Gbit/s", rate / 1e9),
             "another tool on the same path is more than 1.3 times as fast",
@@ -148,7 +148,7 @@ fn version_number(text: &str) -> Option<(u32, u32)> {
 }
 
 /// A run of another tool over the same two addresses that was much faster.
-fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::rule::Stop> {
+fn faster_tool(run: &Run<'_>) -> Result<Option<(String, f64)>, crate::rule::NoMatch> {
     let ours = run.goodput_bps()?;
     let path = run.text("path")?;
     let others = run.host.runs().filter(|other| {
@@ -175,7 +175,7 @@ fn tool_02(host: &Host<'_>) -> Ruling {
     require(rate < 0.9 * best_rate, || {
         "throughput does not fall with more streams".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .because(
             format!("sweep.{best_streams:.0}.rate_bps"),
             gbits(best_rate),
@@ -226,13 +226,13 @@ fn tool_03(run: &Run<'_>) -> Ruling {
         Ok(client) => client,
         Err(stop) => return unpinned(run).map_or(Err(stop), |_| crowded(run, &server, &confined)),
     };
-    Ok(fire()
+    Ok(matched()
         .read_text(&client, format!("shares a CPU with the server, on {}", server.value))
         .read_text(&server, "must not share a CPU with the client")
         .advice("give both disjoint lists with `taskset -c`, or drop the pinning"))
 }
 
-/// Why no CPUs are known: both ends told about themselves, and what is not pinned has no list.
+/// Why no CPUs are known: each end reports its own, and only pinned processes have a list.
 fn unpinned(run: &Run<'_>) -> Option<&'static str> {
     run.part().and(run.host.other).map(|_| "not pinned")
 }
@@ -249,7 +249,7 @@ fn crowded(run: &Run<'_>, server: &Reading<&str>, confined: &[u32]) -> Ruling {
     require(few || busy.value >= 0.9, || {
         format!("CPUs {} are enough for {} streams", server.value, streams.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read_text(server, "enough CPUs for every stream")
         .read(&streams, "streams")
         .read(&busy, "of one core, used by the receiving thread")
@@ -269,7 +269,7 @@ pub(super) fn cpu_list(text: &str) -> Vec<u32> {
 fn tool_04(run: &Run<'_>) -> Ruling {
     let seconds = run.number("seconds")?;
     if seconds.value < 5.0 {
-        return Ok(fire()
+        return Ok(matched()
             .read(&seconds, "at least 5 s")
             .advice("test for at least 10 s and leave out the first two: -t 10 -O 2"));
     }
@@ -281,7 +281,7 @@ fn tool_04(run: &Run<'_>) -> Ruling {
     require(first.value < 0.8 * rest.value, || {
         "the first second is as fast as the others".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&first, "at least 0.8 of the median of the other seconds")
         .read(&rest, "median of the other seconds")
         .advice("leave out the first two seconds: -O 2"))
@@ -295,7 +295,7 @@ fn tool_05(run: &Run<'_>) -> Ruling {
     require(received.value == 0.0, || "both sides have totals".to_owned())?;
     let sent = run.number("sent_bytes")?;
     require(sent.value > 0.0, || "nothing was sent".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read(&received, "0 although data was sent")
         .read(&sent, "more than 0")
         .advice("let the test run to its end, or use the intervals of the other side"))
@@ -311,7 +311,7 @@ fn tool_06(run: &Run<'_>) -> Ruling {
     require((rate.value - default).abs() <= 0.05 * default, || {
         "not at the default rate".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&rate, "within 5 % of 1.05 Mbit/s, the default")
         .advice("give a target rate: -b 1G, or -b 0 for as fast as possible"))
 }
@@ -327,7 +327,7 @@ fn tool_07(run: &Run<'_>) -> Ruling {
         )
     })?;
     require(cpu.value >= 0.9, || "the sender has time to spare".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read(&size, "less than one segment of 1448 bytes")
         .read(&cpu, "at least 0.9 of a core")
         .advice("use larger writes: -l 128K"))
@@ -335,12 +335,12 @@ fn tool_07(run: &Run<'_>) -> Ruling {
 
 fn meta_01(nic: &Nic<'_>) -> Ruling {
     let prefix = nic.key("drv.");
-    if let Some(window) = nic.host.window {
-        let odd = window
+    if let Some(period) = nic.host.period {
+        let odd = period
             .deltas()
             .find(|(key, delta)| key.starts_with(&prefix) && (delta.reset || delta.at_least));
         return match odd {
-            Some((key, delta)) => Ok(fire().because(key, delta.value, "went backwards: reset, or wrapped")),
+            Some((key, delta)) => Ok(matched().because(key, delta.value, "went backwards: reset, or wrapped")),
             None => clear("no counter went backwards"),
         };
     }
@@ -354,7 +354,7 @@ fn meta_01(nic: &Nic<'_>) -> Ruling {
         };
     };
     let bits = counter.width.unwrap_or(64);
-    Ok(fire()
+    Ok(matched()
         .because(
             format!("{prefix}{name}"),
             counter.v,
@@ -370,7 +370,7 @@ fn meta_02(host: &Host<'_>) -> Ruling {
     })?;
     let idle = host.number("ovs.pmd.idle_min")?;
     require(idle.value >= 99.9, || "the cores were not idle".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read(&kpps, "above 0 on at least one core")
         .read(&idle, "below 99.9 % on at least one core")
         .because(
@@ -382,10 +382,10 @@ fn meta_02(host: &Host<'_>) -> Ruling {
 }
 
 /// Whether per-packet statistics of a virtual switch may be judged at all.
-pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::rule::Stop> {
+pub(super) fn under_load(host: &Host<'_>) -> Result<(), crate::rule::NoMatch> {
     match meta_02(host) {
         Ok(_) => unknown("ovs.pmd.* under load", "META-02: the sample was taken without load"),
-        Err(crate::rule::Stop::Clear(_)) => Ok(()),
+        Err(crate::rule::NoMatch::Clear(_)) => Ok(()),
         Err(missing) => Err(missing),
     }
 }

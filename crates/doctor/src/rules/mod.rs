@@ -1,16 +1,16 @@
-//! The catalogue, in the order of its phases. One file per subject; a rule is a row of text and a function.
+//! The catalogue, in the order of its layers. One file per subject; a rule is a row of text and a function.
 
-mod adapter;
 mod application;
 mod bus;
+mod cpu;
 mod flow_control;
 mod http;
 mod link;
 mod measurement;
 mod network;
+mod nic;
 mod offload;
 mod path;
-mod processor;
 mod qdisc;
 mod queues;
 mod virtualisation;
@@ -27,10 +27,10 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Rule> {
         path::RULES,
         link::RULES,
         flow_control::RULES,
-        adapter::RULES,
+        nic::RULES,
         bus::RULES,
         queues::RULES,
-        processor::RULES,
+        cpu::RULES,
         offload::RULES,
         virtualisation::RULES,
         qdisc::RULES,

@@ -3,14 +3,14 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::mathis_bps;
-use crate::rule::{Judge, Phase, Rule, Ruling, clear, fire, require, unknown};
+use crate::rule::{Judge, Layer, Rule, Ruling, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-01",
         title: "A policer drops above its rate",
-        phase: Phase::Network,
+        layer: Layer::Network,
         severity: Severity::High,
         confidence: Confidence::Medium,
         explanation: "Fast at first, then steady at a lower rate with losses and without a growing queue: that is what a \
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-02",
         title: "A deep queue fills on the path",
-        phase: Phase::Network,
+        layer: Layer::Network,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "The round trip grows several times under load. Throughput is fine and everybody else waits.",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-03",
         title: "One flow cannot fill the aggregate",
-        phase: Phase::Network,
+        layer: Layer::Network,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Bonds and equal-cost paths send one flow over one member. Several flows spread, one does not.",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-06",
         title: "Random loss limits TCP",
-        phase: Phase::Network,
+        layer: Layer::Network,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The measured rate is what this loss and this round trip allow. The packets are lost on the way, not \
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-07",
         title: "Packets are reordered",
-        phase: Phase::Network,
+        layer: Layer::Network,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Packets overtake each other and TCP repeats what was not lost. Something balances per packet.",
@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-08",
         title: "The directions differ",
-        phase: Phase::Network,
+        layer: Layer::Network,
         severity: Severity::Info,
         confidence: Confidence::High,
         explanation: "One direction is more than a tenth slower. That names the sender to look at.",
@@ -84,7 +84,7 @@ fn path_01(run: &Run<'_>) -> Ruling {
     require(loss.value >= 0.005, || "hardly any loss".to_owned())?;
     let inflation = run.number("rtt_inflation")?;
     require(inflation.value < 1.3, || "a queue grows before the loss".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read(&first, "the first second")
         .read(&later, "steady and at most 0.7 of the first second")
         .read(&loss, "below 0.005")
@@ -105,7 +105,7 @@ fn path_02(run: &Run<'_>) -> Ruling {
     require(rtt.value >= 5_000.0, || {
         format!("a round trip of {:.0} us under load", rtt.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&inflation, "below 3")
         .read(&rtt, "microseconds under load")
         .advice("manage the queue at the narrowest hop (cake, fq_codel), or use BBR"))
@@ -130,7 +130,7 @@ fn path_03(host: &Host<'_>) -> Ruling {
     require((one.value / 1e6 - member.value).abs() < 0.1 * member.value, || {
         "one flow is not at a member's speed".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&one, format!("about one member ({} Mbit/s)", member.value))
         .read(&many, "more than 1.3 times as fast")
         .advice("use several streams, or hash over ports: xmit_hash_policy layer3+4"))
@@ -158,7 +158,7 @@ fn path_06(run: &Run<'_>) -> Ruling {
             require(drops.value == 0 || drops.total, || format!("{} itself drops", nic.name))?;
         }
     }
-    Ok(fire()
+    Ok(matched()
         .read(&loss, "at most 1e-5")
         .read(&rtt, "round trip, microseconds")
         .read(&goodput, format!("Mathis allows {:.0} Mbit/s", limit / 1e6))
@@ -178,7 +178,7 @@ fn path_07(run: &Run<'_>) -> Ruling {
     require(undone.value >= 0.5 * repeated.value, || {
         "the repeated segments were lost".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&seen, "0")
         .read(&distance, "at most 3")
         .read(
@@ -212,7 +212,7 @@ fn path_08(host: &Host<'_>) -> Ruling {
             reverse.value / 1e6
         ));
     }
-    Ok(fire()
+    Ok(matched()
         .read(&forward, "within 10 % of the other direction")
         .read(&reverse, "within 10 % of the other direction"))
 }

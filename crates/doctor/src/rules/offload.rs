@@ -2,15 +2,15 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use super::processor::thread_or_cpu_load;
-use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, fire, require};
+use super::cpu::thread_or_cpu_load;
+use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, matched, require};
 use crate::scope::Nic;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "OFF-01",
         title: "Segmentation offload is off",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Every packet crosses the whole stack on its own. With the offload the stack handles up to 64 KB \
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "OFF-02",
         title: "Receive offload is off on a host that does not forward",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Without GRO every packet climbs the stack on its own. Receiving then costs several times the CPU.",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "OFF-03",
         title: "LRO is active on a host that forwards",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "LRO merges packets in a way that cannot be undone, so forwarded packets break or exceed the MTU. \
@@ -55,7 +55,7 @@ fn off_01(nic: &Nic<'_>) -> Ruling {
     let busy = thread_or_cpu_load(&nic.host, "sender_thread_cpu")
         .suspect(|| "segmentation offload is off; it matters when the sender's core is busy".to_owned())?;
     require(busy >= 0.7, || format!("the sender is {:.0} % busy", busy * 100.0))?;
-    Ok(fire()
+    Ok(matched()
         .read_text(&tso, "on")
         .read_text(&gso, "on")
         .because("load of the sender", format!("{:.0} %", busy * 100.0), "below 70 %")
@@ -70,14 +70,14 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
     require(!gro.value, || "GRO is on".to_owned())?;
     let forwards = nic.host.forwards()?;
     require(!forwards, || "this host forwards".to_owned())?;
-    if nic.host.window.is_some() {
+    if nic.host.period.is_some() {
         let (received, sent) = (nic.bytes("rx")?, nic.bytes("tx")?);
         require(received > sent, || "this end mostly sends".to_owned())?;
     }
     let busy = thread_or_cpu_load(&nic.host, "receiver_thread_cpu")
         .suspect(|| "GRO is off; it matters when the receiver's core is busy".to_owned())?;
     require(busy >= 0.7, || format!("the receiver is {:.0} % busy", busy * 100.0))?;
-    let firing = fire()
+    let matched = matched()
         .because(gro.key, "off", "on")
         .because("load of the receiver", format!("{:.0} %", busy * 100.0), "below 70 %")
         .fix(
@@ -85,8 +85,8 @@ fn off_02(nic: &Nic<'_>) -> Ruling {
             format!("ethtool -K {} gro off", nic.name),
         );
     Ok(match nic.text("net.kind") {
-        Ok(kind) if kind.value == "veth" => firing.advice("veth pairs have GRO off by default"),
-        _ => firing,
+        Ok(kind) if kind.value == "veth" => matched.advice("veth pairs have GRO off by default"),
+        _ => matched,
     })
 }
 
@@ -96,7 +96,7 @@ fn off_03(nic: &Nic<'_>) -> Ruling {
     if !nic.text("net.master_kind").is_ok_and(|kind| kind.value == "bridge") {
         forwarding(nic)?;
     }
-    Ok(fire()
+    Ok(matched()
         .because(lro.key, "on", "off where packets are forwarded")
         .fix(
             format!("ethtool -K {} lro off", nic.name),
@@ -105,7 +105,7 @@ fn off_03(nic: &Nic<'_>) -> Ruling {
         .advice("leave GRO on: it is safe to forward"))
 }
 
-fn forwarding(nic: &Nic<'_>) -> Result<(), Stop> {
+fn forwarding(nic: &Nic<'_>) -> Result<(), NoMatch> {
     let forwards = nic
         .host
         .forwards()

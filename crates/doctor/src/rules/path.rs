@@ -2,14 +2,14 @@
 
 use linerate_model::finding::{Confidence, Severity};
 
-use crate::rule::{Judge, Phase, Rule, Ruling, Suspect, clear, fire, require, unknown};
+use crate::rule::{Judge, Layer, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Nic, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-04",
         title: "Test traffic leaves through another interface",
-        phase: Phase::Path,
+        layer: Layer::Path,
         severity: Severity::Blocker,
         confidence: Confidence::High,
         explanation: "The route to the peer uses another interface than the one in question. Test traffic and \
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "MTU-01",
         title: "MTU differs between the ends or along the path",
-        phase: Phase::Path,
+        layer: Layer::Path,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "One side sends packets the other drops or must be told to shrink. Lowering the MTU of a few hosts \
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "MTU-02",
         title: "Path MTU black hole",
-        phase: Phase::Path,
+        layer: Layer::Path,
         severity: Severity::High,
         confidence: Confidence::Medium,
         explanation: "Small packets pass and full-size packets vanish without an error message. Somebody on the path \
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "PATH-05",
         title: "IPv4 and IPv6 differ on the same wire",
-        phase: Phase::Path,
+        layer: Layer::Path,
         severity: Severity::Info,
         confidence: Confidence::Low,
         explanation: "Offloads and firewall rules can differ by address family. The slower family shows which one.",
@@ -57,7 +57,7 @@ fn path_04(host: &Host<'_>) -> Ruling {
     require(route.value != wanted.value, || {
         format!("the route to the peer uses {}", route.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read_text(&route, format!("the interface in question is {}", wanted.value))
         .advice(format!(
             "use the peer's address behind {}, or bind the test to it: -B ADDRESS%{}",
@@ -78,7 +78,7 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
     {
         return Ok(common_mtu(
             nic,
-            fire()
+            matched()
                 .read(&route, "the path to the peer takes less than the interface")
                 .read(&mtu, "MTU of the interface"),
             mtu.value,
@@ -93,7 +93,7 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
     {
         return Ok(common_mtu(
             nic,
-            fire()
+            matched()
                 .read(&pmtu, "the path takes less than the interface")
                 .read(&mtu, "MTU of the interface"),
             mtu.value,
@@ -112,20 +112,20 @@ fn mtu_01(nic: &Nic<'_>) -> Ruling {
     require(peer.value != mtu.value, || format!("both ends use {}", mtu.value))?;
     Ok(common_mtu(
         nic,
-        fire()
+        matched()
             .read(&mtu, "must equal the peer's MTU")
             .read(&peer, "MTU of the peer"),
         mtu.value,
     ))
 }
 
-fn common_mtu(nic: &Nic<'_>, firing: crate::rule::Firing, old: f64) -> crate::rule::Firing {
-    let smaller = firing
+fn common_mtu(nic: &Nic<'_>, matched: crate::rule::Match, old: f64) -> crate::rule::Match {
+    let smaller = matched
         .evidence
         .iter()
         .filter_map(|e| e.value.parse::<f64>().ok())
         .fold(old, f64::min);
-    firing
+    matched
         .fix(
             format!("ip link set dev {} mtu {smaller}", nic.name),
             format!("ip link set dev {} mtu {old}", nic.name),
@@ -141,12 +141,12 @@ fn mtu_02(host: &Host<'_>) -> Ruling {
     if !small.value {
         return clear("nothing passes at all: this is no question of size");
     }
-    let told = host.flag("path.told_mtu")?;
-    require(!told.value, || "the path says which size it takes".to_owned())?;
-    Ok(fire()
+    let reported = host.flag("path.told_mtu")?;
+    require(!reported.value, || "the path says which size it takes".to_owned())?;
+    Ok(matched()
         .because(small.key, "on", "small packets pass")
         .because(large.key, "off", "full-size packets must pass or be answered")
-        .because(told.key, "off", "no answer says which size would pass")
+        .because(reported.key, "off", "no answer says which size would pass")
         .sysctl(host, "net.ipv4.tcp_mtu_probing", "1")
         .advice("better: let ICMP `fragmentation needed` and ICMPv6 `packet too big` through the filter"))
 }
@@ -162,7 +162,7 @@ fn path_05(host: &Host<'_>) -> Ruling {
     let (v4, v6) = (family("ipv4")?, family("ipv6")?);
     let (low, high) = (v4.value.min(v6.value), v4.value.max(v6.value));
     require(low < 0.8 * high, || "both families are equally fast".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read(&v4, "within 20 % of the other family")
         .read(&v6, "within 20 % of the other family")
         .advice("compare the firewall's counters with -4 and -6"))

@@ -3,14 +3,14 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::shaper_payload;
-use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Nic, Qdisc};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "QD-01",
         title: "A shaper on this host is the limit",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The rate that was measured is the rate this host lets through. The shaper is there on purpose, or \
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "QD-02",
         title: "A queueing discipline drops packets",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "The queue of this host is too short for the bursts it gets. Losses happen before the wire.",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "QD-03",
         title: "netem was left behind",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Blocker,
         confidence: Confidence::High,
         explanation: "Somebody emulates a bad network on this interface. Every result over it is emulated as well.",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "QD-04",
         title: "Static mapping onto queues with links of mixed speed",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::High,
         confidence: Confidence::Medium,
         explanation: "Filters with a common priority send destinations to fixed queues, and one destination has a \
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "QD-05",
         title: "Pacing without fq",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "The sender paces its packets and no fq is there to do it. Since 4.20 TCP paces itself at some cost; \
@@ -63,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "QD-06",
         title: "Generic XDP, heavy filters or connection tracking",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "Every packet passes a slow program or a long list of rules. Both cost more than the stack itself.",
@@ -98,14 +98,14 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
     let undo = nic
         .text("qdisc.root.command")
         .map_or_else(|_| String::new(), |command| command.value.to_owned());
-    let firing = match shaper.kind {
-        "police" => fire().advice(format!(
+    let matched = match shaper.kind {
+        "police" => matched().advice(format!(
             "find the filter with the policer: tc filter show dev {} ingress",
             nic.name
         )),
-        _ => fire().fix(format!("tc qdisc del dev {} root", nic.name), undo),
+        _ => matched().fix(format!("tc qdisc del dev {} root", nic.name), undo),
     };
-    Ok(firing
+    Ok(matched
         .read(
             &rate,
             format!("{} lets {:.1} Mbit/s of payload through", shaper.kind, payload / 1e6),
@@ -120,7 +120,7 @@ fn qd_01(nic: &Nic<'_>) -> Ruling {
 
 /// The shaper with the lowest rate. One whose rate is not known may be the narrowest, so that nothing is ruled out; cake
 /// without a rate shapes nothing.
-fn narrowest<'a, 'b>(qdiscs: &'b [Qdisc<'a>]) -> Result<Option<&'b Qdisc<'a>>, Stop> {
+fn narrowest<'a, 'b>(qdiscs: &'b [Qdisc<'a>]) -> Result<Option<&'b Qdisc<'a>>, NoMatch> {
     let mut found: Option<(f64, &Qdisc<'_>)> = None;
     for shaper in qdiscs.iter().filter(|qdisc| SHAPERS.contains(&qdisc.kind)) {
         let rate = match shaper.number("rate_bps") {
@@ -153,8 +153,8 @@ pub(super) fn shaped_payload_bps(nic: &Nic<'_>) -> Option<f64> {
     Some(shaper_payload(shaper.number("rate_bps").ok()?.value, nic.mtu()))
 }
 
-/// Goodput of a run over this interface; without one, what passed the interface over the window.
-fn goodput(nic: &Nic<'_>, way: Way) -> Result<f64, Stop> {
+/// Goodput of a run over this interface; without one, what passed the interface over the period.
+fn goodput(nic: &Nic<'_>, way: Way) -> Result<f64, NoMatch> {
     let (other_part, bytes, packets) = match way {
         Way::Out => ("receiver", "stats64.tx_bytes", "stats64.tx_packets"),
         Way::In => ("sender", "stats64.rx_bytes", "stats64.rx_packets"),
@@ -167,15 +167,15 @@ fn goodput(nic: &Nic<'_>, way: Way) -> Result<f64, Stop> {
     {
         return Ok(run.goodput_bps()?.value);
     }
-    let window = nic.host.window()?;
+    let period = nic.host.period()?;
     let bytes = nic.host.delta(&nic.key(bytes))?;
     let packets = nic.host.delta(&nic.key(packets))?;
     // What the interface counts carries 14 bytes of header per packet, which are no payload; 52 more are IP and TCP.
     let payload = (bytes - 66.0 * (packets.min(bytes / (nic.mtu() + 14.0)))).max(0.0);
-    require(payload * 8.0 / window.seconds > 1e5, || {
+    require(payload * 8.0 / period.seconds > 1e5, || {
         "no traffic in the window".to_owned()
     })?;
-    Ok(payload * 8.0 / window.seconds)
+    Ok(payload * 8.0 / period.seconds)
 }
 
 fn qd_02(nic: &Nic<'_>) -> Ruling {
@@ -193,7 +193,7 @@ fn qd_02(nic: &Nic<'_>) -> Ruling {
     let drops = nic.host.growth_of(if known.is_empty() { &keys } else { &known })?;
     drops.or_clear("drops of the qdiscs")?;
     let root = nic.text("qdisc.root.kind").map_or("pfifo_fast", |kind| kind.value);
-    Ok(fire()
+    Ok(matched()
         .grew(&drops)
         .fix(
             format!("tc qdisc replace dev {} root fq_codel", nic.name),
@@ -207,7 +207,7 @@ fn qd_03(nic: &Nic<'_>) -> Ruling {
     let Some(netem) = qdiscs.iter().find(|qdisc| qdisc.kind == "netem") else {
         return clear("no netem");
     };
-    Ok(fire()
+    Ok(matched()
         .because(format!("{}.kind", netem.key), "netem", "no netem outside a lab")
         .fix(format!("tc qdisc del dev {} root", nic.name), "")
         .advice("keep the output of `tc qdisc show` to be able to put it back"))
@@ -235,7 +235,7 @@ fn qd_04(nic: &Nic<'_>) -> Ruling {
     require(observed.value <= 1.05 * slowest.value, || {
         "the others are faster than the slow one".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .because(nic.key("qdisc"), "multiq", "mq, or one priority per filter")
         .read(&priorities, format!("one per destination ({})", clients.value))
         .read(&slowest, format!("{} Mbit/s as the others", fastest.value))
@@ -272,14 +272,14 @@ fn qd_05(nic: &Nic<'_>) -> Ruling {
         .as_deref()
         .and_then(kernel_version)
         .is_some_and(|version| version < (4, 20));
-    let firing = fire()
+    let matched = matched()
         .because(key, value, "paced packets, which fq on the interface would spread")
         .fix(
             format!("tc qdisc replace dev {} root fq", nic.name),
             format!("tc qdisc del dev {} root", nic.name),
         )
         .sysctl(&nic.host, "net.core.default_qdisc", "fq");
-    Ok(if old { firing.severity(Severity::High) } else { firing })
+    Ok(if old { matched.severity(Severity::High) } else { matched })
 }
 
 fn kernel_version(release: &str) -> Option<(u32, u32)> {
@@ -293,13 +293,13 @@ const FILTER_RULES_MAX: f64 = 1000.0;
 fn qd_06(nic: &Nic<'_>) -> Ruling {
     let xdp = nic.text("net.xdp")?;
     if xdp.value == "generic" {
-        return Ok(fire()
+        return Ok(matched()
             .read_text(&xdp, "native")
             .advice("load the program in native mode, or unload it"));
     }
     let rules = nic.host.number("svc.firewall_rules")?;
     if rules.value > FILTER_RULES_MAX {
-        return Ok(fire()
+        return Ok(matched()
             .read(&rules, "at most 1000")
             .advice("exempt the test port from tracking (notrack) and accept it first"));
     }
@@ -308,7 +308,7 @@ fn qd_06(nic: &Nic<'_>) -> Ruling {
         format!("{} firewall rules, no tracking, XDP {}", rules.value, xdp.value)
     })?;
     // Most hosts with containers track connections, and few of them notice.
-    Ok(fire()
+    Ok(matched()
         .because(
             tracking.key,
             true,

@@ -1,4 +1,4 @@
-//! Queues of the adapter and who serves them.
+//! Queues of the NIC and the CPUs that serve them.
 
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::snapshot::{Absence, Source};
@@ -6,14 +6,14 @@ use linerate_model::snapshot::{Absence, Source};
 use super::measurement::cpu_list;
 use crate::arithmetic::expected_queues;
 use crate::classes::Class;
-use crate::rule::{Firing, Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
-use crate::scope::{Growth, Host, Nic, Reading, World, to_f64};
+use crate::rule::{Judge, Layer, Match, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
+use crate::scope::{Growth, Host, Nic, Reading, Scope, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CHN-01",
         title: "Fewer queues than hardware and processors allow",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "Work and flows crowd on few queues. More queues than cores, on the other hand, cost interrupts \
@@ -24,18 +24,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CHN-02",
         title: "Flows collide on transmit queues",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "Hashing a few flows onto queues leaves some queues empty and others shared. A queue has no rate \
                       limit of its own, so look at pause frames (PAU-03) for what couples the flows.",
         reference: "kernel networking/multiqueue; tc-fq(8)",
-        judge: Judge::World(chn_02),
+        judge: Judge::Scope(chn_02),
     },
     Rule {
         id: "CHN-03",
         title: "Single-queue device",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Info,
         confidence: Confidence::High,
         explanation: "All receive work starts on one CPU. Below about 2 Gbit/s that alone is no fault.",
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "IRQ-01",
         title: "Interrupts of several queues pile on one CPU",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "Affinity, or a missing irqbalance, binds all queues to one core. The other cores cannot help.",
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "IRQ-02",
         title: "One queue saturates its CPU",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "Software steering (RPS) moves protocol work to other cores. It cannot help when the adapter drops \
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "IRQ-03",
         title: "Interrupts on a remote NUMA node",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "Packets cross the link between processors before anybody looks at them. Bind the interrupts to the \
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "IRQ-04",
         title: "Software steering is redundant",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "The hardware already spreads packets over all CPUs. Steering them again costs inter-processor \
@@ -88,7 +88,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "IRQ-05",
         title: "Interrupt moderation does not suit the load",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "Without moderation every packet interrupts; with much of it every packet waits. Adaptive \
@@ -99,7 +99,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "SOFT-01",
         title: "The backlog of a CPU drops packets",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The queue per CPU filled up, usually behind RPS, a tunnel or a veth pair. These packets were \
@@ -110,7 +110,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "SOFT-02",
         title: "The budget of the receive interrupt runs out",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "The kernel stopped receiving with work left to do. Without drops that is normal.",
@@ -130,15 +130,15 @@ fn chn_01(nic: &Nic<'_>) -> Ruling {
     require(cur.value < useful, || {
         format!("{} of {} useful queues", cur.value, useful)
     })?;
-    let firing = crowded(nic, &cur)?;
-    let mut firing = firing
+    let matched = crowded(nic, &cur)?;
+    let mut matched = matched
         .read(&cur, format!("up to {useful}"))
         .read(&max, "the maximum of the device");
-    firing = match cores {
-        Some(cores) => firing.read(&cores, "cores that can serve queues"),
-        None => firing.cap(Confidence::Medium),
+    matched = match cores {
+        Some(cores) => matched.read(&cores, "cores that can serve queues"),
+        None => matched.cap(Confidence::Medium),
     };
-    Ok(firing
+    Ok(matched
         .fix(
             format!("ethtool -L {} combined {useful}", nic.name),
             format!("ethtool -L {} combined {}", nic.name, cur.value),
@@ -154,24 +154,24 @@ fn local_cores(nic: &Nic<'_>) -> Option<Reading<f64>> {
         .ok()
 }
 
-/// What says that the few queues are a problem: a saturated CPU, or more flows than queues. Text that somebody pasted
-/// because of a problem counts when it says nothing about load.
-fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Firing, Stop> {
+/// Evidence that the few queues are a problem: a saturated CPU, or more flows than queues. Imported text without load
+/// counts as well: users paste it because of a problem.
+fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Match, NoMatch> {
     if let Ok(flows) = nic.host.number("fanout.destinations")
         && flows.value > queues.value
     {
-        return Ok(fire().read(&flows, format!("at most as many flows as the {} queues", queues.value)));
+        return Ok(matched().read(&flows, format!("at most as many flows as the {} queues", queues.value)));
     }
     let loads = match nic.host.cpu_loads() {
         Ok(loads) => loads,
-        Err(_) if nic.host.snapshot.source == Source::Import && nic.host.window.is_none() => {
-            return Ok(fire().cap(Confidence::Low));
+        Err(_) if nic.host.snapshot.source == Source::Import && nic.host.period.is_none() => {
+            return Ok(matched().cap(Confidence::Low));
         }
         Err(stop) => return Err(stop).suspect(|| format!("{} queues in use; matters under load", queues.value)),
     };
     let busiest = loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq));
     match busiest.filter(|load| load.softirq >= SATURATED) {
-        Some(load) => Ok(fire().because(
+        Some(load) => Ok(matched().because(
             format!("cpu.{}.softirq", load.cpu),
             format!("{:.0} %", load.softirq * 100.0),
             "below 85 % of the CPU in interrupts",
@@ -181,8 +181,8 @@ fn crowded(nic: &Nic<'_>, queues: &Reading<f64>) -> Result<Firing, Stop> {
 }
 
 /// A sum near a whole multiple of one flow's rate means that whole flows share.
-fn chn_02(world: &World<'_>) -> Vec<(String, Ruling)> {
-    let noted = world
+fn chn_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let noted = scope
         .hosts
         .iter()
         .filter(|host| host.value("fanout.destinations").is_some());
@@ -195,7 +195,7 @@ fn chn_02(world: &World<'_>) -> Vec<(String, Ruling)> {
         }
     }
     if rulings.is_empty() {
-        let nics = world.nics().map(|nic| {
+        let nics = scope.nics().map(|nic| {
             (
                 nic.subject(),
                 unknown(
@@ -220,7 +220,7 @@ fn collision(host: &Host<'_>) -> Ruling {
         "the sum is what all flows together can reach".to_owned()
     })?;
     let used = expected_queues(flows.value, queues.value);
-    Ok(fire()
+    Ok(matched()
         .read(
             &low,
             format!("near {full} Mbit/s; it moves in steps of {} Mbit/s", step.value),
@@ -247,20 +247,20 @@ fn chn_03(nic: &Nic<'_>) -> Ruling {
         },
     };
     require(queues.value <= 1.0, || format!("{} receive queues", queues.value))?;
-    let firing = fire().read(&queues, "several receive queues");
+    let matched = matched().read(&queues, "several receive queues");
     let saturated = irq_cpu(nic)
         .and_then(|cpu| nic.host.cpu_load(cpu))
         .is_ok_and(|load| load.softirq >= SATURATED);
-    let firing = if saturated {
-        firing.severity(Severity::High)
+    let matched = if saturated {
+        matched.severity(Severity::High)
     } else {
-        firing
+        matched
     };
-    Ok(firing.advice("spread the work in software if its CPU saturates (IRQ-02)"))
+    Ok(matched.advice("spread the work in software if its CPU saturates (IRQ-02)"))
 }
 
-/// The CPU that took most interrupts of this interface: over the window, or since boot.
-fn irq_cpu(nic: &Nic<'_>) -> Result<u32, Stop> {
+/// The CPU that took most interrupts of this interface: over the period, or since boot.
+fn irq_cpu(nic: &Nic<'_>) -> Result<u32, NoMatch> {
     let shares = irq_shares(nic)?;
     match shares.iter().max_by(|a, b| a.1.total_cmp(&b.1)) {
         Some((cpu, _)) => Ok(*cpu),
@@ -269,15 +269,15 @@ fn irq_cpu(nic: &Nic<'_>) -> Result<u32, Stop> {
 }
 
 /// Share of the interrupts of this interface each CPU took.
-fn irq_shares(nic: &Nic<'_>) -> Result<Vec<(u32, f64)>, Stop> {
+fn irq_shares(nic: &Nic<'_>) -> Result<Vec<(u32, f64)>, NoMatch> {
     let prefix = nic.key("irq.");
     let mut per_cpu = std::collections::BTreeMap::<u32, f64>::new();
     for (key, counter) in nic.host.snapshot.counters_under(&prefix) {
         let Some(cpu) = key.rsplit_once(".cpu").and_then(|(_, cpu)| cpu.parse().ok()) else {
             continue;
         };
-        let grown = match nic.host.window {
-            Some(window) => window.delta(&format!("{prefix}{key}")).map_or(0, |delta| delta.value),
+        let grown = match nic.host.period {
+            Some(period) => period.delta(&format!("{prefix}{key}")).map_or(0, |delta| delta.value),
             None => counter.v,
         };
         *per_cpu.entry(cpu).or_default() += to_f64(grown);
@@ -308,7 +308,7 @@ fn irq_01(nic: &Nic<'_>) -> Ruling {
         )
     })?;
     require(load.softirq >= SATURATED, || format!("CPU {cpu} has time to spare"))?;
-    Ok(fire()
+    Ok(matched()
         .read(&vectors, "spread over several CPUs")
         .because(
             nic.key("irq.busiest_cpu"),
@@ -339,7 +339,7 @@ fn irq_02(nic: &Nic<'_>) -> Ruling {
         .map_or_else(|_| "MASK".to_owned(), |count| rps_mask(count.value, cpu));
     let old = nic.text("queue.rx-0.rps_cpus").map_or("0", |mask| mask.value);
     let file = format!("/sys/class/net/{}/queues/rx-0/rps_cpus", nic.name);
-    Ok(fire()
+    Ok(matched()
         .because(
             format!("cpu.{cpu}.softirq"),
             format!("{:.0} %", load.softirq * 100.0),
@@ -372,7 +372,7 @@ fn irq_03(nic: &Nic<'_>) -> Ruling {
     require(remote > 0.5, || {
         format!("{:.0} % of the interrupts are local", (1.0 - remote) * 100.0)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&node, "the adapter's node")
         .because(
             nic.key("irq.remote_share"),
@@ -395,7 +395,7 @@ fn irq_04(nic: &Nic<'_>) -> Ruling {
     require(queues.value >= cpus.value, || {
         format!("{} queues for {} CPUs", queues.value, cpus.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read_text(&mask, "0, because the hardware spreads already")
         .read(&queues, format!("as many as CPUs ({})", cpus.value))
         .fix(
@@ -419,8 +419,8 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
     if nic.text("drv.name").is_ok_and(|driver| driver.value == "virtio_net") {
         return clear("virtio asks the host for its interrupts");
     }
-    let fix = |firing: Firing| {
-        firing.fix(
+    let fix = |matched: Match| {
+        matched.fix(
             format!("ethtool -C {} adaptive-rx on", nic.name),
             format!("ethtool -C {} adaptive-rx off rx-usecs {}", nic.name, usecs.value),
         )
@@ -431,22 +431,22 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
             .flag("complaint.latency")
             .suspect(|| format!("every packet may wait {} us", usecs.value))?;
         require(latency.value, || "latency is not the question".to_owned())?;
-        return Ok(fix(fire().read(&usecs, "below 100 where latency matters")));
+        return Ok(fix(matched().read(&usecs, "below 100 where latency matters")));
     }
     require(usecs.value == 0.0, || format!("{} us", usecs.value))?;
     let queues = nic.number("irq.vectors")?;
-    let window = nic.host.window()?;
+    let period = nic.host.period()?;
     let prefix = nic.key("irq.");
-    let grown: f64 = window
+    let grown: f64 = period
         .deltas()
         .filter(|(key, _)| key.starts_with(&prefix))
         .map(|(_, delta)| to_f64(delta.value))
         .sum();
-    let rate = grown / window.seconds / queues.value.max(1.0);
+    let rate = grown / period.seconds / queues.value.max(1.0);
     require(rate > 100_000.0, || {
         format!("{rate:.0} interrupts per second and queue")
     })?;
-    Ok(fix(fire().read(&usecs, "moderation on").because(
+    Ok(fix(matched().read(&usecs, "moderation on").because(
         "interrupts per second and queue",
         format!("{rate:.0}"),
         "at most 100000",
@@ -456,7 +456,7 @@ fn irq_05(nic: &Nic<'_>) -> Ruling {
 fn soft_01(host: &Host<'_>) -> Ruling {
     let dropped = host.growth("softnet.dropped")?;
     dropped.or_clear("drops of the backlog")?;
-    Ok(fire()
+    Ok(matched()
         .grew(&dropped)
         .sysctl(host, "net.core.netdev_max_backlog", "10000"))
 }
@@ -468,7 +468,7 @@ fn soft_02(host: &Host<'_>) -> Ruling {
     let share = to_f64(squeezed.value) / to_f64(received.value.max(1));
     require(share > 0.01, || format!("{:.2} % of the rounds", share * 100.0))?;
     let dropped = drops_behind(host)?;
-    Ok(fire()
+    Ok(matched()
         .grew(&squeezed)
         .grew(&dropped)
         .severity(Severity::Medium)
@@ -477,7 +477,7 @@ fn soft_02(host: &Host<'_>) -> Ruling {
 }
 
 /// Drops that an exhausted budget leads to: of the backlog, or of a receive ring.
-fn drops_behind(host: &Host<'_>) -> Result<Growth, Stop> {
+fn drops_behind(host: &Host<'_>) -> Result<Growth, NoMatch> {
     let backlog = host.growth("softnet.dropped")?;
     if backlog.value > 0 {
         return Ok(backlog);

@@ -1,16 +1,16 @@
-//! Virtual adapters and virtual switches.
+//! Virtual NICs and virtual switches.
 
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::under_load;
-use crate::rule::{Firing, Judge, Phase, Rule, Ruling, clear, fire, require, unknown};
-use crate::scope::{Host, Nic, World};
+use crate::rule::{Judge, Layer, Match, Rule, Ruling, clear, matched, require, unknown};
+use crate::scope::{Host, Nic, Scope};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "VIRT-01",
         title: "The guest's adapter has no offloads at all",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::High,
         confidence: Confidence::Medium,
         explanation: "The back end on the host did not offer checksum, scatter-gather or segmentation, so each packet \
@@ -21,18 +21,18 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "VIRT-02",
         title: "Receive aggregation differs between the compared guests",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "One guest may merge received packets in its adapter and the other cannot. Kernel or back end \
                       negotiated different features.",
         reference: "kernel networking/segmentation-offloads; ethtool(8), rx-gro-hw",
-        judge: Judge::World(virt_02),
+        judge: Judge::Scope(virt_02),
     },
     Rule {
         id: "VIRT-03",
         title: "Threads of the virtual switch are unbalanced or on another node",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "Polling threads on another NUMA node, or one thread with most of the load, hold the switch back. \
@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "VIRT-04",
         title: "Few hits in the exact-match cache under load",
-        phase: Phase::Offload,
+        layer: Layer::Offload,
         severity: Severity::Low,
         confidence: Confidence::Low,
         explanation: "Many flows miss the first cache of the virtual switch and take the slower lookups. Another cache \
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-/// What a back end without offloads leaves of a virtio adapter. The receive checksum that is fixed on is virtio's mark.
+/// Features of a virtio NIC whose back end has no offloads. The fixed receive checksum identifies virtio.
 const MARKS: [(&str, &str); 5] = [
     ("tx-checksum-ip-generic", "off [fixed]"),
     ("tx-scatter-gather", "off [fixed]"),
@@ -63,21 +63,21 @@ const MARKS: [(&str, &str); 5] = [
 ];
 
 fn virt_01(nic: &Nic<'_>) -> Ruling {
-    let mut firing = fire();
+    let mut matched = matched();
     for (name, expected) in MARKS {
         let found = nic.text(&format!("feat.{name}"))?;
         require(found.value == expected, || format!("{name} is {}", found.value))?;
-        firing = firing.read_text(&found, "offered by the host");
+        matched = matched.read_text(&found, "offered by the host");
     }
-    Ok(firing.advice(
+    Ok(matched.advice(
         "on the host: enable csum and host_tso4/host_tso6 of the virtio device (vhost), or userspace TSO of Open vSwitch: \
          ovs-vsctl set Open_vSwitch . other_config:userspace-tso-enable=true, then restart it",
     ))
 }
 
-/// One host has no partner to differ from; a comparison asks [`receive_aggregation_differs`].
-fn virt_02(world: &World<'_>) -> Vec<(String, Ruling)> {
-    let nics = world.nics().filter(|nic| nic.text("feat.rx-gro-hw").is_ok());
+/// One host has nothing to differ from; a comparison uses [`receive_aggregation_differs`].
+fn virt_02(scope: &Scope<'_>) -> Vec<(String, Ruling)> {
+    let nics = scope.nics().filter(|nic| nic.text("feat.rx-gro-hw").is_ok());
     nics.map(|nic| (nic.subject(), unknown("a second host", "compare two hosts with --diff")))
         .collect()
 }
@@ -88,7 +88,7 @@ pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
     let on = |words: &str| words.starts_with("on");
     require(on(left.value) != on(right.value), || format!("{} on both", left.value))?;
     let active = if on(left.value) { a } else { b };
-    let firing: Firing = fire()
+    let matched: Match = matched()
         .because(format!("{}: {}", a.host.name(), left.key), left.value, "equal on both")
         .because(
             format!("{}: {}", b.host.name(), right.key),
@@ -96,7 +96,7 @@ pub(crate) fn receive_aggregation_differs(a: &Nic<'_>, b: &Nic<'_>) -> Ruling {
             "equal on both",
         )
         .advice("align kernel and back end, or switch it off where it is on and compare again");
-    Ok(firing.fix(
+    Ok(matched.fix(
         format!("ethtool -K {} rx-gro-hw off", active.name),
         format!("ethtool -K {} rx-gro-hw on", active.name),
     ))
@@ -107,7 +107,7 @@ fn virt_03(host: &Host<'_>) -> Ruling {
     let max = host.number("ovs.pmd.kpps_max")?;
     let median = host.number("ovs.pmd.kpps_median")?;
     if max.value > 2.0 * median.value {
-        return Ok(fire()
+        return Ok(matched()
             .read(&max, format!("at most twice the median of {} kpps", median.value))
             .fix("ovs-appctl dpif-netdev/pmd-rxq-rebalance", ""));
     }
@@ -117,7 +117,7 @@ fn virt_03(host: &Host<'_>) -> Ruling {
         !nodes.value.split(", ").any(|pmd| pmd == node.value.to_string()),
         || "a thread polls on the guest's node".to_owned(),
     )?;
-    Ok(fire()
+    Ok(matched()
         .read_text(&nodes, format!("node {} of the guest among them", node.value))
         .advice("give threads of that node a place in pmd-cpu-mask"))
 }
@@ -132,7 +132,7 @@ fn virt_04(host: &Host<'_>) -> Ruling {
     if cycles.value <= 3000.0 {
         return clear(format!("{} cycles per packet", cycles.value));
     }
-    Ok(fire()
+    Ok(matched()
         .read(&hits, "at least 50 %")
         .read(&cycles, "at most 3000 cycles per packet")
         .fix(

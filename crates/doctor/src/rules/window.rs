@@ -3,14 +3,14 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use crate::arithmetic::{bdp_bytes, receive_buffer_for_bytes, tcp_ceiling, window_ceiling_bps};
-use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Reading, Run, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-01",
         title: "The receive window limits",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The sender waited for the receiver's permission. No flow is faster than one window per round trip.",
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-02",
         title: "The send buffer limits",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The sender could not keep enough data in flight. Its buffer must hold two bandwidth-delay products \
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-03",
         title: "A fixed window switches autotuning off",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "A buffer that was asked for by size never grows. The kernel doubles the request and cuts it at \
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-04",
         title: "Features of TCP are disabled",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "Without window scaling no window exceeds 64 KB, and without selective acknowledgements every loss \
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-05",
         title: "TCP memory pressure or pruned receive queues",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The kernel threw away or compressed data that had arrived. Memory for TCP is short, or the reader \
@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "WIN-06",
         title: "Slow start after idle, or cached metrics",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "A sender that pauses starts slowly again, and a threshold remembered from an earlier connection \
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "UDP-01",
         title: "The receiver's socket buffer overflows",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The datagrams reached this host and the application was late. This is no loss of the network.",
@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "UDP-02",
         title: "Datagrams are fragmented",
-        phase: Phase::Window,
+        layer: Layer::Window,
         severity: Severity::Medium,
         confidence: Confidence::High,
         explanation: "One lost fragment loses the whole datagram. Datagrams that fit the MTU do not have that problem.",
@@ -97,7 +97,7 @@ pub(super) const RULES: &[Rule] = &[
 /// Share of the busy time from which on a limit counts.
 const LIMITED: f64 = 0.2;
 
-/// Best rate the path of this run could have, bit/s; `None` where nobody knows it.
+/// Best rate the path of this run could have, bit/s; `None` where it is unknown.
 fn attainable_bps(run: &Run<'_>) -> Option<f64> {
     if let Ok(declared) = run.host.number("path.line_rate_mbps") {
         return Some(tcp_ceiling(declared.value * 1e6, 1500.0));
@@ -115,9 +115,9 @@ struct TooSmall {
     ceiling_bps: Option<f64>,
 }
 
-/// Goes on when a window limits: it holds less than so many `products` of rate and round trip of the path; where nobody
-/// knows what the path could carry, when the rate is what this window permits.
-fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -> Result<TooSmall, Stop> {
+/// Continues when a window limits: it holds less than `products` times rate and round trip of the path; where the rate of
+/// the path is unknown, when the measured rate is what this window permits.
+fn too_small(run: &Run<'_>, window: &Reading<f64>, rtt_us: f64, products: f64) -> Result<TooSmall, NoMatch> {
     let goodput = run.goodput_bps()?.value;
     if let Some(ceiling) = attainable_bps(run) {
         require(goodput < 0.985 * ceiling, || "line rate reached".to_owned())?;
@@ -157,7 +157,7 @@ fn win_01(run: &Run<'_>) -> Ruling {
     })?;
     let (window, rtt) = (run.number("snd_wnd_bytes")?, run.number("rtt_us")?);
     let small = too_small(run, &window, rtt.value, 1.2)?;
-    let firing = fire()
+    let matched = matched()
         .read(&share, "below 0.2 of the busy time")
         .read(&window, small.threshold)
         .read(&rtt, "round trip, microseconds")
@@ -169,11 +169,11 @@ fn win_01(run: &Run<'_>) -> Ruling {
                 "tcp_rmem",
                 receive_buffer_for_bytes(ceiling, rtt.value),
             );
-            firing
+            matched
                 .sysctl(&run.receiver(), "net.ipv4.tcp_rmem", &wanted)
                 .advice("on the receiver; and give no -w, so that the window can grow")
         }
-        None => firing,
+        None => matched,
     })
 }
 
@@ -195,7 +195,7 @@ fn win_02(run: &Run<'_>) -> Ruling {
     })?;
     let (buffer, rtt) = (run.number("sndbuf_bytes")?, run.number("rtt_us")?);
     let small = too_small(run, &buffer, rtt.value, 2.0)?;
-    let firing = fire()
+    let matched = matched()
         .read(&share, "below 0.2 of the busy time")
         .read(&buffer, small.threshold)
         .read(&rtt, "round trip, microseconds")
@@ -203,11 +203,11 @@ fn win_02(run: &Run<'_>) -> Ruling {
     Ok(match small.ceiling_bps {
         Some(ceiling) => {
             let wanted = buffer_triple(&run.host, "tcp_wmem", 2.0 * bdp_bytes(ceiling, rtt.value));
-            firing
+            matched
                 .sysctl(&run.host, "net.ipv4.tcp_wmem", &wanted)
                 .advice("on the sender; and give no -w, so that the buffer can grow")
         }
-        None => firing,
+        None => matched,
     })
 }
 
@@ -218,14 +218,14 @@ fn win_03(run: &Run<'_>) -> Ruling {
         Err(_) if run.is("options_known") => return clear("no -w: the window can grow"),
         Err(stop) => return Err(stop),
     };
-    let firing = fire()
+    let matched = matched()
         .read(&window, "no -w, so that the window can grow")
         .read_text(&tool, "was called with -w");
     if let Ok(limit) = run.host.number("sysctl.net.core.rmem_max")
         && window.value > limit.value
     {
         let wanted = format!("{:.0}", window.value);
-        return Ok(firing
+        return Ok(matched
             .read(&limit, "smaller than what was asked for, so it was cut")
             .sysctl(&run.host, "net.core.rmem_max", &wanted)
             .sysctl(&run.host, "net.core.wmem_max", &wanted));
@@ -234,28 +234,28 @@ fn win_03(run: &Run<'_>) -> Ruling {
         .number("rtt_us")
         .suspect(|| format!("-w {:.0} switches autotuning off", window.value))?;
     let small = too_small(run, &window, rtt.value, 2.0)?;
-    Ok(firing.read(&rtt, small.threshold).advice("leave -w out"))
+    Ok(matched.read(&rtt, small.threshold).advice("leave -w out"))
 }
 
 fn win_04(host: &Host<'_>) -> Ruling {
     let scaling = host.flag("sysctl.net.ipv4.tcp_window_scaling");
     let sack = host.flag("sysctl.net.ipv4.tcp_sack");
-    let off = |reading: &Result<Reading<bool>, Stop>| reading.as_ref().is_ok_and(|reading| !reading.value);
+    let off = |reading: &Result<Reading<bool>, NoMatch>| reading.as_ref().is_ok_and(|reading| !reading.value);
     if !off(&scaling) && !off(&sack) {
         scaling?;
         sack?;
         return clear("window scaling and selective acknowledgements are on");
     }
-    let mut firing = fire();
+    let mut matched = matched();
     for (is_off, key) in [
         (off(&scaling), "net.ipv4.tcp_window_scaling"),
         (off(&sack), "net.ipv4.tcp_sack"),
     ] {
         if is_off {
-            firing = firing.because(format!("sysctl.{key}"), 0, "1").sysctl(host, key, "1");
+            matched = matched.because(format!("sysctl.{key}"), 0, "1").sysctl(host, key, "1");
         }
     }
-    Ok(firing)
+    Ok(matched)
 }
 
 const PRESSURE: [&str; 5] = [
@@ -274,7 +274,7 @@ fn win_05(host: &Host<'_>) -> Ruling {
         return unknown("counters over a window", "totals since boot say nothing about now")
             .suspect(|| format!("{} events since boot", pressure.value));
     }
-    Ok(fire()
+    Ok(matched()
         .grew(&pressure)
         .advice("raise net.ipv4.tcp_mem, or let the application read faster"))
 }
@@ -294,7 +294,7 @@ fn win_06(host: &Host<'_>) -> Ruling {
         return unknown("run.0.idle_share", host.reason("run.0.idle_share"));
     };
     require(idle.value > 0.2, || "the sender does not pause".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .because(restart.key, 1, "0 for senders that pause")
         .read(&idle, "below 0.2")
         .sysctl(host, "net.ipv4.tcp_slow_start_after_idle", "0")
@@ -309,14 +309,14 @@ fn udp_01(host: &Host<'_>) -> Ruling {
         return unknown("counters over a window", "totals since boot say nothing about now")
             .suspect(|| format!("{} datagrams since boot", overflows.value));
     }
-    let mut firing = fire().grew(&overflows);
+    let mut matched = matched().grew(&overflows);
     if let Some(lost) = host
         .runs()
         .find_map(|run| run.number("lost_packets").ok())
         .filter(|lost| lost.value > 0.0)
     {
         let share = to_f64(overflows.value) / lost.value;
-        firing = firing.read(
+        matched = matched.read(
             &lost,
             format!(
                 "{:.0} % of the reported loss happened in this buffer",
@@ -324,7 +324,7 @@ fn udp_01(host: &Host<'_>) -> Ruling {
             ),
         );
     }
-    Ok(firing
+    Ok(matched
         .sysctl(host, "net.core.rmem_max", "8388608")
         .advice("and ask for the buffer: -w 4M; if that does not help the receiver's CPU is the limit (CPU-02)"))
 }
@@ -344,7 +344,7 @@ fn udp_02(run: &Run<'_>) -> Ruling {
     require(length.value + headers > mtu.value, || {
         format!("{} bytes fit an MTU of {}", length.value, mtu.value)
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&length, format!("at most {} bytes", mtu.value - headers))
         .read(&mtu, "MTU of the interface")
         .advice(format!("use -l {}", mtu.value - headers)))

@@ -1,4 +1,4 @@
-//! What a host is like before an experiment: limits, variables, who else uses it, and the way to the other end.
+//! A host before an experiment: limits, variables, other load, and the route to the peer.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,22 +10,22 @@ use std::time::Duration;
 use linerate_model::http::Environment;
 use linerate_sys::process;
 
+use super::period::Period;
 use super::sample::{Depth, Sample};
 use super::sampler::{Sampler, Tested, Watched};
 use super::sockets::Sockets;
 use super::text;
-use super::window::Window;
 use crate::cpu::thread_ticks;
 use crate::sysfs::read;
 
-/// Processes that are looked at.
+/// Processes that are read.
 const PROCESSES_MAX: usize = 65_536;
 /// A program that took fewer ticks of 10 ms is not worth a name.
 const TICKS_MIN: u64 = 2;
 
-/// What to look at.
+/// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look<'a> {
+pub struct EnvironmentQuery<'a> {
     /// Version of linerate.
     pub version: &'a str,
     /// The program under test, the server or the generator: one process, or several.
@@ -34,37 +34,37 @@ pub struct Look<'a> {
     pub port: Option<u16>,
     /// The other end.
     pub peer: Option<IpAddr>,
-    /// How long to watch what others do with the host. Its own work counts as nobody's only when it is idle.
-    pub window: Duration,
+    /// How long other load is observed. The program under test must be idle.
+    pub period: Duration,
 }
 
-/// Looks at this host; takes [`Look::window`].
+/// Reads this host; takes [`EnvironmentQuery::period`].
 #[must_use]
-pub fn environment(look: &Look<'_>) -> Environment {
+pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
     let mut found = Environment {
-        version: look.version.to_owned(),
+        version: query.version.to_owned(),
         kernel: Some(process::uname().release),
         boot_id: read("/proc/sys/kernel/random/boot_id"),
         governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         ..Environment::default()
     };
-    limits(&mut found, look.pids);
+    limits(&mut found, query.pids);
     variables(&mut found);
-    sockets(&mut found, look.port);
-    let tested = look.port.map_or(Tested::Nothing, |port| Tested::Server { port });
+    sockets(&mut found, query.port);
+    let tested = query.port.map_or(Tested::Nothing, |port| Tested::Server { port });
     let mut sampler = Sampler::open(Watched {
-        pids: look.pids.to_vec(),
+        pids: query.pids.to_vec(),
         tested,
     });
-    if let Some(peer) = look.peer {
-        sampler.look_towards(peer);
+    if let Some(peer) = query.peer {
+        sampler.set_peer(peer);
         device(&mut found, &mut sampler);
     }
     let first = sampler.sample(Depth::Quick);
     let before = ticks_of_all();
-    thread::sleep(look.window);
+    thread::sleep(query.period);
     let last = sampler.sample(Depth::Quick);
-    found.busiest_other = busiest_other(&before, &ticks_of_all(), look.pids);
+    found.busiest_other = busiest_other(&before, &ticks_of_all(), query.pids);
     others(&mut found, first, last);
     found
 }
@@ -134,11 +134,11 @@ fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
 
 fn sockets(found: &mut Environment, port: Option<u16>) {
     let mut ports = Vec::new();
-    let asked = Sockets::open().and_then(|mut sockets| {
+    let found_sockets = Sockets::open().and_then(|mut sockets| {
         sockets.listeners(0, |socket| ports.push(socket.local.port()))?;
         port.map_or(Ok(None), |port| sockets.accept_queue(port))
     });
-    match asked {
+    match found_sockets {
         Ok(queue) => found.backlog = queue.and_then(|queue| queue.limit),
         Err(why) => found.missing.push(format!("listening ports: {why}")),
     }
@@ -150,39 +150,39 @@ fn sockets(found: &mut Environment, port: Option<u16>) {
 fn device(found: &mut Environment, sampler: &mut Sampler) {
     match sampler.device() {
         Ok(device) => {
-            found.is_loopback = device.figures.is_loopback;
+            found.is_loopback = device.stats.is_loopback;
             found.is_wireless_or_tunnel = device.is_wireless_or_tunnel;
             found.is_vlan = Some(device.is_vlan);
-            found.link_bps = device.figures.link_bps;
-            found.mtu_bytes = device.figures.mtu_bytes;
+            found.link_bps = device.stats.link_bps;
+            found.mtu_bytes = device.stats.mtu_bytes;
             found.is_full_duplex = device.is_full_duplex;
-            found.nic_errors = Some(device.figures.errors);
-            found.device = Some(device.figures.device);
+            found.nic_errors = Some(device.stats.errors);
+            found.device = Some(device.stats.device);
         }
         Err(why) => found.missing.push(format!("device: {why}")),
     }
 }
 
-/// What others did between two looks.
+/// Load of other programs between two samples.
 fn others(found: &mut Environment, first: Sample, last: Sample) {
-    let mut window = Window::begin(first);
-    window.add(last);
-    let figures = window.figures();
-    found.cpus = figures.cpus;
-    found.time_wait = figures.time_wait;
-    found.conntrack = figures.conntrack;
-    found.steal = figures.cpu_steal;
-    found.is_throttled = figures.throttled.map(|share| share > 0.0);
-    let own = figures.process_cpu_ns.zip(figures.cpus).map(|(ns, cpus)| {
-        let all_ns = figures.window_ns as f64 * f64::from(cpus.max(1));
+    let mut period = Period::begin(first);
+    period.add(last);
+    let stats = period.stats();
+    found.cpus = stats.cpus;
+    found.time_wait = stats.time_wait;
+    found.conntrack = stats.conntrack;
+    found.steal = stats.cpu_steal;
+    found.is_throttled = stats.throttled.map(|share| share > 0.0);
+    let own = stats.process_cpu_ns.zip(stats.cpus).map(|(ns, cpus)| {
+        let all_ns = stats.window_ns as f64 * f64::from(cpus.max(1));
         if all_ns > 0.0 { ns as f64 / all_ns } else { 0.0 }
     });
-    found.other_load = figures.cpu_busy.map(|busy| (busy - own.unwrap_or(0.0)).max(0.0));
-    let told = ["processors", "sockets", "throttling", "time of the program"];
-    let missing = figures
+    found.other_load = stats.cpu_busy.map(|busy| (busy - own.unwrap_or(0.0)).max(0.0));
+    let relevant = ["processors", "sockets", "throttling", "time of the program"];
+    let missing = stats
         .missing
         .into_iter()
-        .filter(|text| told.iter().any(|what| text.starts_with(what)));
+        .filter(|text| relevant.iter().any(|what| text.starts_with(what)));
     found.missing.extend(missing);
 }
 
@@ -212,7 +212,7 @@ fn busiest_other(
     after: &BTreeMap<u32, (u64, String)>,
     own: &[u32],
 ) -> Option<String> {
-    // The agent that looks is none of the others, even where another process is under test.
+    // This process is not counted as other load, even where another process is under test.
     let others = after
         .iter()
         .filter(|(pid, _)| !own.contains(pid) && **pid != std::process::id());
@@ -234,12 +234,12 @@ mod tests {
     fn this_host_is_described_with_its_listener() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let found = environment(&Look {
+        let found = environment(&EnvironmentQuery {
             version: "1.2.3",
             pids: &[std::process::id()],
             port: Some(port),
             peer: Some([127, 0, 0, 1].into()),
-            window: Duration::from_millis(50),
+            period: Duration::from_millis(50),
         });
         assert!(
             found.is_loopback
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_kernel() {
+    fn names_of_the_kernel_are_parsed() {
         assert_eq!(numbers("32768\t60999\n"), Some([32_768_u16, 60_999]));
         for text in ["1", "1 2 3", "1 x", "-1 2", "1 70000"] {
             assert_eq!(numbers::<u16, 2>(text), None, "{text}");
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_busiest_other_is_neither_the_program_nor_one_that_only_began() {
+    fn busiest_other_program_excludes_the_tested_and_new_ones() {
         let table = |rows: &[(u32, u64)]| {
             rows.iter()
                 .map(|(pid, ticks)| (*pid, (*ticks, format!("p{pid}"))))

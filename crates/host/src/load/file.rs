@@ -7,6 +7,8 @@ use std::path::Path;
 
 use linerate_sys::error::io_text;
 
+use super::error::ReadError;
+
 /// Largest text that is read; the kernel's longest, that of interrupts on large hosts, is far below.
 const BYTES_MAX: usize = 4 << 20;
 /// Room for most files in one call.
@@ -17,22 +19,22 @@ pub(crate) type Room = Vec<u8>;
 
 /// A file of `/proc` or of a control group.
 #[derive(Debug)]
-pub(crate) struct KernelFile(Result<File, String>);
+pub(crate) struct KernelFile(Result<File, ReadError>);
 
 impl KernelFile {
-    /// Opens it. That it cannot be opened is said by every reading.
+    /// Opens it. If it cannot be opened, every read returns the reason.
     pub(crate) fn open(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
-        Self(File::open(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error))))
+        Self(File::open(path).map_err(|error| ReadError::file(path, &error)))
     }
 
-    /// What it says now.
+    /// Its current contents.
     ///
     /// # Errors
     /// Why not, with its name where it could not be opened.
-    pub(crate) fn read<'a>(&self, room: &'a mut Room) -> Result<&'a [u8], String> {
+    pub(crate) fn read<'a>(&self, room: &'a mut Room) -> Result<&'a [u8], ReadError> {
         let file = self.0.as_ref().map_err(Clone::clone)?;
-        let length = read_all(file, room).map_err(|error| io_text(&error))?;
+        let length = read_all(file, room).map_err(|error| ReadError::System(io_text(&error)))?;
         Ok(room.get(..length).unwrap_or_default())
     }
 }
@@ -61,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_says_what_is_true_now_and_a_missing_one_why_not() {
+    fn kernel_file_returns_current_contents_or_the_reason() {
         let file = KernelFile::open("/proc/self/schedstat");
         let mut room = Room::new();
         let first = file.read(&mut room).expect("every process has it").to_vec();
@@ -71,6 +73,6 @@ mod tests {
         }
         let missing = KernelFile::open("/proc/self/nothing");
         let why = missing.read(&mut room).expect_err("no such file");
-        assert!(why.contains("/proc/self/nothing: No such file"), "{why}");
+        assert!(why.to_string().contains("/proc/self/nothing: No such file"), "{why}");
     }
 }

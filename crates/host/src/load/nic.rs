@@ -1,12 +1,13 @@
-//! The adapter the traffic takes.
+//! The NIC of the route.
 
 use std::net::IpAddr;
 use std::path::Path;
 
-use linerate_model::http::NicFigures;
+use linerate_model::http::NicStats;
 use linerate_sys::netlink::{ANSWER_BYTES_MAX, Family, Netlink};
 
-use crate::ethtool::Asker;
+use super::error::ReadError;
+use crate::ethtool::EthtoolQuery;
 use crate::links::{self, Link};
 use crate::netlink as nl;
 use crate::route;
@@ -31,7 +32,7 @@ const TUNNELS: [&str; 14] = [
     "geneve",
 ];
 
-/// One adapter, and what of it does not change.
+/// One NIC and its constant properties.
 #[derive(Debug)]
 pub(crate) struct Nic {
     index: u32,
@@ -48,13 +49,13 @@ impl Nic {
     /// The device on the way to a peer.
     ///
     /// # Errors
-    /// In words.
-    pub(crate) fn towards(peer: IpAddr) -> Result<Self, String> {
-        let index = route::device_index(peer).ok_or_else(|| format!("no route to {peer}"))?;
+    /// When there is no such device or the kernel refuses.
+    pub(crate) fn towards(peer: IpAddr) -> Result<Self, ReadError> {
+        let index = route::device_index(peer).ok_or_else(|| ReadError::not_found(format!("no route to {peer}")))?;
         let all = links::all();
         let link = all.iter().find(|link| link.index == index);
         Self::of(
-            link.ok_or_else(|| format!("the device of the route to {peer} is gone"))?,
+            link.ok_or_else(|| ReadError::not_found(format!("the device of the route to {peer} is gone")))?,
             &all,
         )
     }
@@ -62,20 +63,23 @@ impl Nic {
     /// The device of this name.
     ///
     /// # Errors
-    /// In words.
-    pub(crate) fn named(name: &str) -> Result<Self, String> {
+    /// When there is no such device or the kernel refuses.
+    pub(crate) fn named(name: &str) -> Result<Self, ReadError> {
         let all = links::all();
         let link = all.iter().find(|link| link.name == name);
-        Self::of(link.ok_or_else(|| format!("no device is named {name}"))?, &all)
+        Self::of(
+            link.ok_or_else(|| ReadError::not_found(format!("no device is named {name}")))?,
+            &all,
+        )
     }
 
-    fn of(link: &Link, all: &[Link]) -> Result<Self, String> {
+    fn of(link: &Link, all: &[Link]) -> Result<Self, ReadError> {
         Ok(Self {
             index: link.index,
-            netlink: Netlink::open(Family::Route).map_err(|error| error.to_string())?,
+            netlink: Netlink::open(Family::Route)?,
             room: vec![0; ANSWER_BYTES_MAX],
             sequence: 0,
-            link: Asker::open().link(&link.name),
+            link: EthtoolQuery::open().link(&link.name),
             is_tagged: link.is_tagged(all),
         })
     }
@@ -83,11 +87,13 @@ impl Nic {
     /// Its counters since it exists.
     ///
     /// # Errors
-    /// In words; the device may be gone.
-    pub(crate) fn read(&mut self) -> Result<NicFigures, String> {
+    /// When the kernel refuses; the device may be gone.
+    pub(crate) fn read(&mut self) -> Result<NicStats, ReadError> {
         let link = self.ask()?;
-        let stats = link.stats64().ok_or_else(|| format!("{} has no counters", link.name))?;
-        Ok(NicFigures {
+        let stats = link
+            .stats64()
+            .ok_or_else(|| ReadError::lacking(format!("{} has no counters", link.name)))?;
+        Ok(NicStats {
             is_loopback: link.loopback,
             link_bps: self.link.0,
             mtu_bytes: link.mtu_bytes(),
@@ -104,8 +110,8 @@ impl Nic {
     /// Whether packets leave by radio, or inside others.
     ///
     /// # Errors
-    /// In words.
-    pub(crate) fn is_wireless_or_tunnel(&mut self) -> Result<bool, String> {
+    /// When there is no such device or the kernel refuses.
+    pub(crate) fn is_wireless_or_tunnel(&mut self) -> Result<bool, ReadError> {
         let link = self.ask()?;
         let directory = Path::new("/sys/class/net").join(&link.name);
         let is_wireless = directory.join("wireless").exists() || directory.join("phy80211").exists();
@@ -113,28 +119,29 @@ impl Nic {
         Ok(is_wireless || is_tunnel)
     }
 
-    fn ask(&mut self) -> Result<Link, String> {
+    fn ask(&mut self) -> Result<Link, ReadError> {
         self.sequence = self.sequence.wrapping_add(1);
-        // `struct ifinfomsg`: the index is its second word.
+        // `struct ifinfomsg`: the index is its second 32-bit field.
         let mut body = [0_u8; 16];
         body[4..8].copy_from_slice(&self.index.to_ne_bytes());
         let request = nl::request(GET_LINK, 0, self.sequence, &body);
-        self.netlink.send(&request).map_err(|error| error.to_string())?;
+        self.netlink.send(&request)?;
         loop {
-            let datagram = self
-                .netlink
-                .receive_into(&mut self.room)
-                .map_err(|error| error.to_string())?;
+            let datagram = self.netlink.receive_into(&mut self.room)?;
             let mut messages = nl::messages(datagram);
             let Some(message) = messages.find(|message| message.sequence == self.sequence) else {
                 continue;
             };
             return match message.kind {
-                nl::ERROR => Err(format!(
-                    "the device is gone: {}",
-                    linerate_sys::error::strerror(nl::errno(message.payload))
+                nl::ERROR => Err(ReadError::NotFound(
+                    format!(
+                        "the device is gone: {}",
+                        linerate_sys::error::strerror(nl::errno(message.payload))
+                    )
+                    .into(),
                 )),
-                _ => links::link(message.payload).ok_or_else(|| "the answer about the device is cut short".to_owned()),
+                _ => links::link(message.payload)
+                    .ok_or_else(|| ReadError::lacking("the answer about the device is cut short")),
             };
         }
     }
@@ -157,6 +164,6 @@ mod tests {
         let after = nic.read().expect("counters");
         assert!(after.tx_bytes >= before.tx_bytes + 1000 && after.tx_packets > before.tx_packets);
         assert_eq!(nic.is_wireless_or_tunnel(), Ok(false));
-        assert!(Nic::named("lr-none").is_err_and(|why| why.contains("lr-none")));
+        assert!(Nic::named("lr-none").is_err_and(|why| why.to_string().contains("lr-none")));
     }
 }

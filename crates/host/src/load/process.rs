@@ -7,16 +7,17 @@ use std::path::PathBuf;
 use linerate_model::http::Peak;
 use linerate_sys::{cpu, process};
 
+use super::error::ReadError;
 use super::file::{KernelFile, Room};
 use super::sockets::Sockets;
 use super::text;
 
-/// Threads of one process that are looked at.
+/// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
 /// Processes and descriptors that are searched for a listener.
 const PROCESSES_MAX: usize = 65_536;
 
-/// Reads one process. Threads and limits are looked for only when told to, because they seldom change.
+/// Reads one process. Threads and limits seldom change, so they are read only by a rescan.
 #[derive(Debug)]
 pub(crate) struct ProcessReader {
     pid: u32,
@@ -40,12 +41,12 @@ impl ProcessReader {
             listed_fds: None,
             page_bytes: process::page_bytes(),
         };
-        reader.look_around();
+        reader.rescan();
         reader
     }
 
     /// Looks for threads that began or ended, and for what changes as seldom.
-    pub(crate) fn look_around(&mut self) {
+    pub(crate) fn rescan(&mut self) {
         let entries = fs::read_dir(self.root.join("task")).into_iter().flatten().flatten();
         let alive: Vec<u32> = entries
             .take(THREADS_MAX)
@@ -65,59 +66,61 @@ impl ProcessReader {
         };
     }
 
-    /// Processor time of all its threads, those that ended included.
-    pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
-        cpu::time_of_process_ns(self.pid).map_err(|error| error.to_string())
+    /// CPU time of all its threads, those that ended included.
+    pub(crate) fn cpu_ns(&self) -> Result<u64, ReadError> {
+        Ok(cpu::time_of_process_ns(self.pid)?)
     }
 
     /// Time each thread that is alive ran.
-    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, String> {
+    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, ReadError> {
         let mut times = BTreeMap::new();
         let mut why = None;
         for (thread, file) in &self.threads {
             match file.read(room).map(text::schedstat_ns) {
                 Ok(Some(ns)) => drop(times.insert(*thread, ns)),
-                Ok(None) => why = Some("schedstat is empty".to_owned()),
-                // A thread that ended meanwhile says nothing about the others.
-                Err(text) => why = Some(text),
+                Ok(None) => why = Some(ReadError::lacking("schedstat is empty")),
+                // A thread that ended does not affect the others.
+                Err(error) => why = Some(error),
             }
         }
         if times.is_empty() {
-            return Err(why.unwrap_or_else(|| format!("process {} does not exist", self.pid)));
+            return Err(why.unwrap_or_else(|| ReadError::not_found(format!("process {} does not exist", self.pid))));
         }
         Ok(times)
     }
 
-    /// The processor one of its threads runs on, or ran on last; `None` for a thread of another process.
-    pub(crate) fn processor_of(&self, thread: u32) -> Option<u32> {
+    /// The CPU one of its threads runs on, or ran on last; `None` for a thread of another process.
+    pub(crate) fn cpu_of(&self, thread: u32) -> Option<u32> {
         self.threads.get(&thread)?;
         // Opened anew: few threads are busy, and a descriptor for each of all would be many.
-        text::processor(&fs::read(self.root.join(format!("task/{thread}/stat"))).ok()?)
+        text::cpu_of_task(&fs::read(self.root.join(format!("task/{thread}/stat"))).ok()?)
     }
 
     /// Resident memory.
-    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, String> {
-        let pages = text::resident_pages(self.statm.read(room)?).ok_or("statm has no resident pages")?;
+    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, ReadError> {
+        let pages = text::resident_pages(self.statm.read(room)?)
+            .ok_or_else(|| ReadError::lacking("statm has no resident pages"))?;
         Ok(pages.saturating_mul(self.page_bytes))
     }
 
-    /// Exact resident memory, and its share where pages are divided by those who have them. Walks all pages.
-    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), String> {
-        let text = fs::read(self.root.join("smaps_rollup"))
-            .map_err(|error| format!("smaps_rollup: {}", linerate_sys::error::io_text(&error)))?;
-        let line = |name| text::kib_line_bytes(&text, name).ok_or_else(|| format!("smaps_rollup has no {name}"));
+    /// Exact resident memory, and its share where pages are divided by the processes that share them. Walks all pages.
+    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), ReadError> {
+        let text = fs::read(self.root.join("smaps_rollup")).map_err(|error| ReadError::file("smaps_rollup", &error))?;
+        let line = |name| {
+            text::kib_line_bytes(&text, name).ok_or_else(|| ReadError::lacking(format!("smaps_rollup has no {name}")))
+        };
         Ok((line("Rss")?, line("Pss")?))
     }
 
     /// Descriptors against the soft limit.
-    pub(crate) fn fds(&self) -> Result<Peak, String> {
+    pub(crate) fn fds(&self) -> Result<Peak, ReadError> {
         let counted = self.fd_directory_size().filter(|size| *size > 0).or(self.listed_fds);
         counted
             .map(|peak| Peak {
                 peak,
                 limit: self.limit,
             })
-            .ok_or_else(|| format!("{}/fd: not permitted", self.root.display()))
+            .ok_or_else(|| ReadError::System(format!("{}/fd: not permitted", self.root.display())))
     }
 
     fn fd_directory_size(&self) -> Option<u64> {
@@ -130,10 +133,9 @@ impl ProcessReader {
     }
 
     /// Most resident memory it ever had.
-    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, String> {
-        let text = fs::read(self.root.join("status"))
-            .map_err(|error| format!("status: {}", linerate_sys::error::io_text(&error)))?;
-        text::kib_line_bytes(&text, "VmHWM").ok_or_else(|| "status has no VmHWM".to_owned())
+    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, ReadError> {
+        let text = fs::read(self.root.join("status")).map_err(|error| ReadError::file("status", &error))?;
+        text::kib_line_bytes(&text, "VmHWM").ok_or_else(|| ReadError::lacking("status has no VmHWM"))
     }
 }
 
@@ -146,17 +148,17 @@ impl Processes {
         Self(pids.iter().map(|pid| ProcessReader::open(*pid)).collect())
     }
 
-    pub(crate) fn look_around(&mut self) {
-        self.0.iter_mut().for_each(ProcessReader::look_around);
+    pub(crate) fn rescan(&mut self) {
+        self.0.iter_mut().for_each(ProcessReader::rescan);
     }
 
-    /// Processor time of all.
-    pub(crate) fn cpu_ns(&self) -> Result<u64, String> {
+    /// CPU time of all.
+    pub(crate) fn cpu_ns(&self) -> Result<u64, ReadError> {
         self.sum(ProcessReader::cpu_ns)
     }
 
     /// Time each thread of any of them ran.
-    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, String> {
+    pub(crate) fn threads_ns(&self, room: &mut Room) -> Result<BTreeMap<u32, u64>, ReadError> {
         let mut all = BTreeMap::new();
         for process in &self.0 {
             all.extend(process.threads_ns(room)?);
@@ -164,18 +166,18 @@ impl Processes {
         Ok(all)
     }
 
-    /// The processor a thread of any of them runs on, or ran on last.
-    pub(crate) fn processor_of(&self, thread: u32) -> Option<u32> {
-        self.0.iter().find_map(|process| process.processor_of(thread))
+    /// The CPU a thread of any of them runs on, or ran on last.
+    pub(crate) fn cpu_of(&self, thread: u32) -> Option<u32> {
+        self.0.iter().find_map(|process| process.cpu_of(thread))
     }
 
     /// Resident memory of all; pages they share count for each.
-    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, String> {
+    pub(crate) fn rss_bytes(&self, room: &mut Room) -> Result<u64, ReadError> {
         self.sum(|process| process.rss_bytes(room))
     }
 
     /// Exact resident memory, and that where shared pages are divided.
-    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), String> {
+    pub(crate) fn exact_memory(&self) -> Result<(u64, u64), ReadError> {
         self.0.iter().try_fold((0, 0), |(rss, pss), process| {
             let (more_rss, more_pss) = process.exact_memory()?;
             Ok((rss + more_rss, pss + more_pss))
@@ -183,7 +185,7 @@ impl Processes {
     }
 
     /// Descriptors of the one that is closest to its limit.
-    pub(crate) fn fds(&self) -> Result<Peak, String> {
+    pub(crate) fn fds(&self) -> Result<Peak, ReadError> {
         let mut closest: Option<Peak> = None;
         for process in &self.0 {
             let found = process.fds()?;
@@ -192,15 +194,15 @@ impl Processes {
                 closest = Some(found);
             }
         }
-        closest.ok_or_else(|| "no process".to_owned())
+        closest.ok_or_else(|| ReadError::not_found("no process"))
     }
 
     /// Most resident memory each of them ever had, together.
-    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, String> {
+    pub(crate) fn rss_high_water_bytes(&self) -> Result<u64, ReadError> {
         self.sum(ProcessReader::rss_high_water_bytes)
     }
 
-    fn sum(&self, mut of: impl FnMut(&ProcessReader) -> Result<u64, String>) -> Result<u64, String> {
+    fn sum(&self, mut of: impl FnMut(&ProcessReader) -> Result<u64, ReadError>) -> Result<u64, ReadError> {
         self.0
             .iter()
             .try_fold(0_u64, |sum, process| Ok(sum.saturating_add(of(process)?)))
@@ -210,12 +212,14 @@ impl Processes {
 /// The processes that listen on a TCP port, as their descriptors show: a server's master and its workers.
 ///
 /// # Errors
-/// In words: nobody listens, or nobody who may be looked at.
-pub fn listening_processes(port: u16) -> Result<Vec<u32>, String> {
+/// When no process listens, or none that may be read.
+pub fn listening_processes(port: u16) -> Result<Vec<u32>, ReadError> {
     let mut inodes = Vec::new();
     Sockets::open()?.listeners(port, |socket| inodes.push(format!("socket:[{}]", socket.inode)))?;
     if inodes.is_empty() {
-        return Err(format!("nobody listens on TCP port {port} here"));
+        return Err(ReadError::NotFound(
+            format!("nobody listens on TCP port {port} here").into(),
+        ));
     }
     let processes = fs::read_dir("/proc")
         .into_iter()
@@ -226,9 +230,9 @@ pub fn listening_processes(port: u16) -> Result<Vec<u32>, String> {
     let mut owners: Vec<u32> = numbers.filter(|pid| has_one_of(*pid, &inodes)).collect();
     owners.sort_unstable();
     if owners.is_empty() {
-        return Err(format!(
+        return Err(ReadError::System(format!(
             "whoever listens on TCP port {port} may not be looked at by this user; become root, or name the process"
-        ));
+        )));
     }
     Ok(owners)
 }
@@ -261,7 +265,7 @@ mod tests {
         assert!((100_000..100 << 30).contains(&rss), "{rss}");
         let before = reader.fds().expect("its descriptors");
         let files: Vec<File> = (0..50).map(|_| File::open("/dev/null").expect("open")).collect();
-        reader.look_around();
+        reader.rescan();
         let after = reader.fds().expect("its descriptors");
         // Other tests of this process open and close some as well.
         assert!(
@@ -275,23 +279,23 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_gone_says_so() {
+    fn ended_process_is_reported() {
         let reader = ProcessReader::open(0x3fff_fff0);
         let mut room = Room::new();
         assert!(reader.cpu_ns().is_err() && reader.rss_bytes(&mut room).is_err() && reader.fds().is_err());
         assert!(
             reader
                 .threads_ns(&mut room)
-                .is_err_and(|why| why.contains("does not exist"))
+                .is_err_and(|why| why.to_string().contains("does not exist"))
         );
     }
 
     #[test]
-    fn whoever_listens_is_found_by_the_port() {
+    fn listening_process_is_found_by_port() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         assert_eq!(listening_processes(port), Ok(vec![std::process::id()]));
         drop(listener);
-        assert!(listening_processes(port).is_err_and(|why| why.contains("nobody listens")));
+        assert!(listening_processes(port).is_err_and(|why| why.to_string().contains("nobody listens")));
     }
 }

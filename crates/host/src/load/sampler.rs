@@ -1,11 +1,12 @@
-//! Looks at this host and at one process on it, again and again, at little cost.
+//! Samples this host and one process on it repeatedly, at little cost.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
-use linerate_model::http::{NicFigures, Peak};
+use linerate_model::http::{NicStats, Peak};
 use linerate_sys::{clock, cpu, process};
 
+use super::error::ReadError;
 use super::file::{KernelFile, Room};
 use super::group::Group;
 use super::nic::Nic;
@@ -14,18 +15,18 @@ use super::sample::{Depth, Sample};
 use super::sockets::Sockets;
 use super::text;
 
-/// From this many sockets on, going through all of them takes too long for every look.
+/// From this many sockets on, a dump of all of them takes too long for every sample.
 const SOCKETS_FEW: u64 = 5_000;
-/// Threads, limits and the like are looked for this often.
-const LOOK_AROUND_EVERY_NS: u64 = 1_000_000_000;
+/// Interval at which threads, limits and the like are scanned.
+const RESCAN_EVERY_NS: u64 = 1_000_000_000;
 
-/// A thread that ran for less than this part of the time between two looks is not followed.
+/// A thread that ran for less than this part of the time between two samples is not followed.
 const HARDLY_RAN: u64 = 20;
 
-/// What is looked at.
+/// What is sampled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Watched {
-    /// Numbers of the processes, which are looked at as one.
+    /// Ids of the processes, which are added up.
     pub pids: Vec<u32>,
     /// Which connections are those of the test.
     pub tested: Tested,
@@ -50,20 +51,20 @@ pub enum Tested {
     },
 }
 
-/// Looks at a host. Files are opened once and read again; threads that come and go are found within a second.
+/// Samples a host. Files are opened once and read again; new threads are found within a second.
 #[derive(Debug)]
 pub struct Sampler {
     watched: Watched,
     process: Processes,
     files: Files,
-    group: Result<Group, String>,
-    sockets: Result<Sockets, String>,
-    nic: Result<Nic, String>,
+    group: Result<Group, ReadError>,
+    sockets: Result<Sockets, ReadError>,
+    nic: Result<Nic, ReadError>,
     room: Room,
-    /// When threads were looked at last, and how long each had run.
+    /// Time of the last scan of the threads, and how long each had run.
     threads_before: Option<(u64, BTreeMap<u32, u64>)>,
-    looked_around_ns: u64,
-    /// Processor time all looks took.
+    rescanned_ns: u64,
+    /// CPU time of all samples.
     spent_ns: u64,
 }
 
@@ -107,30 +108,30 @@ impl Sampler {
                 .pids
                 .first()
                 .map(|pid| Group::of(*pid))
-                .ok_or_else(|| "no process".to_owned()),
+                .ok_or_else(|| ReadError::not_found("no process")),
             process,
             files: Files::open(),
             sockets: Sockets::open(),
             nic: match watched.tested {
                 Tested::Client { server, .. } => Nic::towards(server.ip()),
-                _ => Err("the way of the traffic is not known yet".to_owned()),
+                _ => Err(ReadError::not_found("the way of the traffic is not known yet")),
             },
             room: Room::new(),
             threads_before: None,
-            looked_around_ns: clock::monotonic_ns(),
+            rescanned_ns: clock::monotonic_ns(),
             spent_ns: 0,
             watched,
         }
     }
 
-    /// What it looks at.
+    /// What it samples.
     #[must_use]
     pub fn watched(&self) -> &Watched {
         &self.watched
     }
 
-    /// From now on, looks at these processes, as one.
-    pub fn look_at_processes(&mut self, pids: Vec<u32>) {
+    /// Samples these processes from now on, added up.
+    pub fn sample_processes(&mut self, pids: Vec<u32>) {
         if pids != self.watched.pids {
             self.process = Processes::open(&pids);
             self.threads_before = None;
@@ -138,34 +139,34 @@ impl Sampler {
         }
     }
 
-    /// From now on, looks at the device on the way to this peer.
-    pub fn look_towards(&mut self, peer: IpAddr) {
+    /// Samples the device of the route to this peer from now on.
+    pub fn set_peer(&mut self, peer: IpAddr) {
         self.nic = Nic::towards(peer);
     }
 
-    /// From now on, looks at the device of this name.
-    pub fn look_at_device(&mut self, name: &str) {
+    /// Samples the device of this name from now on.
+    pub fn set_device(&mut self, name: &str) {
         self.nic = Nic::named(name);
     }
 
-    /// Takes one look. What the looks cost is not counted as the program's, where that is this one.
+    /// Takes one sample. If the sampled program is this one, the cost of sampling is not counted as its own.
     pub fn sample(&mut self, depth: Depth) -> Sample {
         let before_ns = thread_ns();
-        let sample = self.look(depth);
+        let sample = self.read_all(depth);
         self.spent_ns = self.spent_ns.saturating_add(thread_ns().saturating_sub(before_ns));
         sample
     }
 
-    fn look(&mut self, depth: Depth) -> Sample {
+    fn read_all(&mut self, depth: Depth) -> Sample {
         let mut sample = Sample {
             at_ns: clock::monotonic_ns(),
             ..Sample::default()
         };
-        self.processors(&mut sample);
-        let is_due = sample.at_ns.saturating_sub(self.looked_around_ns) >= LOOK_AROUND_EVERY_NS;
+        self.cpu_ticks(&mut sample);
+        let is_due = sample.at_ns.saturating_sub(self.rescanned_ns) >= RESCAN_EVERY_NS;
         if is_due || depth == Depth::Full {
-            self.process.look_around();
-            self.looked_around_ns = sample.at_ns;
+            self.process.rescan();
+            self.rescanned_ns = sample.at_ns;
         }
         self.process(&mut sample, depth);
         self.kernel(&mut sample);
@@ -173,11 +174,11 @@ impl Sampler {
         sample
     }
 
-    fn processors(&mut self, sample: &mut Sample) {
+    fn cpu_ticks(&mut self, sample: &mut Sample) {
         let ticks = self.files.stat.read(&mut self.room).map(text::cpu_ticks);
         let cpus = ticks.and_then(|cpus| {
             if cpus.is_empty() {
-                Err("no processors in it".to_owned())
+                Err(ReadError::lacking("no processors in it"))
             } else {
                 Ok(cpus)
             }
@@ -213,13 +214,13 @@ impl Sampler {
         if depth == Depth::Full
             && let Some((exact, shared)) = sample.take("shared memory of the program", self.process.exact_memory())
         {
-            // The kernel's running total is kept per processor and lags behind.
+            // The kernel's running total is kept per CPU and lags behind.
             sample.rss_bytes = Some(exact);
             sample.pss_bytes = Some(shared);
         }
     }
 
-    /// Finds the processors of the threads that ran since the look before.
+    /// Finds the CPUs of the threads that ran since the last sample.
     fn follow_threads(&mut self, sample: &mut Sample) {
         sample.processes = u32::try_from(self.watched.pids.len()).unwrap_or(u32::MAX);
         let Some(now) = &sample.threads_ns else { return };
@@ -228,7 +229,7 @@ impl Sampler {
             for (thread, ns) in now {
                 let ran_ns = ns.saturating_sub(before.get(thread).copied().unwrap_or(*ns));
                 if ran_ns > least_ns
-                    && let Some(cpu) = self.process.processor_of(*thread)
+                    && let Some(cpu) = self.process.cpu_of(*thread)
                 {
                     *sample.ran_on_ns.entry(cpu).or_default() += ran_ns;
                 }
@@ -242,7 +243,7 @@ impl Sampler {
         let sockstat = files
             .sockstat
             .read(room)
-            .and_then(|bytes| text::sockstat(bytes).ok_or_else(|| "sockstat has no line of TCP".to_owned()));
+            .and_then(|bytes| text::sockstat(bytes).ok_or_else(|| ReadError::lacking("sockstat has no line of TCP")));
         if let Some(found) = sample.take("sockets", sockstat) {
             // Without IPv6 the file does not exist, and neither do its sockets.
             let sixth = files
@@ -290,7 +291,7 @@ impl Sampler {
         let may_walk = depth == Depth::Full || are_few;
         let sockets = match &mut self.sockets {
             Ok(sockets) => sockets,
-            Err(why) => return sample.missing.push(("connections", why.clone())),
+            Err(why) => return sample.missing.push(("connections", why.to_string())),
         };
         match self.watched.tested {
             Tested::Nothing => {}
@@ -318,14 +319,14 @@ impl Sampler {
         }
     }
 
-    /// Speed in bit/s and duplex of the link looked at, with its counters.
+    /// Speed in bit/s and duplex of the link, with its counters.
     ///
     /// # Errors
     /// Why the device is not known.
-    pub fn device(&mut self) -> Result<DeviceFacts, String> {
+    pub fn device(&mut self) -> Result<DeviceFacts, ReadError> {
         let nic = self.nic.as_mut().map_err(|why| why.clone())?;
         Ok(DeviceFacts {
-            figures: nic.read()?,
+            stats: nic.read()?,
             is_full_duplex: nic.link.1,
             is_wireless_or_tunnel: nic.is_wireless_or_tunnel()?,
             is_vlan: nic.is_tagged,
@@ -342,7 +343,7 @@ fn thread_ns() -> u64 {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceFacts {
     /// Its counters since it exists.
-    pub figures: NicFigures,
+    pub stats: NicStats,
     /// The link carries both directions at once.
     pub is_full_duplex: Option<bool>,
     /// Packets leave it by radio or inside others.
@@ -359,7 +360,7 @@ mod tests {
     use linerate_sys::cpu::thread_time;
 
     #[test]
-    fn a_look_finds_the_test_and_costs_little() {
+    fn sample_finds_the_test_and_costs_little() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("an address");
         let own = |tested| Watched {
@@ -367,7 +368,7 @@ mod tests {
             tested,
         };
         let mut at_server = Sampler::open(own(Tested::Server { port: server.port() }));
-        at_server.look_towards(server.ip());
+        at_server.set_peer(server.ip());
         let mut at_client = Sampler::open(own(Tested::Client {
             server,
             ports: Some(28_232),
@@ -392,7 +393,7 @@ mod tests {
             sample.pss_bytes > Some(0) && sample.counters.out_segs > Some(0),
             "{sample:?}"
         );
-        // Others may have thousands of sockets meanwhile, through which only a full look goes.
+        // Other programs may have thousands of sockets, which only a full sample reads.
         let sample = at_client.sample(Depth::Full);
         assert_eq!(
             sample.ports,
@@ -413,12 +414,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_absent_with_its_reason() {
-        let nobody = Watched {
+    fn missing_value_is_absent_with_reason() {
+        let no_process = Watched {
             pids: vec![0x3fff_fff0],
             tested: Tested::Nothing,
         };
-        let sample = Sampler::open(nobody).sample(Depth::Full);
+        let sample = Sampler::open(no_process).sample(Depth::Full);
         assert_eq!(
             (sample.process_cpu_ns, sample.rss_bytes, sample.fds),
             (None, None, None)

@@ -1,70 +1,70 @@
-//! Every second of a run as one host saw it.
+//! The seconds of a run on one host.
 
-use linerate_model::http::{NicFigures, SideSecond};
+use linerate_model::http::{EndpointSecond, NicStats};
 
+use super::period::{busiest, nic_delta};
 use super::sample::Sample;
-use super::window::{adapter, busiest};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A look this long before the end of a second is the last of it; half of the time between two looks.
+/// A sample this long before the end of a second is the last of it; half of the sampling interval.
 const EARLY_NS: u64 = 100_000_000;
 /// Seconds that are kept: two hours.
 const SECONDS_MAX: usize = 7200;
-/// What a frame takes on the wire beside what adapters count: preamble, check sum and gap.
+/// Bytes of a frame on the wire that NICs do not count: preamble, check sum and gap.
 const UNCOUNTED_BYTES: u64 = 24;
 
-/// Seconds from a beginning, made of looks that need not be a second apart.
+/// Seconds from a beginning, from samples at any interval.
 #[derive(Debug, Clone)]
 pub struct Seconds {
     origin_ns: u64,
-    /// The look at the end of the last second that is through.
+    /// The sample at the end of the last complete second.
     before: Sample,
-    through: Vec<SideSecond>,
+    complete: Vec<EndpointSecond>,
 }
 
 impl Seconds {
-    /// Begins with a look.
+    /// Begins with a sample.
     #[must_use]
     pub fn begin(first: Sample) -> Self {
         Self {
             origin_ns: first.at_ns,
             before: first,
-            through: Vec::new(),
+            complete: Vec::new(),
         }
     }
 
-    /// Adds a later look. When looks were late, the seconds between them are all told by their mean.
+    /// Adds a later sample. Seconds between late samples have their mean.
     pub fn add(&mut self, sample: &Sample) {
         let elapsed_ns = sample.at_ns.saturating_sub(self.origin_ns).saturating_add(EARLY_NS);
         let ended = usize::try_from(elapsed_ns / SECOND_NS)
             .unwrap_or(SECONDS_MAX)
             .min(SECONDS_MAX);
-        if ended > self.through.len() {
-            self.through.resize(ended, second(&self.before, sample));
+        if ended > self.complete.len() {
+            self.complete.resize(ended, second(&self.before, sample));
             self.before = sample.clone();
         }
     }
 
-    /// Those that are through.
+    /// The complete ones.
     #[must_use]
-    pub fn into_inner(self) -> Vec<SideSecond> {
-        self.through
+    pub fn into_inner(self) -> Vec<EndpointSecond> {
+        self.complete
     }
 }
 
-fn second(before: &Sample, now: &Sample) -> SideSecond {
+fn second(before: &Sample, now: &Sample) -> EndpointSecond {
     let window_ns = now.at_ns.saturating_sub(before.at_ns);
-    SideSecond {
+    EndpointSecond {
         busiest_cpu_busy: busiest(before, now),
         // What goes to the host itself has no wire.
-        wire_bps: adapter(before, now)
+        wire_bps: nic_delta(before, now)
             .filter(|nic| !nic.is_loopback && window_ns > 0)
             .map(|nic| wire_bits(&nic) * 1e9 / window_ns as f64),
     }
 }
 
 /// Bits in the busier direction.
-fn wire_bits(nic: &NicFigures) -> f64 {
+fn wire_bits(nic: &NicStats) -> f64 {
     let bytes = |bytes: u64, packets: u64| bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES));
     8.0 * bytes(nic.tx_bytes, nic.tx_packets).max(bytes(nic.rx_bytes, nic.rx_packets)) as f64
 }
@@ -76,8 +76,8 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A host whose second processor was busy for so many ticks, and whose adapter sent so many packets of 1000 bytes.
-    fn look(at_ms: u64, busy: u64, packets: u64, is_loopback: bool) -> Sample {
+    /// A host whose second CPU was busy for `busy` ticks, and whose NIC sent `packets` packets of 1000 bytes.
+    fn sample(at_ms: u64, busy: u64, packets: u64, is_loopback: bool) -> Sample {
         let ticks = |busy| CpuTicks {
             user: busy,
             idle: at_ms / 10 - busy,
@@ -86,7 +86,7 @@ mod tests {
         Sample {
             at_ns: at_ms * MS,
             cpus: Some([(0, ticks(0)), (1, ticks(busy))].into()),
-            nic: Some(NicFigures {
+            nic: Some(NicStats {
                 device: "e0".to_owned(),
                 is_loopback,
                 link_bps: None,
@@ -102,12 +102,12 @@ mod tests {
         }
     }
 
-    fn of(looks: &[(u64, u64, u64)]) -> Vec<(Option<f64>, Option<f64>)> {
-        let mut looks = looks
+    fn of(samples: &[(u64, u64, u64)]) -> Vec<(Option<f64>, Option<f64>)> {
+        let mut samples = samples
             .iter()
-            .map(|(at_ms, busy, packets)| look(*at_ms, *busy, *packets, false));
-        let mut seconds = Seconds::begin(looks.next().expect("a first one"));
-        looks.for_each(|look| seconds.add(&look));
+            .map(|(at_ms, busy, packets)| sample(*at_ms, *busy, *packets, false));
+        let mut seconds = Seconds::begin(samples.next().expect("a first one"));
+        samples.for_each(|sample| seconds.add(&sample));
         let seconds = seconds.into_inner().into_iter();
         seconds
             .map(|second| (second.busiest_cpu_busy, second.wire_bps))
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_within_a_second_are_one_and_it_ends_near_its_end() {
+    fn samples_within_a_second_make_one_second() {
         let found = of(&[
             (10_000, 0, 0),
             (10_500, 30, 900),
@@ -130,16 +130,16 @@ mod tests {
     }
 
     #[test]
-    fn seconds_nobody_looked_at_have_the_mean_of_both_looks_around_them() {
+    fn seconds_without_samples_have_the_mean_of_both_neighbours() {
         let found = of(&[(10_000, 0, 0), (13_000, 150, 3000)]);
         assert_eq!(found, [(Some(0.5), Some(8.0 * 1024.0 * 1000.0)); 3]);
         assert_eq!(of(&[(10_000, 0, 0), (1 << 40, 0, 0)]).len(), SECONDS_MAX);
     }
 
     #[test]
-    fn what_is_not_known_is_absent() {
-        let mut seconds = Seconds::begin(look(0, 0, 0, true));
-        seconds.add(&look(1000, 50, 10, true));
+    fn unknown_values_are_absent() {
+        let mut seconds = Seconds::begin(sample(0, 0, 0, true));
+        seconds.add(&sample(1000, 50, 10, true));
         seconds.add(&Sample {
             at_ns: 2000 * MS,
             ..Sample::default()
@@ -150,6 +150,6 @@ mod tests {
             (Some(0.5), None),
             "no wire"
         );
-        assert_eq!(seconds[1], SideSecond::default());
+        assert_eq!(seconds[1], EndpointSecond::default());
     }
 }

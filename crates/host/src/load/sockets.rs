@@ -7,6 +7,7 @@ use linerate_model::http::Peak;
 use linerate_sys::netlink::{ANSWER_BYTES_MAX, Family, Netlink};
 use linerate_sys::tcp_info::{TcpInfo, decode};
 
+use super::error::ReadError;
 use crate::netlink::{self as nl, attribute, u16_at, u32_at};
 
 const BY_FAMILY: u16 = 20;
@@ -19,7 +20,7 @@ const LISTEN: u8 = 10;
 const ESTABLISHED: u8 = 1;
 /// Every state in which a local port is taken by a connection.
 const CONNECTED: u32 = 0xfff & !(1 << LISTEN) & !(1 << 7);
-/// Messages of one answer that are looked at; no host has more sockets.
+/// Messages of one response that are read; no host has more sockets.
 const SOCKETS_MAX: u32 = 4_000_000;
 
 /// One TCP socket.
@@ -37,7 +38,7 @@ pub(crate) struct TcpSocket {
     pub(crate) send_queue: u32,
     /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
     pub(crate) inode: u32,
-    /// What else the kernel knows of the connection, where that was asked for.
+    /// `TCP_INFO` of the connection, where it was requested.
     pub(crate) info: Option<TcpInfo>,
 }
 
@@ -76,7 +77,7 @@ fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Which sockets are asked for.
+/// Which sockets are requested.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     states: u32,
@@ -87,7 +88,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// Established connections of ports, 0 for any, with what the kernel knows of each.
+    /// Established connections of ports, 0 for any, with their `TCP_INFO`.
     fn established(local_port: u16, remote_port: u16) -> Self {
         Self {
             states: 1 << ESTABLISHED,
@@ -115,7 +116,7 @@ fn question(family: u8, wanted: &Wanted) -> Vec<u8> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct States([u64; NAMES.len()]);
 
-/// Names of the states in the words of ss(8).
+/// Names of the states as in ss(8).
 const NAMES: [&str; 13] = [
     "unknown",
     "established",
@@ -168,9 +169,9 @@ impl Sockets {
     /// Opens the way to the kernel.
     ///
     /// # Errors
-    /// In words; kernels without `CONFIG_INET_DIAG` do not answer.
-    pub(crate) fn open() -> Result<Self, String> {
-        let netlink = Netlink::open(Family::SockDiag).map_err(|error| error.to_string())?;
+    /// When the kernel refuses; kernels without `CONFIG_INET_DIAG` do not respond.
+    pub(crate) fn open() -> Result<Self, ReadError> {
+        let netlink = Netlink::open(Family::SockDiag)?;
         Ok(Self {
             netlink,
             room: vec![0; ANSWER_BYTES_MAX],
@@ -182,7 +183,7 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn accept_queue(&mut self, port: u16) -> Result<Option<Peak>, String> {
+    pub(crate) fn accept_queue(&mut self, port: u16) -> Result<Option<Peak>, ReadError> {
         let mut found: Option<(u64, u64)> = None;
         self.listeners(port, |socket| {
             let (waiting, backlog) = found.unwrap_or_default();
@@ -201,7 +202,7 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn listeners(&mut self, port: u16, mut see: impl FnMut(&TcpSocket)) -> Result<(), String> {
+    pub(crate) fn listeners(&mut self, port: u16, mut see: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
         let wanted = Wanted {
             states: 1 << LISTEN,
             local_port: port,
@@ -219,7 +220,7 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn of_port(&mut self, port: u16) -> Result<States, String> {
+    pub(crate) fn of_port(&mut self, port: u16) -> Result<States, ReadError> {
         let wanted = Wanted {
             states: CONNECTED,
             local_port: port,
@@ -239,7 +240,7 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn towards(&mut self, server: SocketAddr) -> Result<States, String> {
+    pub(crate) fn towards(&mut self, server: SocketAddr) -> Result<States, ReadError> {
         let wanted = Wanted {
             states: CONNECTED,
             local_port: 0,
@@ -260,7 +261,7 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn mss_of_port(&mut self, port: u16) -> Result<Option<u32>, String> {
+    pub(crate) fn mss_of_port(&mut self, port: u16) -> Result<Option<u32>, ReadError> {
         let wanted = Wanted::established(port, 0);
         self.most_common(&wanted, |socket| {
             let info = socket.info.filter(|_| socket.local.port() == port)?;
@@ -272,7 +273,7 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn mss_towards(&mut self, server: SocketAddr) -> Result<Option<u32>, String> {
+    pub(crate) fn mss_towards(&mut self, server: SocketAddr) -> Result<Option<u32>, ReadError> {
         let server = SocketAddr::new(server.ip().to_canonical(), server.port());
         let wanted = Wanted::established(0, server.port());
         self.most_common(&wanted, |socket| {
@@ -286,7 +287,7 @@ impl Sockets {
         &mut self,
         wanted: &Wanted,
         value: impl Fn(&TcpSocket) -> Option<u32>,
-    ) -> Result<Option<u32>, String> {
+    ) -> Result<Option<u32>, ReadError> {
         let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
         self.each(wanted, |socket| {
             if let Some(value) = value(socket).filter(|value| *value > 0) {
@@ -297,22 +298,19 @@ impl Sockets {
         Ok(most.map(|(value, _)| value))
     }
 
-    fn each(&mut self, wanted: &Wanted, mut see: impl FnMut(&TcpSocket)) -> Result<(), String> {
+    fn each(&mut self, wanted: &Wanted, mut see: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
         FAMILIES
             .iter()
             .try_for_each(|family| self.dump(*family, wanted, &mut see))
     }
 
-    fn dump(&mut self, family: u8, wanted: &Wanted, see: &mut impl FnMut(&TcpSocket)) -> Result<(), String> {
+    fn dump(&mut self, family: u8, wanted: &Wanted, see: &mut impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = nl::request(BY_FAMILY, nl::DUMP, self.sequence, &question(family, wanted));
-        self.netlink.send(&request).map_err(|error| error.to_string())?;
+        self.netlink.send(&request)?;
         let mut left = SOCKETS_MAX;
         while left > 0 {
-            let datagram = self
-                .netlink
-                .receive_into(&mut self.room)
-                .map_err(|error| error.to_string())?;
+            let datagram = self.netlink.receive_into(&mut self.room)?;
             for message in nl::messages(datagram).filter(|message| message.sequence == self.sequence) {
                 left = left.saturating_sub(1);
                 match message.kind {
@@ -326,13 +324,16 @@ impl Sockets {
     }
 }
 
-/// A kernel without IPv6 knows no sockets of it.
-fn failure(errno: i32) -> Result<(), String> {
+/// A kernel without IPv6 has no sockets of it.
+fn failure(errno: i32) -> Result<(), ReadError> {
     const ENOENT: i32 = 2;
     match errno {
         0 => Ok(()),
-        ENOENT => Err("the kernel has no inet_diag".to_owned()),
-        errno => Err(format!("sock_diag: {}", linerate_sys::error::strerror(errno))),
+        ENOENT => Err(ReadError::not_found("the kernel has no inet_diag")),
+        errno => Err(ReadError::System(format!(
+            "sock_diag: {}",
+            linerate_sys::error::strerror(errno)
+        ))),
     }
 }
 
@@ -343,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_listener_shows_who_waits_and_a_connection_its_port() {
+    fn listener_has_its_accept_queue_and_connection_its_port() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let server = listener.local_addr().expect("an address");
         let mut sockets = Sockets::open().expect("sock_diag");

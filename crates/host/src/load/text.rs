@@ -1,13 +1,13 @@
-//! What files of `/proc` and of control groups say, read from their bytes. None of it fails: what is not there is absent.
+//! Parsers for files of `/proc` and of control groups. They do not fail: what is missing is absent.
 
 use std::collections::BTreeMap;
 
 use linerate_model::http::Counters;
 
-/// Processors a file may have lines for; no kernel is built for more.
+/// CPUs a file may have lines for; no kernel is built for more.
 const CPUS_MAX: usize = 8192;
 
-/// Ticks of 10 ms one processor spent since boot (`/proc/stat`, proc_stat(5)).
+/// Ticks of 10 ms one CPU spent since boot (`/proc/stat`, proc_stat(5)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CpuTicks {
     /// In programs, niced ones included.
@@ -67,10 +67,10 @@ fn text(bytes: &[u8]) -> &str {
     }
 }
 
-/// `/proc/stat`: every processor that is online, by number.
+/// `/proc/stat`: every CPU that is online, by number.
 #[must_use]
 pub(crate) fn cpu_ticks(bytes: &[u8]) -> BTreeMap<u32, CpuTicks> {
-    // Lines of processors stand first; those of interrupts behind them are long.
+    // Lines of CPUs come first; those of interrupts behind them are long.
     let lines = text(bytes).lines().take_while(|line| line.starts_with("cpu"));
     lines.take(CPUS_MAX + 1).filter_map(cpu_line).collect()
 }
@@ -99,10 +99,10 @@ pub(crate) fn schedstat_ns(bytes: &[u8]) -> Option<u64> {
     text(bytes).split_ascii_whitespace().next()?.parse().ok()
 }
 
-/// `/proc/*/task/*/stat`: the processor a thread runs on, or ran on last. The name in the second column may be anything.
+/// `/proc/*/task/*/stat`: the CPU a thread runs on, or ran on last. The name in the second column may be anything.
 #[must_use]
-pub(crate) fn processor(bytes: &[u8]) -> Option<u32> {
-    /// Columns between the name and the one of the processor (proc_pid_stat(5)).
+pub(crate) fn cpu_of_task(bytes: &[u8]) -> Option<u32> {
+    /// Columns between the name and the one of the CPU (proc_pid_stat(5)).
     const BETWEEN: usize = 36;
     let bytes = bytes.rsplit(|byte| *byte == b')').next()?;
     text(bytes).split_ascii_whitespace().nth(BETWEEN)?.parse().ok()
@@ -167,7 +167,7 @@ fn value_after(line: &str, name: &str) -> Option<u64> {
     words.next()?.parse().ok()
 }
 
-/// Adds what `/proc/net/netstat` or `/proc/net/snmp` tells: a line of names, then a line of values.
+/// Adds the counters of `/proc/net/netstat` or `/proc/net/snmp`: a line of names, then a line of values.
 pub(crate) fn protocol_counters(bytes: &[u8], counters: &mut Counters) {
     let mut lines = text(bytes).lines();
     while let (Some(names), Some(values)) = (lines.next(), lines.next()) {
@@ -205,7 +205,7 @@ fn counter_mut<'a>(counters: &'a mut Counters, name: &str) -> Option<&'a mut Opt
     })
 }
 
-/// `cpu.stat` of a control group: nanoseconds it was kept from running, in either version's words.
+/// `cpu.stat` of a control group: nanoseconds it was throttled, in the format of either version.
 #[must_use]
 pub(crate) fn throttled_ns(bytes: &[u8]) -> Option<u64> {
     let value = |name: &str| {
@@ -266,7 +266,7 @@ mod tests {
         intr 519169 0 0 0\nctxt 12\n";
 
     #[test]
-    fn processors_have_their_ticks_apart() {
+    fn each_cpu_has_its_own_ticks() {
         let cpus = cpu_ticks(STAT);
         assert_eq!(cpus.len(), 2, "the sum is no processor");
         let second = CpuTicks {
@@ -290,8 +290,8 @@ mod tests {
     fn files_of_a_process() {
         assert_eq!(schedstat_ns(b"1234567 89 3\n"), Some(1_234_567));
         let stat = b"7 (\xffa) b) S 1 7 7 0 -1 4194560 120 0 0 0 31 11 0 0 20 0 1 0 5 0 0 1 2 3 4 5 6 7 8 9 10 11 12 13 17 3 0 0";
-        assert_eq!(processor(stat), Some(3));
-        assert_eq!(processor(b"7 (a) S 1"), None);
+        assert_eq!(cpu_of_task(stat), Some(3));
+        assert_eq!(cpu_of_task(b"7 (a) S 1"), None);
         assert_eq!(resident_pages(b"765 423 395 5 0 123 0\n"), Some(423));
         let rollup =
             b"5571a5c8b000-7ffd2da1f000 ---p 00000000 00:00 0    [rollup]\nRss:      1648 kB\nPss:       298 kB\n";
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_says_nothing() {
+    fn garbage_yields_nothing() {
         for bytes in [b"".as_slice(), b"12", b"12 x", b"12 -3", b"12 99999999999999999999"] {
             assert_eq!(resident_pages(bytes), None, "{bytes:?}");
         }
@@ -402,7 +402,7 @@ mod tests {
             assert_eq!(sockstat(bytes).and_then(|found| found.in_use), None);
             assert_eq!(sockstat6_in_use(bytes), None);
             assert_eq!(throttled_ns(bytes), None);
-            assert_eq!(processor(bytes), None);
+            assert_eq!(cpu_of_task(bytes), None);
             assert_eq!(descriptor_limits(bytes), (None, None));
             assert_eq!(group_directory(bytes, "cpu"), None);
             assert_eq!(group_limit(bytes), None);

@@ -7,7 +7,7 @@ mod session;
 mod tls;
 mod trust;
 
-use linerate_model::http::{HttpVersion, Spoken};
+use linerate_model::http::{HttpVersion, NegotiatedProtocol};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -33,7 +33,7 @@ pub(crate) struct Greeted {
     /// Does the work: it has to be polled, and ends with the connection.
     pub(crate) driver: Driver,
     /// What was agreed on.
-    pub(crate) spoken: Spoken,
+    pub(crate) spoken: NegotiatedProtocol,
 }
 
 /// Whatever carries the bytes. One type, so that hyper is compiled once.
@@ -77,7 +77,7 @@ impl Client {
     /// # Errors
     /// Why nothing can be asked.
     pub(crate) async fn greet(&self, stream: TcpStream) -> Result<Greeted, Refusal> {
-        let mut spoken = Spoken {
+        let mut spoken = NegotiatedProtocol {
             http: self.version(),
             tls: None,
         };

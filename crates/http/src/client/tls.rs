@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use linerate_model::http::TlsSpoken;
+use linerate_model::http::NegotiatedTls;
 use rustls::{AlertDescription, CertificateError, ClientConfig, ClientConnection, ProtocolVersion};
 use rustls_pki_types::ServerName;
 use tokio::net::TcpStream;
@@ -58,10 +58,10 @@ impl Tls {
 }
 
 /// What was negotiated.
-pub(super) fn spoken(stream: &TlsStream<TcpStream>) -> TlsSpoken {
+pub(super) fn spoken(stream: &TlsStream<TcpStream>) -> NegotiatedTls {
     let session = session(stream);
     let suite = session.negotiated_cipher_suite();
-    TlsSpoken {
+    NegotiatedTls {
         version: match session.protocol_version() {
             Some(ProtocolVersion::TLSv1_2) => "1.2".to_owned(),
             Some(ProtocolVersion::TLSv1_3) => "1.3".to_owned(),

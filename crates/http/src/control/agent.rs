@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use linerate_model::http::{Reading, SideFigures};
+use linerate_model::http::{EndpointStats, Reading};
 
 use super::message::{CellBegun, CellMark, Info};
 
@@ -23,7 +23,7 @@ pub trait Agent: Send + Sync {
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for any other.
-    fn end_cell(&self, id: &str) -> Result<SideFigures, Refusal>;
+    fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal>;
 
     /// Readings from this number on, as far as they are still kept. Waits up to `patience` for the first.
     fn readings(&self, from: u64, patience: Duration) -> Vec<Reading>;

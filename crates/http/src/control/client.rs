@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_model::http::SideFigures;
+use linerate_model::http::EndpointStats;
 use linerate_sys::{clock, socket};
 use serde::de::DeserializeOwned;
 
@@ -173,7 +173,7 @@ impl ControlClient {
     ///
     /// # Errors
     /// Any; [`ControlError::Refused`] with status 404 for a cell that did not begin there.
-    pub fn end_cell(&mut self, id: &str) -> Result<SideFigures, ControlError> {
+    pub fn end_cell(&mut self, id: &str) -> Result<EndpointStats, ControlError> {
         self.ask("DELETE", &format!("/v1/cell/{id}"), b"")
     }
 

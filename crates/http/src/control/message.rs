@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use linerate_model::http::{Environment, Phase, SideFigures};
+use linerate_model::http::{EndpointStats, Environment, Phase};
 use serde::{Deserialize, Serialize};
 
 /// What [`Info::program`] says.
@@ -102,7 +102,7 @@ pub struct CellBegun {
     /// When, monotonic clock of the server.
     pub at_ns: u64,
     /// What is so before it: memory, descriptors, sockets.
-    pub baseline: SideFigures,
+    pub baseline: EndpointStats,
 }
 
 /// Why something was refused.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_model::http::{Environment, Reading, SideFigures};
+use linerate_model::http::{EndpointStats, Environment, Reading};
 
 use super::*;
 
@@ -37,15 +37,15 @@ impl Agent for Fake {
         Ok(CellBegun {
             id: mark.id.clone(),
             at_ns: 9,
-            baseline: SideFigures::default(),
+            baseline: EndpointStats::default(),
         })
     }
 
-    fn end_cell(&self, id: &str) -> Result<SideFigures, Refusal> {
+    fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal> {
         match id {
-            "a" => Ok(SideFigures {
+            "a" => Ok(EndpointStats {
                 samples: 3,
-                ..SideFigures::default()
+                ..EndpointStats::default()
             }),
             _ => Err(Refusal::Unknown(format!("no cell {id}"))),
         }

@@ -1,6 +1,6 @@
 //! Everything one part of a generator counted, and how the parts become the result.
 
-use linerate_model::http::{Connections, ErrorCounts, Flag, LoadResult, Mode, Spoken};
+use linerate_model::http::{Connections, ErrorCounts, Flag, LoadResult, Mode, NegotiatedProtocol};
 use serde::{Deserialize, Serialize};
 
 use super::distribution::Distribution;
@@ -27,7 +27,7 @@ pub struct Tally {
     pub(crate) connect: Distribution,
     pub(crate) is_overloaded: bool,
     /// What the first connection agreed on; absent where none did.
-    pub(crate) spoken: Option<Spoken>,
+    pub(crate) spoken: Option<NegotiatedProtocol>,
 }
 
 impl Tally {
@@ -70,7 +70,10 @@ impl Tally {
             flags.push(Flag::GeneratorLate);
         }
         LoadResult {
-            spoken: self.spoken.clone().or_else(|| has_heads.then(Spoken::default)),
+            spoken: self
+                .spoken
+                .clone()
+                .or_else(|| has_heads.then(NegotiatedProtocol::default)),
             mode: spec.mode,
             connections: self.connections,
             window_ns,

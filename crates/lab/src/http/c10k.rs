@@ -1,7 +1,7 @@
 //! Many connections: what an idle one costs, whether a low rate is served in time, what is left when all are busy.
 
 use linerate_model::http::{
-    Cell, CellRun, Idle, IdleStep, Medians, MemoryLine, Pass, Phase, Row, RunState, SideFigures,
+    Cell, CellRun, EndpointStats, Idle, IdleStep, Medians, MemoryLine, Pass, Phase, Row, RunState,
 };
 
 use super::medians::{counted, cpus};
@@ -74,7 +74,7 @@ fn step(run: &CellRun) -> Option<IdleStep> {
     })
 }
 
-fn kernel_bytes(side: &SideFigures) -> Option<u64> {
+fn kernel_bytes(side: &EndpointStats) -> Option<u64> {
     Some(side.socket_memory_bytes?.saturating_add(side.slab_unreclaimable_bytes?))
 }
 
@@ -263,7 +263,7 @@ mod tests {
             rate_per_s: None,
         };
         held.load.as_mut().expect("done").mode = Mode::Idle { heartbeat_ns: None };
-        held.server = Some(SideFigures {
+        held.server = Some(EndpointStats {
             rss_bytes: Some(rss_bytes),
             process_cpu_ns: Some(40_000_000),
             ..resting()

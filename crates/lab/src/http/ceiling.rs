@@ -235,7 +235,7 @@ pub fn usual_head_bytes(payload_bytes: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::http::SideFigures;
+    use linerate_model::http::EndpointStats;
 
     use super::*;
 
@@ -329,9 +329,9 @@ mod tests {
 
     #[test]
     fn the_segments_of_a_run_are_the_smaller_ones_of_its_two_ends() {
-        let end = |mss_bytes| SideFigures {
+        let end = |mss_bytes| EndpointStats {
             mss_bytes,
-            ..SideFigures::default()
+            ..EndpointStats::default()
         };
         let runs = |client, server| {
             let mut run = crate::http::fixture::done(1, 100.0);

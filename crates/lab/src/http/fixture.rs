@@ -1,8 +1,8 @@
 //! Runs for tests: clean ones, of which each test spoils what it is about.
 
 use linerate_model::http::{
-    CellKey, CellRun, Connections, Counters, ErrorCounts, Latency, LoadResult, Mode, NicFigures, Peak, Phase, Quantile,
-    RunState, SideFigures,
+    CellKey, CellRun, Connections, Counters, EndpointStats, ErrorCounts, Latency, LoadResult, Mode, NicStats, Peak,
+    Phase, Quantile, RunState,
 };
 
 /// Length of the window of a run.
@@ -39,7 +39,7 @@ pub(crate) fn load(ok_per_s: f64) -> LoadResult {
 pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> LoadResult {
     let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
     LoadResult {
-        spoken: Some(linerate_model::http::Spoken::default()),
+        spoken: Some(linerate_model::http::NegotiatedProtocol::default()),
         mode: Mode::Closed {
             pipeline: 1,
             think_ns: 0,
@@ -83,7 +83,7 @@ pub(crate) fn run(load: LoadResult) -> CellRun {
         reason: None,
         started_unix_ms: 0,
         load: Some(load),
-        client: SideFigures::default(),
+        client: EndpointStats::default(),
         server: None,
         flags: Vec::new(),
     }
@@ -98,8 +98,8 @@ pub(crate) fn done(repeat: u32, ok_per_s: f64) -> CellRun {
 }
 
 /// An end of which everything is known and that has room everywhere: a tenth of each of its four processors.
-pub(crate) fn resting() -> SideFigures {
-    SideFigures {
+pub(crate) fn resting() -> EndpointStats {
+    EndpointStats {
         window_ns: WINDOW_S * 1_000_000_000,
         samples: 50,
         cpus: Some(4),
@@ -129,7 +129,7 @@ pub(crate) fn resting() -> SideFigures {
             out_segs: Some(1_000_000),
             ..Counters::default()
         },
-        ..SideFigures::default()
+        ..EndpointStats::default()
     }
 }
 
@@ -143,8 +143,8 @@ pub(crate) fn observed(run: CellRun) -> CellRun {
 }
 
 /// A gigabit adapter that counted nothing.
-pub(crate) fn idle_nic() -> NicFigures {
-    NicFigures {
+pub(crate) fn idle_nic() -> NicStats {
+    NicStats {
         device: "e".to_owned(),
         is_loopback: false,
         link_bps: Some(1_000_000_000),

@@ -1,6 +1,6 @@
 //! The middle of a cell's runs.
 
-use linerate_model::http::{CellRun, LoadResult, Medians, NicFigures, Quantile, RunState, SideFigures};
+use linerate_model::http::{CellRun, EndpointStats, LoadResult, Medians, NicStats, Quantile, RunState};
 
 use super::ceiling::Link;
 use crate::stats::median;
@@ -72,12 +72,12 @@ fn spread(runs: &[&CellRun]) -> Option<f64> {
 }
 
 /// Processor time of the program over the window; 1 is one processor.
-pub(super) fn cpus(side: &SideFigures) -> Option<f64> {
+pub(super) fn cpus(side: &EndpointStats) -> Option<f64> {
     let used_ns = side.process_cpu_ns.filter(|_| side.window_ns > 0)?;
     Some(used_ns as f64 / side.window_ns as f64)
 }
 
-fn cpu_ns_per_request(run: &CellRun, side: &SideFigures) -> Option<f64> {
+fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<f64> {
     let ok_per_s = run.load.as_ref()?.ok_per_s().filter(|ok| *ok > 0.0)?;
     Some(cpus(side)? * 1e9 / ok_per_s)
 }
@@ -111,7 +111,7 @@ fn nic_util(run: &CellRun, link: Option<&Link>) -> Option<f64> {
 }
 
 /// The client's adapter, or the server's where the client's could not be read.
-fn adapter(run: &CellRun) -> Option<(&NicFigures, u64)> {
+fn adapter(run: &CellRun) -> Option<(&NicStats, u64)> {
     std::iter::once(&run.client)
         .chain(run.server.as_ref())
         .find_map(|side| Some((side.nic.as_ref()?, side.window_ns)))
@@ -119,7 +119,7 @@ fn adapter(run: &CellRun) -> Option<(&NicFigures, u64)> {
 }
 
 /// The link, or one of unknown speed with the adapter's packet size: the speed plays no part in bytes on the wire.
-fn mtu_link(nic: &NicFigures, link: Option<&Link>) -> Option<Link> {
+fn mtu_link(nic: &NicStats, link: Option<&Link>) -> Option<Link> {
     let of_adapter = || {
         Some(Link {
             mtu_bytes: nic.mtu_bytes?,
@@ -166,7 +166,7 @@ mod tests {
         );
     }
 
-    fn with_nic(nic: NicFigures) -> CellRun {
+    fn with_nic(nic: NicStats) -> CellRun {
         let mut run = run(load(1000.0));
         run.client.window_ns = SECOND_NS;
         run.client.nic = Some(nic);
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_wire_carries_what_the_adapter_counts_and_what_surrounds_each_frame() {
-        let run = with_nic(NicFigures {
+        let run = with_nic(NicStats {
             rx_bytes: 50_000_000,
             rx_packets: 100_000,
             tx_bytes: 10,
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_driver_that_counts_super_packets_does_not_hide_frames() {
-        let mut run = with_nic(NicFigures {
+        let mut run = with_nic(NicStats {
             rx_bytes: 90_000_000,
             rx_packets: 1500,
             ..idle_nic()
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn loopback_has_no_wire() {
-        let run = with_nic(NicFigures {
+        let run = with_nic(NicStats {
             is_loopback: true,
             rx_bytes: 1000,
             ..idle_nic()

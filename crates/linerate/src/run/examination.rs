@@ -3,8 +3,8 @@
 
 use std::net::IpAddr;
 
-use linerate_doctor::account::{Account, diagnose_test};
-use linerate_doctor::{Course, Observed};
+use linerate_doctor::observation::{EndpointObservation, diagnose_test};
+use linerate_doctor::{Observed, TestTimeline};
 use linerate_host::Request;
 use linerate_model::event::{Appendix, Endpoint, ServerOutput};
 use linerate_model::{Event, EventSink, Flow, ServerEvent, ServerReporter, SinkError};
@@ -20,7 +20,7 @@ pub(super) struct Examination<'a> {
     inner: Box<dyn EventSink + 'a>,
     observer: Observer,
     verbose: bool,
-    server: Option<Account>,
+    server: Option<EndpointObservation>,
 }
 
 impl<'a> Examination<'a> {
@@ -34,7 +34,7 @@ impl<'a> Examination<'a> {
     }
 
     fn report(&mut self) -> Result<(), SinkError> {
-        let Some(client) = self.observer.account() else {
+        let Some(client) = self.observer.observation() else {
             return Ok(());
         };
         let diagnosis = diagnose_test(client, self.server.take());
@@ -50,8 +50,8 @@ impl EventSink for Examination<'_> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         self.observer.note(event);
         match event {
-            Event::PeerFacts(text) => match Account::from_peer(text) {
-                Ok(account) => self.server = Some(account),
+            Event::PeerFacts(text) => match EndpointObservation::from_peer(text) {
+                Ok(observation) => self.server = Some(observation),
                 Err(_) => self
                     .inner
                     .event(&Event::Warning("the server's account cannot be read".into()))?,
@@ -116,7 +116,7 @@ impl EventSink for Answer {
     }
 
     fn facts_for_peer(&mut self) -> Option<String> {
-        serde_json::to_string(&self.observer.account()?).ok()
+        serde_json::to_string(&self.observer.observation()?).ok()
     }
 
     fn number_streams_from(&mut self, position: u32) {
@@ -127,7 +127,7 @@ impl EventSink for Answer {
 /// Follows a test and, once it is known that somebody wants to know, the host it runs on.
 #[derive(Default)]
 struct Observer {
-    course: Course,
+    timeline: TestTimeline,
     is_wanted: bool,
     endpoint: Option<Endpoint>,
     peer: Option<IpAddr>,
@@ -146,7 +146,7 @@ impl Observer {
             _ => {}
         }
         if self.is_wanted {
-            self.course.note(event);
+            self.timeline.note(event);
         }
     }
 
@@ -159,18 +159,18 @@ impl Observer {
     }
 
     /// What this end knows; ends the watch.
-    fn account(&mut self) -> Option<Account> {
+    fn observation(&mut self) -> Option<EndpointObservation> {
         let observed = self.watch.take()?.finish()?;
         let thread = busiest_thread(&observed);
-        let mut account = Account {
+        let mut observation = EndpointObservation {
             snapshot: observed.snapshot,
-            window: observed.window,
+            period: observed.period,
             forward: None,
             reverse: None,
-            forward_moments: self.course.moments(Flow::Forward),
-            reverse_moments: self.course.moments(Flow::Reverse),
+            forward_intervals: self.timeline.intervals(Flow::Forward),
+            reverse_intervals: self.timeline.intervals(Flow::Reverse),
         };
-        for (flow, mut facts) in self.course.runs(thread.as_ref().map(|(share, _)| *share)) {
+        for (flow, mut facts) in self.timeline.runs(thread.as_ref().map(|(share, _)| *share)) {
             if let Some((_, Some(cpus))) = &thread {
                 let name = match self.endpoint {
                     Some(Endpoint::Server) => "server_cpus",
@@ -179,18 +179,18 @@ impl Observer {
                 facts.insert(name.into(), cpus.as_str().into());
             }
             match flow {
-                Flow::Forward => account.forward = Some(facts),
-                Flow::Reverse => account.reverse = Some(facts),
+                Flow::Forward => observation.forward = Some(facts),
+                Flow::Reverse => observation.reverse = Some(facts),
             }
         }
-        Some(account)
+        Some(observation)
     }
 }
 
 /// The busiest thread of this process: which part of the process's time it took, and the processors it was confined to.
 fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
-    let window = observed.window.as_ref()?;
-    let threads = window.deltas().filter_map(|(key, delta)| {
+    let period = observed.period.as_ref()?;
+    let threads = period.deltas().filter_map(|(key, delta)| {
         let number = key.strip_prefix(OWN_THREADS)?.strip_suffix(".ticks")?;
         Some((number, delta.value))
     });

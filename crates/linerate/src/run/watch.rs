@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_doctor::{Observed, Window};
+use linerate_doctor::{Observed, Period};
 use linerate_host::{Request, collect};
 use linerate_model::snapshot::Snapshot;
 
@@ -52,19 +52,19 @@ impl Watch {
         let (end, ended) = mpsc::channel::<()>();
         let body = move || {
             let mut last = collect(&request);
-            let mut window = Window::default();
+            let mut period = Period::default();
             let mut due = Instant::now();
             loop {
                 due += step;
                 let over = ended.recv_timeout(due.saturating_duration_since(Instant::now()));
                 let mut next = collect(&request);
                 // Readings of one host by one process can only fail to subtract when the clock stands still.
-                let _ = window.extend(&last, &next);
+                let _ = period.extend(&last, &next);
                 keep_threads(&mut next, last);
                 last = next;
                 if over != Err(RecvTimeoutError::Timeout) {
-                    let window = (window.intervals > 0).then_some(window);
-                    return Observed { snapshot: last, window };
+                    let period = (period.intervals > 0).then_some(period);
+                    return Observed { snapshot: last, period };
                 }
             }
         };

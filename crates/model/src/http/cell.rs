@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{CellVerdict, Flag, LoadResult, SideFigures};
+use super::{CellVerdict, EndpointStats, Flag, LoadResult};
 
 /// Part of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -37,7 +37,7 @@ impl Phase {
     }
 }
 
-/// What tells one cell from the others.
+/// Identity of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CellKey {
     /// Part of the experiment.
@@ -56,7 +56,7 @@ pub struct CellKey {
 pub enum RunState {
     /// As planned.
     Done,
-    /// Ended before its time; its figures are kept and not used.
+    /// Ended before its time; its statistics are kept and not used.
     Aborted,
     /// Not made: see [`CellRun::reason`].
     Skipped,
@@ -78,9 +78,9 @@ pub struct CellRun {
     /// What the generator found; absent when skipped.
     pub load: Option<LoadResult>,
     /// What it cost the client.
-    pub client: SideFigures,
+    pub client: EndpointStats,
     /// What it cost the server; absent without an agent there.
-    pub server: Option<SideFigures>,
+    pub server: Option<EndpointStats>,
     /// What limits the trust in it, those of [`LoadResult::flags`] included.
     pub flags: Vec<Flag>,
 }
@@ -90,7 +90,7 @@ pub struct CellRun {
 pub struct Medians {
     /// Runs it is made of.
     pub runs: u32,
-    /// Complete 2xx answers per second.
+    /// Complete 2xx responses per second.
     pub ok_per_s: Option<f64>,
     /// `(max − min) / median` of these over the runs; absent with one run.
     pub spread: Option<f64>,
@@ -114,13 +114,13 @@ pub struct Medians {
     pub mean_ns: Option<f64>,
     /// Failures as a share of all that ended.
     pub error_share: Option<f64>,
-    /// Processor time of the server's program over the window; 1 is one processor.
+    /// CPU time of the server's program over the window; 1 is one CPU.
     pub server_cpus: Option<f64>,
-    /// Processor time of the generator over the window; 1 is one processor.
+    /// CPU time of the generator over the window; 1 is one CPU.
     pub client_cpus: Option<f64>,
-    /// Processor time of the server's program per answer.
+    /// CPU time of the server's program per response.
     pub server_cpu_ns_per_request: Option<f64>,
-    /// Processor time of the generator per answer.
+    /// CPU time of the generator per response.
     pub client_cpu_ns_per_request: Option<f64>,
 }
 

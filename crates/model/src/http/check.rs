@@ -1,4 +1,4 @@
-//! What was looked at before an experiment.
+//! Checks before an experiment.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,15 +20,15 @@ pub enum CheckStatus {
     Pass,
     /// Nothing to do, worth knowing.
     Info,
-    /// May change the figures.
+    /// May change the statistics.
     Warn,
     /// The cells named cannot be run as planned.
     Fail,
-    /// Could not be looked at.
+    /// Could not be checked.
     Unknown,
 }
 
-/// One thing that was looked at.
+/// One check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Check {
     /// Stable name, for instance `nofile.hard`.

@@ -14,9 +14,9 @@ pub struct Environment {
     /// Identity of the running kernel (`/proc/sys/kernel/random/boot_id`): two ends with the same one share a host,
     /// whatever network namespaces lie between them.
     pub boot_id: Option<String>,
-    /// Processors.
+    /// CPUs.
     pub cpus: Option<u32>,
-    /// Frequency governor of the processors; absent where there is none.
+    /// Frequency governor of the CPUs; absent where there is none.
     pub governor: Option<String>,
     /// Device the traffic takes.
     pub device: Option<String>,
@@ -46,7 +46,7 @@ pub struct Environment {
     pub port_range: Option<(u16, u16)>,
     /// `net.ipv4.ip_local_reserved_ports`, as written there.
     pub reserved_ports: Option<String>,
-    /// Ports somebody listens on.
+    /// Ports with a listener.
     pub listening_ports: Vec<u16>,
     /// TCP sockets in TIME_WAIT now, against `tcp_max_tw_buckets`.
     pub time_wait: Option<Peak>,
@@ -66,7 +66,7 @@ pub struct Environment {
     pub memory_available_bytes: Option<u64>,
     /// `net.ipv4.tcp_mem` in pages: low, pressure, high.
     pub tcp_mem_pages: Option<[u64; 3]>,
-    /// Share of all processors others were using.
+    /// Share of all CPUs others were using.
     pub other_load: Option<f64>,
     /// The busiest other program.
     pub busiest_other: Option<String>,
@@ -74,7 +74,7 @@ pub struct Environment {
     pub steal: Option<f64>,
     /// The control group was throttled meanwhile.
     pub is_throttled: Option<bool>,
-    /// Errors of the adapter since boot.
+    /// Errors of the NIC since boot.
     pub nic_errors: Option<u64>,
     /// What could not be read, and why.
     pub missing: Vec<String>,

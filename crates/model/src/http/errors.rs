@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
-    /// Nobody listens (`ECONNREFUSED`).
+    /// The port is closed (`ECONNREFUSED`).
     ConnectRefused,
-    /// No answer to the first segment in time: a full accept or SYN queue, a firewall, a full conntrack table.
+    /// No response to the first segment in time: a full accept or SYN queue, a firewall, a full conntrack table.
     ConnectTimeout,
     /// No way there (`EHOSTUNREACH`, `ENETUNREACH`, or `EPERM` from a local firewall).
     Unreachable,
@@ -20,15 +20,15 @@ pub enum ErrorClass {
     FdLimit,
     /// This host ran out of socket memory (`ENOBUFS`, `ENOMEM`).
     NoBuffers,
-    /// Reset before the first byte of an answer.
+    /// Reset before the first byte of a response.
     ResetBeforeAnswer,
-    /// Reset in the middle of an answer.
+    /// Reset in the middle of a response.
     ResetMidAnswer,
-    /// Reset while nothing was asked.
+    /// Reset while no request was outstanding.
     ResetIdle,
-    /// Closed in order before the answer was complete.
+    /// Closed in order before the response was complete.
     Eof,
-    /// No complete answer in time.
+    /// No complete response in time.
     Timeout,
     /// Due in the window and never sent.
     Unsent,
@@ -41,7 +41,7 @@ pub enum ErrorClass {
     /// Answered with a server error.
     #[serde(rename = "status_5xx")]
     Status5xx,
-    /// The answer is no HTTP, or not the body that was announced.
+    /// The response is no HTTP, or not the body that was announced.
     Protocol,
     /// The handshake or a record of TLS failed.
     Tls,
@@ -84,7 +84,7 @@ impl ErrorClass {
 pub struct ErrorCount {
     /// Times.
     pub count: u64,
-    /// What was said, the first [`ErrorCounts::TEXTS_MAX`] different ones.
+    /// Texts of the errors, the first [`ErrorCounts::TEXTS_MAX`] different ones.
     pub texts: Vec<String>,
 }
 

@@ -2,21 +2,21 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ErrorCounts, Spoken};
+use super::{ErrorCounts, NegotiatedProtocol};
 
 /// When a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Mode {
-    /// Each connection sends its next request when the answer before is complete. Its response times do not hold the
+    /// Each connection sends its next request when the response before is complete. Its response times do not hold the
     /// time a user would have waited to be sent.
     Closed {
         /// Requests each connection keeps outstanding.
         pipeline: u32,
-        /// Pause between an answer and the next request.
+        /// Pause between a response and the next request.
         think_ns: u64,
     },
-    /// Requests are due by a schedule that does not care for answers.
+    /// Requests are due by a schedule that does not care for responses.
     Open {
         /// Requests per second over all connections.
         rate_per_s: f64,
@@ -90,9 +90,9 @@ pub struct Latency {
 /// One second of a run, warm-up included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Second {
-    /// Complete 2xx answers.
+    /// Complete 2xx responses.
     pub ok: u64,
-    /// 99th percentile of their times; absent below 1,000 answers.
+    /// 99th percentile of their times; absent below 1,000 responses.
     pub p99_ns: Option<u64>,
     /// Failures.
     pub errors: u64,
@@ -115,7 +115,7 @@ pub enum Flag {
     DirtyStart,
     /// The circuit breaker or a `Retry-After` ended it.
     BreakerTripped,
-    /// The control channel was lost, so the server's figures are incomplete.
+    /// The control channel was lost, so the server's statistics are incomplete.
     ControlLost,
     /// The user ended it.
     Interrupted,
@@ -124,9 +124,9 @@ pub enum Flag {
 /// What the load generator found in one run, all threads and processes together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadResult {
-    /// What was spoken; absent where no connection came to it.
+    /// Negotiated protocol; absent where no connection was established.
     #[serde(default = "plain_http1")]
-    pub spoken: Option<Spoken>,
+    pub spoken: Option<NegotiatedProtocol>,
     /// When requests were sent.
     pub mode: Mode,
     /// What became of the connections.
@@ -135,23 +135,23 @@ pub struct LoadResult {
     pub window_ns: u64,
     /// Requests due (open loop) or sent (closed loop) in the window.
     pub requests: u64,
-    /// Of these, complete 2xx answers.
+    /// Of these, complete 2xx responses.
     pub ok: u64,
-    /// Bytes of the bodies of these answers.
+    /// Bytes of the bodies of these responses.
     pub payload_bytes: u64,
-    /// Bytes of heads and bodies of these answers; absent inside TLS and in HTTP/2, where the bytes of heads are not
+    /// Bytes of heads and bodies of these responses; absent inside TLS and in HTTP/2, where the bytes of heads are not
     /// seen.
     pub http_bytes: Option<u64>,
-    /// Bytes of all these requests, heads and bodies; absent as those of the answers are.
+    /// Bytes of all these requests, heads and bodies; absent as those of the responses are.
     pub request_bytes: Option<u64>,
-    /// Bytes of the head of the first answer; absent where they are not seen.
+    /// Bytes of the head of the first response; absent where they are not seen.
     pub response_head_bytes: Option<u64>,
     /// Failures of requests and connections in the window and the ramp before it.
     pub errors: ErrorCounts,
-    /// Closed loop: from sending to the complete answer. Open loop: from the due time, so it holds the waiting of
+    /// Closed loop: from sending to the complete response. Open loop: from the due time, so it holds the waiting of
     /// those that could not be sent in time.
     pub latency: Latency,
-    /// Open loop: from sending to the complete answer.
+    /// Open loop: from sending to the complete response.
     pub service: Option<Latency>,
     /// Open loop: from the due time to sending.
     pub send_lag: Option<Latency>,
@@ -165,10 +165,10 @@ pub struct LoadResult {
     pub flags: Vec<Flag>,
 }
 
-/// What was spoken in runs that do not say so.
+/// Protocol of runs without the member.
 #[expect(clippy::unnecessary_wraps, reason = "the default of a field that is optional")]
-fn plain_http1() -> Option<Spoken> {
-    Some(Spoken::default())
+fn plain_http1() -> Option<NegotiatedProtocol> {
+    Some(NegotiatedProtocol::default())
 }
 
 impl LoadResult {
@@ -181,7 +181,7 @@ impl LoadResult {
         }
     }
 
-    /// Complete 2xx answers per second of the window; absent for an empty window.
+    /// Complete 2xx responses per second of the window; absent for an empty window.
     #[must_use]
     pub fn ok_per_s(&self) -> Option<f64> {
         self.per_s(self.ok)

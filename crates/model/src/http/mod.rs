@@ -1,25 +1,25 @@
 //! Nouns of the HTTP lab: what a run of the load generator found, what it cost both ends, what was checked before,
-//! and what may be said of it.
+//! and its verdict.
 //!
-//! The generator and the sampler write the figures, the lab judges them, reports show them. All of it is also the form
+//! The generator and the sampler write the statistics, the lab judges them, reports show them. All of it is also the form
 //! in which runs are kept on disk, so every type is read back as it was written.
 
 mod cell;
 mod check;
+mod endpoint;
 mod environment;
 mod errors;
 mod load;
-mod side;
-mod spoken;
+mod protocol;
 mod study;
 mod verdict;
 
 pub use cell::{Cell, CellKey, CellRun, Medians, Phase, RunState};
 pub use check::{Check, CheckStatus, Side};
+pub use endpoint::{Counters, EndpointSecond, EndpointStats, NicStats, Peak, Reading, Share};
 pub use environment::Environment;
 pub use errors::{ErrorClass, ErrorCount, ErrorCounts};
 pub use load::{Arrivals, Connections, Flag, Latency, LoadResult, Mode, Quantile, Second};
-pub use side::{Counters, NicFigures, Peak, Reading, Share, SideFigures, SideSecond};
-pub use spoken::{HttpVersion, Spoken, TlsSpoken};
+pub use protocol::{HttpVersion, NegotiatedProtocol, NegotiatedTls};
 pub use study::{Baseline, CeilingPoint, Idle, IdleStep, MemoryLine, Pass, Row, Study};
 pub use verdict::{CellVerdict, Confidence, Evidence, Judgement, VerdictClass};

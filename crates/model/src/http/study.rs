@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cell, Check, Environment, Spoken};
+use super::{Cell, Check, Environment, NegotiatedProtocol};
 
 /// One TCP test without HTTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -19,9 +19,9 @@ pub struct Baseline {
     pub retransmits: Option<u64>,
     /// The same as a share of all segments.
     pub retransmit_share: Option<f64>,
-    /// Processor time of the client over the time of the test; 1 is one processor.
+    /// CPU time of the client over the time of the test; 1 is one CPU.
     pub client_cpus: Option<f64>,
-    /// Processor time of the server over the time of the test; 1 is one processor.
+    /// CPU time of the server over the time of the test; 1 is one CPU.
     pub server_cpus: Option<f64>,
 }
 
@@ -30,7 +30,7 @@ pub struct Baseline {
 pub struct Row {
     /// Bytes of a body.
     pub payload_bytes: u64,
-    /// Most answers per second of any valid cell.
+    /// Most responses per second of any valid cell.
     pub best_per_s: Option<f64>,
     /// What counts as equal, as a share.
     pub tolerance: f64,
@@ -65,7 +65,7 @@ pub struct MemoryLine {
 /// One number of idle connections.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IdleStep {
-    /// Connections asked for.
+    /// Connections wanted.
     pub wanted: u32,
     /// Connections open at the end.
     pub open: u64,
@@ -75,11 +75,11 @@ pub struct IdleStep {
     pub server_rss_bytes: Option<u64>,
     /// Memory of the server's kernel: sockets and unreclaimable slab.
     pub server_kernel_bytes: Option<u64>,
-    /// Processor time of the server's program; 1 is one processor.
+    /// CPU time of the server's program; 1 is one CPU.
     pub server_cpus: Option<f64>,
     /// Resident memory of the generator.
     pub client_rss_bytes: Option<u64>,
-    /// Processor time of the generator; 1 is one processor.
+    /// CPU time of the generator; 1 is one CPU.
     pub client_cpus: Option<f64>,
 }
 
@@ -110,9 +110,9 @@ pub struct CeilingPoint {
 pub struct Pass {
     /// What, in words.
     pub what: String,
-    /// Whether; absent when it could not be told.
+    /// Whether; absent when it is unknown.
     pub is_met: Option<bool>,
-    /// With which figures.
+    /// The values it rests on.
     pub evidence: String,
 }
 
@@ -131,9 +131,9 @@ pub struct Study {
     pub seed: u64,
     /// The plan, resolved, as TOML.
     pub plan: String,
-    /// What was spoken in its runs, each once; empty where no connection came to it.
+    /// Negotiated protocols of its runs, each once; empty where no connection was established.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spoken: Vec<Spoken>,
+    pub spoken: Vec<NegotiatedProtocol>,
     /// Whether it came to its end.
     pub is_complete: bool,
     /// What was seen before it.
@@ -146,7 +146,7 @@ pub struct Study {
     pub baseline: Vec<Baseline>,
     /// All cells of HTTP: payload, matrix, low rate, active; by phase, payload, connections.
     pub cells: Vec<Cell>,
-    /// Most answers per second that the network allows from the smallest payload to the largest, through those that were
+    /// Most responses per second that the network allows from the smallest payload to the largest, through those that were
     /// run; empty with one payload, and where the link is not known.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ceiling: Vec<CeilingPoint>,

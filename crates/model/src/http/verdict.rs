@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Kinds of bottleneck, in the order in which they are looked for.
+/// Kinds of bottleneck, in the order in which they are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictClass {
-    /// The run says nothing.
+    /// The run is not valid.
     Invalid,
     /// The client's host was the limit.
     ClientLimit,
@@ -16,9 +16,9 @@ pub enum VerdictClass {
     NetworkBound,
     /// The path loses segments.
     NetworkLoss,
-    /// All processors of the server are busy.
+    /// All CPUs of the server are busy.
     CpuBoundTotal,
-    /// One processor or one thread of the server is busy, others are not.
+    /// One CPU or one thread of the server is busy, others are not.
     CpuBoundCore,
     /// More connections only wait longer.
     QueueingBound,
@@ -53,7 +53,7 @@ impl VerdictClass {
     }
 }
 
-/// How far the figures lie from the thresholds that decided.
+/// Distance of the values from the thresholds that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
@@ -68,7 +68,7 @@ pub enum Confidence {
 /// One comparison a verdict rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// In words with figures and units, for instance `link 0.994 of 1 Gbit/s used, at least 0.97`.
+    /// As text with values and units, for instance `link 0.994 of 1 Gbit/s used, at least 0.97`.
     pub text: String,
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use linerate_model::http::{Environment, LoadResult, Spoken, Study};
+use linerate_model::http::{Environment, LoadResult, NegotiatedProtocol, Study};
 
 use crate::figures::{clock, rate};
 
@@ -71,7 +71,7 @@ pub(super) fn head(study: &Study) -> Vec<String> {
 /// `spoken: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
 /// expects, HTTP/1.1 in plain text, is not told.
 fn spoken(study: &Study) -> Option<String> {
-    if study.spoken.iter().all(Spoken::is_plain_http1) {
+    if study.spoken.iter().all(NegotiatedProtocol::is_plain_http1) {
         return None;
     }
     let all: Vec<String> = study.spoken.iter().map(ToString::to_string).collect();

@@ -1,6 +1,6 @@
 //! One end of a cell: the middle of its shares, the largest of its peaks, the sum of its counters.
 
-use linerate_model::http::{CellRun, Counters, Peak, SideFigures};
+use linerate_model::http::{CellRun, Counters, EndpointStats, Peak};
 
 use crate::http::medians::{self, middle};
 
@@ -29,9 +29,9 @@ pub(super) struct End {
 }
 
 impl End {
-    pub(super) fn of(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&SideFigures>) -> Self {
-        let share = |figure: fn(&SideFigures) -> Option<f64>| middle(runs, |run| figure(side(run)?));
-        let sides: Vec<&SideFigures> = runs.iter().filter_map(|run| side(run)).collect();
+    pub(super) fn of(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&EndpointStats>) -> Self {
+        let share = |figure: fn(&EndpointStats) -> Option<f64>| middle(runs, |run| figure(side(run)?));
+        let sides: Vec<&EndpointStats> = runs.iter().filter_map(|run| side(run)).collect();
         let busiest = sides
             .iter()
             .filter(|side| side.busiest_cpu_busy.is_some())
@@ -74,13 +74,13 @@ pub(super) fn fullness(peak: Option<Peak>) -> Option<f64> {
     Some(peak.peak as f64 / limit as f64)
 }
 
-fn fullest(sides: &[&SideFigures], figure: fn(&SideFigures) -> Option<Peak>) -> Option<Peak> {
+fn fullest(sides: &[&EndpointStats], figure: fn(&EndpointStats) -> Option<Peak>) -> Option<Peak> {
     let peaks = sides.iter().filter_map(|side| figure(side));
     peaks.max_by_key(|peak| peak.peak)
 }
 
 /// Segments sent again as a share of all that were sent.
-fn retransmit_share(side: &SideFigures) -> Option<f64> {
+fn retransmit_share(side: &EndpointStats) -> Option<f64> {
     let sent = side.counters.out_segs.filter(|sent| *sent > 0)?;
     Some(side.counters.retrans_segs? as f64 / sent as f64)
 }

@@ -162,20 +162,20 @@ pub(super) fn disturbed(side: Side, holders: &Holders) -> (String, String) {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::http::{CellRun, CellVerdict, SideFigures, VerdictClass};
+    use linerate_model::http::{CellRun, CellVerdict, EndpointStats, VerdictClass};
 
     use super::super::tests::{GIGABIT, judge_on, server, spoilt, text};
     use super::super::{Network, Position};
 
     /// All processors of a host are this busy, and the program took so many of its four.
-    fn fill(side: &mut SideFigures, share: f64, program_cpus: f64) {
+    fn fill(side: &mut EndpointStats, share: f64, program_cpus: f64) {
         side.cpu_busy = Some(share);
         side.cpu_softirq = Some(0.05);
         side.process_cpu_ns = Some((program_cpus * side.window_ns as f64) as u64);
     }
 
     /// One processor is full, and the program took so much of it.
-    fn fill_core(side: &mut SideFigures, core: u32, own: f64) {
+    fn fill_core(side: &mut EndpointStats, core: u32, own: f64) {
         side.busiest_cpu = Some(core);
         side.busiest_cpu_busy = Some(0.99);
         side.busiest_cpu_own = Some(own);

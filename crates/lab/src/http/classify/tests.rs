@@ -2,7 +2,7 @@ use super::*;
 use crate::http::ceiling::Link;
 use crate::http::fixture::{done, latency, load, observed, run};
 use crate::http::medians::medians;
-use linerate_model::http::{Arrivals, Peak, SideFigures};
+use linerate_model::http::{Arrivals, EndpointStats, Peak};
 
 const CEILING_PER_S: f64 = 101_461.0;
 pub(super) const GIGABIT: Network = Network::Link {
@@ -31,12 +31,12 @@ pub(super) fn spoilt(spoil: impl FnOnce(&mut CellRun)) -> CellRun {
     run
 }
 
-pub(super) fn server(run: &mut CellRun) -> &mut SideFigures {
+pub(super) fn server(run: &mut CellRun) -> &mut EndpointStats {
     run.server.as_mut().expect("an agent")
 }
 
 /// The server's own program keeps all processors this busy.
-fn fill(side: &mut SideFigures, share: f64) {
+fn fill(side: &mut EndpointStats, share: f64) {
     side.cpu_busy = Some(share);
     side.process_cpu_ns = Some((share * 4.0 * side.window_ns as f64) as u64);
 }
@@ -209,7 +209,7 @@ fn processors_of_the_server_are_full_all_or_one() {
 
 #[test]
 fn a_core_is_named_with_what_it_does() {
-    let advice = |spoil: fn(&mut SideFigures)| {
+    let advice = |spoil: fn(&mut EndpointStats)| {
         let run = spoilt(|run| {
             server(run).busiest_cpu_busy = Some(1.0);
             spoil(server(run));

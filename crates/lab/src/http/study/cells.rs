@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, Phase, Row, Spoken};
+use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, NegotiatedProtocol, Phase, Row};
 
 use super::Material;
 use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_head_bytes};
@@ -164,7 +164,7 @@ pub(super) fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult, is
     } else {
         Segments::OfTheirOwn
     };
-    if !load.spoken.as_ref().is_some_and(Spoken::is_plain_http1) {
+    if !load.spoken.as_ref().is_some_and(NegotiatedProtocol::is_plain_http1) {
         return None;
     }
     let reached = if is_refuted {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::http::{CeilingPoint, Cell, LoadResult, Spoken};
+use linerate_model::http::{CeilingPoint, Cell, LoadResult, NegotiatedProtocol};
 
 use super::Material;
 use super::cells::{Judged, answer_bytes, ceiling};
@@ -55,7 +55,7 @@ pub(super) fn ceiling_missing(material: &Material<'_>, judged: &Judged) -> Optio
         return None;
     }
     let mut loads = material.runs.iter().filter_map(|run| run.load.as_ref());
-    let is_plain = |load: &LoadResult| load.spoken.as_ref().is_none_or(Spoken::is_plain_http1);
+    let is_plain = |load: &LoadResult| load.spoken.as_ref().is_none_or(NegotiatedProtocol::is_plain_http1);
     let why = if !loads.all(is_plain) {
         "what TLS and HTTP/2 add to an answer on the wire, and take from it, is not known"
     } else if material.client.is_loopback {
@@ -79,7 +79,7 @@ fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::http::{HttpVersion, Spoken};
+    use linerate_model::http::{HttpVersion, NegotiatedProtocol};
 
     use super::super::fixtures::{KIB, Owned, seed_material, study_of};
 
@@ -122,7 +122,7 @@ mod tests {
         let found = [
             why(|owned| {
                 for load in owned.runs.iter_mut().filter_map(|run| run.load.as_mut()) {
-                    load.spoken = Some(Spoken {
+                    load.spoken = Some(NegotiatedProtocol {
                         http: HttpVersion::Http2,
                         tls: None,
                     });

@@ -5,7 +5,7 @@
 //! network-bound and only wait. Everything else is a model: throughput of the other cells is the best or just below it,
 //! latency follows Little's law, the server has eight processors, its time is in proportion to the answers.
 
-use linerate_model::http::{Baseline, CellKey, CellRun, Environment, Phase, SideFigures, Study};
+use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Environment, Phase, Study};
 
 use super::{Material, study};
 use crate::http::ceiling::IpVersion;
@@ -133,7 +133,7 @@ fn seed_run(row: &SeedRow, connections: u32, repeat: u32, share_of_best: f64) ->
         rate_per_s: None,
     };
     run.repeat = repeat;
-    run.server = Some(SideFigures {
+    run.server = Some(EndpointStats {
         cpus: Some(8),
         cpu_busy: Some(cpus / SERVER_CPUS),
         busiest_cpu_busy: Some((cpus / SERVER_CPUS + 0.05).min(1.0)),

@@ -9,7 +9,7 @@ mod curve;
 mod demands;
 mod sentences;
 
-use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, Spoken, Study, VerdictClass};
+use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, NegotiatedProtocol, Study, VerdictClass};
 
 use super::c10k;
 use super::ceiling::IpVersion;
@@ -98,8 +98,8 @@ pub fn study(material: Material<'_>) -> Study {
 }
 
 /// Each once, in the order in which it came up.
-fn spoken(runs: &[CellRun]) -> Vec<Spoken> {
-    let mut all: Vec<Spoken> = Vec::new();
+fn spoken(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
+    let mut all: Vec<NegotiatedProtocol> = Vec::new();
     for spoken in runs.iter().filter_map(|run| run.load.as_ref()?.spoken.as_ref()) {
         if !all.contains(spoken) {
             all.push(spoken.clone());

@@ -5,9 +5,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_host::load::{Look, Tested, Watched, environment};
+use linerate_host::load::{EnvironmentQuery, Tested, Watched, environment};
 use linerate_http::control::{Agent, CellBegun, CellMark, Control, Info, PROGRAM, Refusal, TCP_CAPABILITY};
-use linerate_model::http::{Reading, SideFigures};
+use linerate_model::http::{EndpointStats, Reading};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 
@@ -129,7 +129,7 @@ struct Cells {
     /// The one that warms up.
     warming: Option<String>,
     /// The one that ended last. A client that did not hear the answer asks again.
-    ended: Option<(String, SideFigures)>,
+    ended: Option<(String, EndpointStats)>,
 }
 
 impl Agent for HostAgent {
@@ -139,12 +139,12 @@ impl Agent for HostAgent {
             Tested::Server { port } => Some(port),
             _ => None,
         };
-        let look = Look {
+        let look = EnvironmentQuery {
             version: env!("CARGO_PKG_VERSION"),
             pids: &watched.pids,
             port,
             peer: Some(peer),
-            window: LOOK_WINDOW,
+            period: LOOK_WINDOW,
         };
         let tcp_port = self.crew.as_ref().and_then(|crew| crew.tcp_port());
         let restart = self.crew.iter().map(|_| "restart-workers".to_owned());
@@ -184,7 +184,7 @@ impl Agent for HostAgent {
         })
     }
 
-    fn end_cell(&self, id: &str) -> Result<SideFigures, Refusal> {
+    fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
             let mut figures = self

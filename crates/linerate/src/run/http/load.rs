@@ -266,12 +266,12 @@ fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Op
     if matches!(plan.demand.mode, Mode::Idle { .. }) {
         return None;
     }
-    let client = host::environment(&host::Look {
+    let client = host::environment(&host::EnvironmentQuery {
         version: env!("CARGO_PKG_VERSION"),
         pids: &[std::process::id()],
         port: None,
         peer: address.map(|address| address.ip()),
-        window: Duration::ZERO,
+        period: Duration::ZERO,
     });
     let study = study(Material {
         target: "",

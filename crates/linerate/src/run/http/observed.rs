@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use linerate_http::control::CellMark;
 use linerate_http::load::{LoadSpec, Observer, SecondPart};
-use linerate_model::http::{Mode, SideFigures};
+use linerate_model::http::{EndpointStats, Mode};
 
 use super::server_side::ServerSide;
 use super::signals::Stop;
@@ -37,8 +37,8 @@ pub(super) struct Observed<'a> {
 /// What a load cost both hosts.
 #[derive(Debug, Default)]
 pub(super) struct BothSides {
-    pub(super) client: Option<SideFigures>,
-    pub(super) server: Option<SideFigures>,
+    pub(super) client: Option<EndpointStats>,
+    pub(super) server: Option<EndpointStats>,
 }
 
 impl Observer for Observed<'_> {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use linerate_http::control::{CellMark, ControlClient, ControlError, Info};
-use linerate_model::http::SideFigures;
+use linerate_model::http::EndpointStats;
 
 use super::trouble::Trouble;
 use crate::cli::http::reach::ControlPath;
@@ -72,7 +72,7 @@ impl ServerSide {
     }
 
     /// The figures since [`Self::begin`]; absent when the channel was lost.
-    pub(super) fn end(&mut self, id: &str) -> Option<SideFigures> {
+    pub(super) fn end(&mut self, id: &str) -> Option<EndpointStats> {
         let figures = self.client.end_cell(id);
         self.is_lost |= figures.is_err();
         figures.ok()

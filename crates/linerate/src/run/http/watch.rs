@@ -7,8 +7,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_host::load::{Depth, Sample, Sampler, Seconds, Watched, Window, reading};
-use linerate_model::http::{Reading, SideFigures};
+use linerate_host::load::{Depth, Period, Sample, Sampler, Seconds, Watched, reading};
+use linerate_model::http::{EndpointStats, Reading};
 
 /// Time between two looks.
 pub(crate) const STEP: Duration = Duration::from_millis(200);
@@ -40,7 +40,7 @@ struct State {
     /// When it is looked at next.
     due: Instant,
     last: Option<Sample>,
-    window: Option<Window>,
+    window: Option<Period>,
     seconds: Option<Seconds>,
     readings: VecDeque<Reading>,
     sequence: u64,
@@ -83,18 +83,18 @@ impl Watch {
     pub(crate) fn count_in(&self, workers: &[u32]) {
         let own = std::iter::once(std::process::id());
         let pids = own.chain(workers.iter().copied()).collect();
-        self.shared.lock().sampler.look_at_processes(pids);
+        self.shared.lock().sampler.sample_processes(pids);
     }
 
     /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which adapter is
     /// looked at. Returns what [`Self::begin`] does.
-    pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
+    pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Quick);
         state.window = None;
         state.seconds = Some(Seconds::begin(sample.clone()));
         self.shared.bell.notify_all();
-        (sample.at_ns, Window::begin(sample).figures())
+        (sample.at_ns, Period::begin(sample).stats())
     }
 
     /// Keeps no seconds of what comes.
@@ -104,18 +104,18 @@ impl Watch {
 
     /// Begins a window: peaks and growth count from here. `peer` decides which adapter is looked at. Returns when that
     /// was, on the monotonic clock, and what is so at the time.
-    pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, SideFigures) {
+    pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Full);
-        let (at_ns, window) = (sample.at_ns, Window::begin(sample));
-        let baseline = window.figures();
+        let (at_ns, window) = (sample.at_ns, Period::begin(sample));
+        let baseline = window.stats();
         state.window = Some(window);
         self.shared.bell.notify_all();
         (at_ns, baseline)
     }
 
     /// Ends the window; `None` when none was begun.
-    pub(crate) fn end(&self) -> Option<SideFigures> {
+    pub(crate) fn end(&self) -> Option<EndpointStats> {
         let mut state = self.shared.lock();
         let mut window = state.window.take()?;
         let sample = state.sampler.sample(Depth::Full);
@@ -125,9 +125,9 @@ impl Watch {
         }
         window.add(sample);
         state.step = STEP_LONG;
-        Some(SideFigures {
+        Some(EndpointStats {
             seconds: seconds.map(Seconds::into_inner).unwrap_or_default(),
-            ..window.figures()
+            ..window.stats()
         })
     }
 
@@ -209,7 +209,7 @@ impl State {
     /// One look; from now on at this pace, and with the adapter on the way to `peer`.
     fn begin(&mut self, peer: Option<IpAddr>, step: Duration, depth: Depth) -> Sample {
         if let Some(peer) = peer {
-            self.sampler.look_towards(peer);
+            self.sampler.set_peer(peer);
         }
         let sample = self.sampler.sample(depth);
         self.note(&sample);

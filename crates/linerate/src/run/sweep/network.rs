@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use linerate_doctor::account::Account;
+use linerate_doctor::observation::EndpointObservation;
 use linerate_engine::dialect::iperf3::client;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
@@ -254,8 +254,8 @@ impl EventSink for Seen {
 
 /// How many cores the server has, in its own account.
 fn cores(facts: &str) -> Option<u32> {
-    let account = Account::from_peer(facts).ok()?;
-    let count = account.snapshot.number("cpu.count")?;
+    let observation = EndpointObservation::from_peer(facts).ok()?;
+    let count = observation.snapshot.number("cpu.count")?;
     (1.0..=65_536.0).contains(&count).then_some(count as u32)
 }
 

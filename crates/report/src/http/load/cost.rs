@@ -1,6 +1,6 @@
 //! What a run cost both ends, and how it went from second to second.
 
-use linerate_model::http::{LoadResult, SideFigures};
+use linerate_model::http::{EndpointStats, LoadResult};
 
 use super::LoadReport;
 use super::lines::Lines;
@@ -25,7 +25,7 @@ pub(super) fn write_sides(out: &mut Lines, report: &LoadReport<'_>) {
 }
 
 /// What a run cost one end.
-fn cost(side: &SideFigures, ok: u64) -> String {
+fn cost(side: &EndpointStats, ok: u64) -> String {
     let mut words = Vec::new();
     if let Some(ns) = side.process_cpu_ns.filter(|_| side.window_ns > 0) {
         words.push(format!(

@@ -6,7 +6,7 @@ mod json;
 mod latency;
 mod lines;
 
-use linerate_model::http::{CellVerdict, Connections, LoadResult, Mode, SideFigures};
+use linerate_model::http::{CellVerdict, Connections, EndpointStats, LoadResult, Mode};
 
 use crate::figures::rate;
 
@@ -29,9 +29,9 @@ pub struct LoadReport<'a> {
     /// Bits per second on the wire in the busier direction, frames and gaps included; absent where it cannot be told.
     pub wire_bps: Option<f64>,
     /// What it cost the client.
-    pub client: Option<&'a SideFigures>,
+    pub client: Option<&'a EndpointStats>,
     /// What it cost the server; absent without an agent there.
-    pub server: Option<&'a SideFigures>,
+    pub server: Option<&'a EndpointStats>,
     /// What held it back.
     pub verdict: Option<&'a CellVerdict>,
     /// What else must be known: what the server said of itself, limits in force. One line each.

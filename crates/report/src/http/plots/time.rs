@@ -1,6 +1,6 @@
 //! Plot 6: a run over time, as drawings above each other with one time axis.
 
-use linerate_model::http::{CellRun, LoadResult, SideFigures, SideSecond, Study};
+use linerate_model::http::{CellRun, EndpointSecond, EndpointStats, LoadResult, Study};
 
 use super::Plot;
 use super::chart::{Axis, Chart, Look, Point, Series};
@@ -66,8 +66,8 @@ fn load_line(load: &LoadResult, value: impl Fn(&linerate_model::http::Second) ->
 }
 
 /// A line for each end that was seen.
-fn both(run: &CellRun, value: fn(&SideSecond) -> Option<f64>) -> Vec<Series> {
-    let of = |side: &SideFigures| line(side.seconds.iter().map(value), side.seconds.len());
+fn both(run: &CellRun, value: fn(&EndpointSecond) -> Option<f64>) -> Vec<Series> {
+    let of = |side: &EndpointStats| line(side.seconds.iter().map(value), side.seconds.len());
     let server = run.server.as_ref().map(|server| series("server", 1, of(server)));
     std::iter::once(series("client", 0, of(&run.client)))
         .chain(server)

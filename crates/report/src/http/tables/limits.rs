@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{CellKey, Peak, SideFigures, Study};
+use linerate_model::http::{CellKey, EndpointStats, Peak, Study};
 
 use crate::figures::bytes;
 use crate::http::figures::{cell as cell_name, grouped, known, peak as peak_text, percent};
 use crate::http::table::{Cell, Column, Table, figures};
 
-type Figure = fn(&SideFigures) -> Option<Peak>;
+type Figure = fn(&EndpointStats) -> Option<Peak>;
 
 /// How a value is written.
 type Words = fn(Peak) -> String;
@@ -86,7 +86,7 @@ fn memory(peak: Peak) -> String {
     }
 }
 
-type Found<'a> = (&'a CellKey, &'a SideFigures);
+type Found<'a> = (&'a CellKey, &'a EndpointStats);
 
 fn sides(study: &Study, is_server: bool) -> Vec<Found<'_>> {
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);

@@ -1,6 +1,6 @@
 //! T1: what each payload reaches.
 
-use linerate_model::http::{self as model, Spoken, Study};
+use linerate_model::http::{self as model, NegotiatedProtocol, Study};
 
 use crate::http::figures::{self, fine, known, mebi, mega, per_s, percent, processors};
 use crate::http::grid::{by_payload, runs_of};
@@ -30,7 +30,7 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
          server's processor time per answer; verdict: letters of T2a"
             .to_owned(),
     ];
-    if !study.spoken.iter().all(Spoken::is_plain_http1) {
+    if !study.spoken.iter().all(NegotiatedProtocol::is_plain_http1) {
         notes.push("http is n/a inside TLS and in HTTP/2, where the bytes of heads are not seen".to_owned());
     }
     if study.server.is_none() {

@@ -1,6 +1,6 @@
 //! A study as text, line by line where it matters.
 
-use linerate_model::http::{HttpVersion, Mode, Spoken, TlsSpoken};
+use linerate_model::http::{HttpVersion, Mode, NegotiatedProtocol, NegotiatedTls};
 
 use super::super::fixtures::{client_limited, full, hostile, idle_only, interrupted, without_agent};
 use super::super::{Style, comparison_text, html, markdown, text};
@@ -181,9 +181,9 @@ fn ascii_is_ascii() {
 #[test]
 fn what_was_spoken_is_told_and_why_no_share_of_the_network_is() {
     let mut study = full();
-    study.spoken = vec![Spoken {
+    study.spoken = vec![NegotiatedProtocol {
         http: HttpVersion::Http2,
-        tls: Some(TlsSpoken {
+        tls: Some(NegotiatedTls {
             version: "1.3".to_owned(),
             cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
         }),
@@ -205,6 +205,6 @@ fn what_was_spoken_is_told_and_why_no_share_of_the_network_is() {
     }
     assert!(shown.contains("http is n/a inside TLS"), "{shown}");
     assert!(markdown(&study).contains("8 requests at a time on each connection"));
-    study.spoken = vec![Spoken::default()];
+    study.spoken = vec![NegotiatedProtocol::default()];
     assert!(!text(&study, Style::PLAIN).contains("spoken"));
 }

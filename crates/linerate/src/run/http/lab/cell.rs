@@ -6,7 +6,7 @@ use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::plan::{Close, Ramp};
 use linerate_lab::http::preflight::too_many_connections;
 use linerate_lab::http::{estimate, flags};
-use linerate_model::http::{CellRun, Flag, LoadResult, Phase, RunState, SideFigures};
+use linerate_model::http::{CellRun, EndpointStats, Flag, LoadResult, Phase, RunState};
 use linerate_sys::clock;
 
 use super::screen::Screen;
@@ -183,7 +183,7 @@ pub(super) fn skipped(planned: &PlannedRun, reason: &str) -> CellRun {
         reason: Some(reason.to_owned()),
         started_unix_ms: clock::unix_ms(),
         load: None,
-        client: SideFigures::default(),
+        client: EndpointStats::default(),
         server: None,
         flags: Vec::new(),
     }

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_model::http::SideFigures;
+use linerate_model::http::EndpointStats;
 
 use super::site::Site;
 use crate::run::http::signals::Stop;
@@ -43,7 +43,7 @@ fn are_quiet(site: &mut Site, watch: &Watch) -> bool {
 }
 
 /// A host whose processors idle, whose test connections are gone, and whose old ones do not take the ports.
-pub(crate) fn is_quiet(figures: &SideFigures) -> bool {
+pub(crate) fn is_quiet(figures: &EndpointStats) -> bool {
     let is_idle = figures.cpu_busy.is_none_or(|busy| busy < BUSY_MAX);
     let is_empty = figures.connections.is_none_or(|open| open <= CONNECTIONS_MAX)
         && figures.accept_queue.is_none_or(|queue| queue.peak == 0);

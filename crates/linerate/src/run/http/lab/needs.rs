@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_host::load::{Look, environment};
+use linerate_host::load::{EnvironmentQuery, environment};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::estimate::estimate;
@@ -24,12 +24,12 @@ pub(super) struct Hosts {
 
 /// Looks at both hosts.
 pub(super) fn hosts(site: &Site) -> Hosts {
-    let client = environment(&Look {
+    let client = environment(&EnvironmentQuery {
         version: env!("CARGO_PKG_VERSION"),
         pids: &[std::process::id()],
         port: None,
         peer: Some(site.address().ip()),
-        window: LOOK_WINDOW,
+        period: LOOK_WINDOW,
     });
     Hosts {
         client,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use linerate_lab::http::cells::PlannedRun;
 use linerate_lab::http::plan::{Format, Plan};
 use linerate_lab::http::study::SCHEMA;
-use linerate_model::http::{Baseline, CellRun, Environment, RunState, Spoken, Study};
+use linerate_model::http::{Baseline, CellRun, Environment, NegotiatedProtocol, RunState, Study};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +26,7 @@ pub(super) struct Beginning {
     pub(super) started_unix_ms: u64,
     /// What the server agreed to; absent in directories that are older.
     #[serde(default)]
-    pub(super) spoken: Option<Spoken>,
+    pub(super) spoken: Option<NegotiatedProtocol>,
     pub(super) client: Environment,
     pub(super) server: Option<Environment>,
 }

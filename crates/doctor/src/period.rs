@@ -1,30 +1,30 @@
-//! Counters over a window: differences of snapshots of one host, interval by interval.
+//! Counters over a period: differences of snapshots of one host, interval by interval.
 
 use std::collections::BTreeMap;
 
 use linerate_model::snapshot::{Counter, Snapshot};
 use serde::{Deserialize, Serialize};
 
-/// Counters of one host over a window.
+/// Counters of one host over a period.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Window {
-    /// Length of the window.
+pub struct Period {
+    /// Length of the period.
     pub seconds: f64,
-    /// Intervals the window consists of. One interval has no spread, so no verdict rests on it.
+    /// Intervals the period consists of. One interval has no spread, so no verdict rests on it.
     pub intervals: usize,
     deltas: BTreeMap<String, Delta>,
-    /// The window interval by interval. It stays at home: an account that travels tells its sum.
+    /// The period interval by interval. Not serialised: a peer receives the sums alone.
     #[serde(skip)]
     steps: Vec<Self>,
 }
 
-/// Intervals that are kept apart. Ten minutes say what limits a test; a longer one is judged by its beginning.
+/// Intervals that are stored separately. A test of more than ten minutes is judged by its beginning.
 pub(crate) const STEPS_MAX: usize = 600;
 
 /// How much one counter grew.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delta {
-    /// Growth over the whole window.
+    /// Growth over the whole period.
     #[serde(rename = "v")]
     pub value: u64,
     /// The counter may have wrapped meanwhile, so it grew by at least this much.
@@ -43,48 +43,48 @@ const fn is_off(flag: &bool) -> bool {
 
 /// Why two snapshots have no difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NoWindow {
+pub enum NoPeriod {
     /// Fewer than two snapshots, or no time between them.
     TooFew,
     /// They come from different hosts or from different boots.
     OtherBoot,
-    /// One of them does not tell its time.
+    /// One of them has no time.
     NoTime,
 }
 
-impl Window {
-    /// The window between the first and the last of several snapshots of one host, in the order they were taken.
+impl Period {
+    /// The period between the first and the last of several snapshots of one host, in the order they were taken.
     ///
     /// # Errors
     ///
-    /// [`NoWindow`] when the snapshots cannot be subtracted.
-    pub fn over(snapshots: &[Snapshot]) -> Result<Self, NoWindow> {
-        let mut window = Self::default();
+    /// [`NoPeriod`] when the snapshots cannot be subtracted.
+    pub fn over(snapshots: &[Snapshot]) -> Result<Self, NoPeriod> {
+        let mut period = Self::default();
         for pair in snapshots.windows(2) {
             if let [before, after] = pair {
-                window.extend(before, after)?;
+                period.extend(before, after)?;
             }
         }
-        if window.intervals == 0 {
-            return Err(NoWindow::TooFew);
+        if period.intervals == 0 {
+            return Err(NoPeriod::TooFew);
         }
-        Ok(window)
+        Ok(period)
     }
 
     /// Adds the time between two snapshots; the first is the second of the time before, if there was any.
     ///
     /// # Errors
     ///
-    /// [`NoWindow`] when the snapshots cannot be subtracted.
-    pub fn extend(&mut self, before: &Snapshot, after: &Snapshot) -> Result<(), NoWindow> {
+    /// [`NoPeriod`] when the snapshots cannot be subtracted.
+    pub fn extend(&mut self, before: &Snapshot, after: &Snapshot) -> Result<(), NoPeriod> {
         if before.boot_id != after.boot_id || before.host != after.host {
-            return Err(NoWindow::OtherBoot);
+            return Err(NoPeriod::OtherBoot);
         }
         let (Some(from), Some(to)) = (before.monotonic_ns, after.monotonic_ns) else {
-            return Err(NoWindow::NoTime);
+            return Err(NoPeriod::NoTime);
         };
         if to <= from {
-            return Err(NoWindow::TooFew);
+            return Err(NoPeriod::TooFew);
         }
         #[expect(clippy::cast_precision_loss, reason = "a window lasts seconds")]
         let seconds = (to - from) as f64 / 1e9;
@@ -109,7 +109,7 @@ impl Window {
         Ok(())
     }
 
-    /// The intervals, each a window of its own with the counters that grew and those of the processors.
+    /// The intervals, each a period of its own with the counters that grew and those of the CPUs.
     pub(crate) fn steps(&self) -> &[Self] {
         &self.steps
     }
@@ -174,42 +174,42 @@ mod tests {
 
     #[test]
     fn growth_adds_up_over_the_intervals() {
-        let window = Window::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
-        assert_eq!((window.seconds, window.intervals), (3.0, 2));
-        let delta = window.delta("x").expect("read at both ends");
+        let period = Period::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
+        assert_eq!((period.seconds, period.intervals), (3.0, 2));
+        let delta = period.delta("x").expect("read at both ends");
         assert_eq!((delta.value, delta.at_least), (4, false));
     }
 
     #[test]
-    fn every_interval_is_a_window_of_its_own() {
-        let window = Window::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
-        let grown: Vec<_> = window
+    fn every_interval_is_a_period_of_its_own() {
+        let period = Period::over(&[at(0, 5, None), at(1, 9, None), at(3, 9, None)]).expect("three readings");
+        let grown: Vec<_> = period
             .steps()
             .iter()
             .map(|step| (step.seconds, step.delta("x").map(|d| d.value)))
             .collect();
         assert_eq!(grown, [(1.0, Some(4)), (2.0, None)], "what did not grow is left out");
-        let travelled = serde_json::to_string(&window).expect("plain data");
+        let travelled = serde_json::to_string(&period).expect("plain data");
         assert!(!travelled.contains("steps"), "{travelled}");
     }
 
     #[test]
-    fn a_narrow_tally_wraps_and_a_wide_one_was_reset() {
-        let narrow = Window::over(&[at(0, 65_530, Some(16)), at(1, 4, Some(16))]).expect("two readings");
+    fn narrow_counter_wraps_and_wide_one_was_reset() {
+        let narrow = Period::over(&[at(0, 65_530, Some(16)), at(1, 4, Some(16))]).expect("two readings");
         let delta = narrow.delta("x").expect("read");
         assert_eq!((delta.value, delta.at_least, delta.reset), (10, true, false));
-        let wide = Window::over(&[at(0, 65_530, None), at(1, 4, None)]).expect("two readings");
+        let wide = Period::over(&[at(0, 65_530, None), at(1, 4, None)]).expect("two readings");
         assert!(wide.delta("x").expect("read").reset);
     }
 
     #[test]
-    fn different_boots_and_missing_clocks_have_no_window() {
+    fn different_boots_and_missing_clocks_have_no_period() {
         let mut other = at(1, 9, None);
         other.boot_id = Some("other".into());
-        assert_eq!(Window::over(&[at(0, 5, None), other]), Err(NoWindow::OtherBoot));
-        assert_eq!(Window::over(&[at(0, 5, None)]), Err(NoWindow::TooFew));
+        assert_eq!(Period::over(&[at(0, 5, None), other]), Err(NoPeriod::OtherBoot));
+        assert_eq!(Period::over(&[at(0, 5, None)]), Err(NoPeriod::TooFew));
         let mut timeless = at(1, 9, None);
         timeless.monotonic_ns = None;
-        assert_eq!(Window::over(&[at(0, 5, None), timeless]), Err(NoWindow::NoTime));
+        assert_eq!(Period::over(&[at(0, 5, None), timeless]), Err(NoPeriod::NoTime));
     }
 }

@@ -1,6 +1,6 @@
-//! The course of a test as one end saw it: events become the facts of a run (see [`crate::runs`]).
+//! The timeline of a test at one end: events become the facts of a run (see [`crate::runs`]).
 
-mod way;
+mod direction;
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::ns_to_s;
 use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport};
 
-pub use way::Moment;
-use way::Way;
+use direction::DirectionStats;
+pub use direction::TestInterval;
 
 /// Facts of one run under their names without `run.N.`.
 pub type RunFacts = BTreeMap<String, Value>;
 
 /// Follows the events of one test.
 #[derive(Debug, Default)]
-pub struct Course {
+pub struct TestTimeline {
     header: Option<TestHeader>,
     streams: Vec<Stream>,
-    forward: Way,
-    reverse: Way,
+    forward: DirectionStats,
+    reverse: DirectionStats,
     summary: Option<Summary>,
     failed: bool,
 }
 
-impl Course {
+impl TestTimeline {
     /// Takes the next event.
     pub fn note(&mut self, event: &Event) {
         match event {
@@ -41,7 +41,7 @@ impl Course {
         }
     }
 
-    /// The facts of every direction the test had, as far as this end knows them. `busiest_thread_share` is the part of
+    /// The facts of every direction of the test that this end has. `busiest_thread_share` is the part of
     /// this process's time that its busiest thread took.
     #[must_use]
     pub fn runs(&self, busiest_thread_share: Option<f64>) -> Vec<(Flow, RunFacts)> {
@@ -56,12 +56,12 @@ impl Course {
 
     /// The intervals of a direction, as far as this end saw them.
     #[must_use]
-    pub fn moments(&self, flow: Flow) -> Vec<Moment> {
-        let way = match flow {
+    pub fn intervals(&self, flow: Flow) -> Vec<TestInterval> {
+        let direction = match flow {
             Flow::Forward => &self.forward,
             Flow::Reverse => &self.reverse,
         };
-        way.moments()
+        direction.intervals()
     }
 
     fn interval(&mut self, report: &IntervalReport) {
@@ -69,11 +69,11 @@ impl Course {
             .header
             .as_ref()
             .map_or(0.0, |header| header.spec.omit.as_secs_f64());
-        for (flow, way) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
+        for (flow, direction) in [(Flow::Forward, &mut self.forward), (Flow::Reverse, &mut self.reverse)] {
             let rows: Vec<&StreamInterval> = report.streams.iter().filter(|row| row.flow == flow).collect();
             if let Some(sum) = report.sum(flow) {
-                way.interval(&rows, sum.seconds(), sum.bits_per_second(), report.last);
-                way.moment(
+                direction.add_totals(&rows, sum.seconds(), sum.bits_per_second(), report.last);
+                direction.add_interval(
                     &rows,
                     omit_s + ns_to_s(sum.start_ns),
                     omit_s + ns_to_s(sum.end_ns),
@@ -84,7 +84,7 @@ impl Course {
     }
 
     fn run(&self, header: &TestHeader, flow: Flow, busiest_thread_share: Option<f64>) -> RunFacts {
-        let way = match flow {
+        let direction = match flow {
             Flow::Forward => &self.forward,
             Flow::Reverse => &self.reverse,
         };
@@ -92,10 +92,10 @@ impl Course {
         options(&mut facts, &header.spec, flow);
         self.addresses(&mut facts, flow);
         facts.insert("interrupted".into(), self.failed.into());
-        way.describe(&mut facts);
+        direction.describe(&mut facts);
         if let Some(summary) = &self.summary {
-            totals(&mut facts, summary, flow, header.spec.transport, way);
-            self.processors(&mut facts, header.endpoint, flow, summary, busiest_thread_share);
+            totals(&mut facts, summary, flow, header.spec.transport, direction);
+            self.cpu_times(&mut facts, header.endpoint, flow, summary, busiest_thread_share);
         }
         facts
     }
@@ -115,9 +115,9 @@ impl Course {
         }
     }
 
-    /// Processor time of both ends, of one core. The time of a peer's process stands for its thread only while that has
-    /// one stream to look after.
-    fn processors(
+    /// CPU time of both ends, of one core. The time of a peer's process is that of its thread only while it has
+    /// one stream.
+    fn cpu_times(
         &self,
         facts: &mut RunFacts,
         endpoint: Endpoint,
@@ -161,7 +161,7 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
     facts.insert("omit_seconds".into(), spec.omit.as_secs_f64().into());
     insert(facts, "window_bytes", spec.socket.window_bytes.map(Value::from));
     insert(facts, "fq_rate_bps", spec.pacing.fq_rate_bps.map(Value::from));
-    // A UDP test nobody named a rate for says nothing about the link; only a rate that was named is a target.
+    // The default rate of UDP is no target; an explicit rate is.
     let target = spec
         .pacing
         .rate_bps
@@ -172,7 +172,7 @@ fn options(facts: &mut RunFacts, spec: &TestSpec, flow: Flow) {
 /// Rate of a UDP test without `-b`.
 const UDP_DEFAULT_BPS: u64 = 1 << 20;
 
-fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transport, way: &Way) {
+fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transport, direction: &DirectionStats) {
     let streams: Vec<&StreamSummary> = summary.streams.iter().filter(|stream| stream.flow == flow).collect();
     let sum = |half: fn(&StreamSummary) -> Option<&EndpointTotals>| -> Option<(u64, f64)> {
         let halves = streams.iter().map(|stream| half(stream)).collect::<Option<Vec<_>>>()?;
@@ -197,7 +197,7 @@ fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transp
     if transport == Transport::Udp {
         datagrams(facts, &streams);
     } else {
-        retransmissions(facts, &streams, sent.map(|(bytes, _)| bytes), way);
+        retransmissions(facts, &streams, sent.map(|(bytes, _)| bytes), direction);
     }
 }
 
@@ -211,7 +211,12 @@ fn datagrams(facts: &mut RunFacts, streams: &[&StreamSummary]) {
     insert(facts, "sent_packets", sent.map(Value::from));
 }
 
-fn retransmissions(facts: &mut RunFacts, streams: &[&StreamSummary], sent_bytes: Option<u64>, way: &Way) {
+fn retransmissions(
+    facts: &mut RunFacts,
+    streams: &[&StreamSummary],
+    sent_bytes: Option<u64>,
+    direction: &DirectionStats,
+) {
     let tcp: Vec<_> = streams.iter().filter_map(|stream| stream.tcp).collect();
     let all = tcp.len() == streams.len() && !tcp.is_empty();
     let repeated = tcp
@@ -226,7 +231,9 @@ fn retransmissions(facts: &mut RunFacts, streams: &[&StreamSummary], sent_bytes:
         .sum::<Option<u64>>()
         .filter(|_| all);
     insert(facts, "reordered_segments", reordered.map(Value::from));
-    if let (Some(repeated), Some(bytes), Some(mss)) = (repeated, sent_bytes.filter(|bytes| *bytes > 0), way.mss_bytes) {
+    if let (Some(repeated), Some(bytes), Some(mss)) =
+        (repeated, sent_bytes.filter(|bytes| *bytes > 0), direction.mss_bytes)
+    {
         let segments = crate::scope::to_f64(bytes) / f64::from(mss.max(1));
         facts.insert(
             "retransmit_share".into(),
@@ -235,7 +242,7 @@ fn retransmissions(facts: &mut RunFacts, streams: &[&StreamSummary], sent_bytes:
     }
     let mean = tcp.iter().filter_map(|tcp| tcp.mean_rtt_us).max();
     insert(facts, "rtt_us", mean.map(Value::from));
-    if let (Some(mean), Some(least)) = (mean, way.min_rtt_us.filter(|rtt| *rtt > 0)) {
+    if let (Some(mean), Some(least)) = (mean, direction.min_rtt_us.filter(|rtt| *rtt > 0)) {
         facts.insert("rtt_inflation".into(), (f64::from(mean) / f64::from(least)).into());
     }
 }
@@ -346,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_test_becomes_the_facts_of_a_run() {
-        let mut course = Course::default();
+        let mut timeline = TestTimeline::default();
         let warm_up = second(0, 9_000_000, true);
         let events = [
             header(),
@@ -356,9 +363,9 @@ mod tests {
             second(1, 2_000_000, false),
         ];
         for event in events.iter().chain([&summary(50.0)]) {
-            course.note(event);
+            timeline.note(event);
         }
-        let runs = course.runs(Some(0.5));
+        let runs = timeline.runs(Some(0.5));
         let [(Flow::Forward, facts)] = runs.as_slice() else {
             panic!("one direction: {runs:?}");
         };
@@ -376,13 +383,13 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_happen_has_no_facts() {
-        let mut course = Course::default();
-        assert!(course.runs(None).is_empty());
+    fn events_that_did_not_happen_yield_no_facts() {
+        let mut timeline = TestTimeline::default();
+        assert!(timeline.runs(None).is_empty());
         for event in [header(), opened()] {
-            course.note(&event);
+            timeline.note(&event);
         }
-        let runs = course.runs(None);
+        let runs = timeline.runs(None);
         let (_, facts) = &runs[0];
         for absent in [
             "received_bps",

@@ -3,14 +3,14 @@
 use linerate_model::finding::{Confidence, Severity};
 
 use super::measurement::cpu_list;
-use crate::rule::{Judge, Phase, Rule, Ruling, Stop, Suspect, clear, fire, require, unknown};
+use crate::rule::{Judge, Layer, NoMatch, Rule, Ruling, Suspect, clear, matched, require, unknown};
 use crate::scope::{Host, Run};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CPU-01",
         title: "The sender's core is saturated",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The sending thread has no time left, so the network waits for it. Larger writes, segmentation \
@@ -21,7 +21,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CPU-02",
         title: "The receiver's core is saturated",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "Receiving costs more than sending at the same rate. Whether the application or the kernel's \
@@ -32,7 +32,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CPU-03",
         title: "Power saving holds the clock down",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "The governor keeps the clock low although the core is near its limit. The name `powersave` of \
@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CPU-04",
         title: "Stolen or throttled time",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The hypervisor or a quota takes the processor away. The network is not the limit.",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CPU-05",
         title: "The application runs far from the adapter",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Medium,
         confidence: Confidence::Medium,
         explanation: "Data crosses between NUMA nodes on its way to the application. That costs a few per cent and \
@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "CPU-06",
         title: "The test ran on a slow core",
-        phase: Phase::Processor,
+        layer: Layer::Cpu,
         severity: Severity::Low,
         confidence: Confidence::Medium,
         explanation: "This processor has cores of different speed and the saturated thread ran on a slow one. Pin the \
@@ -87,7 +87,7 @@ fn cpu_01(run: &Run<'_>) -> Ruling {
     require(buffer.value < 0.2, || {
         "the send buffer limits before the sender does".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read(&thread, "below 0.9 of a core")
         .read(&window, "below 0.2: the receiver is not the limit")
         .advice("larger writes (-l 1M), zero copy (-Z), more streams (-P)"))
@@ -99,7 +99,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
         .find_map(|run| run.number("receiver_thread_cpu").ok())
         .filter(|t| t.value >= 0.9)
     {
-        return Ok(fire()
+        return Ok(matched()
             .read(&thread, "below 0.9 of a core: the application is the limit")
             .advice(
                 "more receiving threads, larger reads, application and interrupts on different cores of one node",
@@ -107,7 +107,7 @@ fn cpu_02(host: &Host<'_>) -> Ruling {
     }
     let loads = host.cpu_loads()?;
     match loads.into_iter().max_by(|a, b| a.softirq.total_cmp(&b.softirq)) {
-        Some(load) if load.softirq >= 0.85 => Ok(fire()
+        Some(load) if load.softirq >= 0.85 => Ok(matched()
             .because(
                 format!("cpu.{}.softirq", load.cpu),
                 format!("{:.0} %", load.softirq * 100.0),
@@ -153,7 +153,7 @@ fn cpu_03(host: &Host<'_>) -> Ruling {
     let busiest = host.cpu_loads()?.into_iter().map(|load| load.busy).fold(0.0, f64::max);
     require(busiest >= 0.85, || format!("busiest CPU at {:.0} %", busiest * 100.0))?;
     require(cur.value < 0.8 * max.value, || "the clock is up".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read_text(&governor, "performance, while the core is near its limit")
         .read(&cur, format!("at least 0.8 of {} kHz", max.value))
         .fix(
@@ -168,7 +168,7 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
         && throttled.value > 0
         && !throttled.total
     {
-        return Ok(fire()
+        return Ok(matched()
             .grew(&throttled)
             .advice("raise the CPU quota of this container (cpu.max)"));
     }
@@ -179,7 +179,7 @@ fn cpu_04(host: &Host<'_>) -> Ruling {
     require(worst.steal > 0.05, || {
         format!("{:.1} % stolen on the busiest CPU", worst.steal * 100.0)
     })?;
-    Ok(fire()
+    Ok(matched()
         .because(
             format!("cpu.{}.steal", worst.cpu),
             format!("{:.0} %", worst.steal * 100.0),
@@ -201,7 +201,7 @@ fn cpu_05(run: &Run<'_>) -> Ruling {
     require(2 * far > used.len(), || {
         "most threads run on the adapter's node".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .read_text(&threads, format!("CPUs of the adapter's node: {near:?}"))
         .advice("bind the application to the adapter's node: numactl --cpunodebind=N --membind=N"))
 }
@@ -221,14 +221,14 @@ fn cpu_06(run: &Run<'_>) -> Ruling {
     };
     let capacity = run.number("thread_capacity")?;
     require(capacity.value < 0.8, || "it ran on a fast core".to_owned())?;
-    Ok(fire()
+    Ok(matched()
         .read(&thread, "saturated")
         .read(&capacity, "at least 0.8 of the fastest core")
         .advice("pin the test to the fast cores with `taskset -c`"))
 }
 
 /// Load of a test thread; without one, of the busiest CPU.
-pub(super) fn thread_or_cpu_load(host: &Host<'_>, fact: &str) -> Result<f64, Stop> {
+pub(super) fn thread_or_cpu_load(host: &Host<'_>, fact: &str) -> Result<f64, NoMatch> {
     if let Some(thread) = host.runs().find_map(|run| run.number(fact).ok()) {
         return Ok(thread.value);
     }

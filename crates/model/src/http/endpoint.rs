@@ -1,4 +1,4 @@
-//! What a run cost one of its ends.
+//! Cost of a run at one of its ends.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// A part of a whole, 0 to 1.
 pub type Share = f64;
 
-/// A figure that has a limit.
+/// A value that has a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Peak {
     /// Largest value seen.
@@ -16,9 +16,9 @@ pub struct Peak {
     pub limit: Option<u64>,
 }
 
-/// Growth of one adapter's counters over the window, and what it can carry.
+/// Growth of one NIC's counters over the window, and what it can carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct NicFigures {
+pub struct NicStats {
     /// Name of the device the traffic takes.
     pub device: String,
     /// It is the loopback device, which has no speed.
@@ -62,8 +62,8 @@ pub struct Counters {
 
 /// One second of one end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-pub struct SideSecond {
-    /// Share of the busiest processor that was busy.
+pub struct EndpointSecond {
+    /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
     /// Bits per second on the wire in the busier direction, frames and gaps included.
     pub wire_bps: Option<f64>,
@@ -71,36 +71,36 @@ pub struct SideSecond {
 
 /// One end of a run, from the beginning of its window to the end. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct SideFigures {
-    /// Length of the window these figures are of.
+pub struct EndpointStats {
+    /// Length of the period.
     pub window_ns: u64,
     /// Readings they are made from.
     pub samples: u32,
-    /// Processors of the host.
+    /// CPUs of the host.
     pub cpus: Option<u32>,
-    /// Share of all processors that was busy.
+    /// Share of all CPUs that was busy.
     pub cpu_busy: Option<Share>,
-    /// Share of all processors taken by user code.
+    /// Share of all CPUs taken by user code.
     pub cpu_user: Option<Share>,
-    /// Share of all processors taken by the kernel, interrupts aside.
+    /// Share of all CPUs taken by the kernel, interrupts aside.
     pub cpu_system: Option<Share>,
-    /// Share of all processors taken by soft interrupts.
+    /// Share of all CPUs taken by soft interrupts.
     pub cpu_softirq: Option<Share>,
-    /// Share of all processors the hypervisor gave to others.
+    /// Share of all CPUs the hypervisor gave to others.
     pub cpu_steal: Option<Share>,
-    /// The busiest processor: its number.
+    /// The busiest CPU: its number.
     pub busiest_cpu: Option<u32>,
-    /// Share of the busiest processor that was busy.
+    /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
-    /// Share of the busiest processor taken by soft interrupts.
+    /// Share of the busiest CPU taken by soft interrupts.
     pub busiest_cpu_softirq: Option<Share>,
-    /// Share of the busiest processor the program itself took, as far as its threads could be followed.
+    /// Share of the busiest CPU the program itself took, as far as its threads could be followed.
     pub busiest_cpu_own: Option<Share>,
-    /// Processes of the program, looked at as one.
+    /// Processes of the program, added up.
     pub processes: Option<u32>,
-    /// Processor time the program itself used.
+    /// CPU time the program itself used.
     pub process_cpu_ns: Option<u64>,
-    /// The busiest thread of the program, as a share of one processor.
+    /// The busiest thread of the program, as a share of one CPU.
     pub busiest_thread_busy: Option<Share>,
     /// Threads of the program that carry data.
     pub threads: Option<u32>,
@@ -137,7 +137,7 @@ pub struct SideFigures {
     pub conntrack: Option<Peak>,
     /// Local ports in use towards the server, against what is to be had.
     pub ports: Option<Peak>,
-    /// Most bytes of payload in a segment of an answer, on most connections of the test: at the server what the kernel
+    /// Most bytes of payload in a segment of a response, on most connections of the test: at the server what the kernel
     /// sends at most (`tcpi_snd_mss`, of the path's MTU and what the client announced); at the client what it announced
     /// (`tcpi_advmss`), above which nothing can come. Timestamps are not payload.
     pub mss_bytes: Option<u32>,
@@ -147,34 +147,34 @@ pub struct SideFigures {
     pub group_tasks: Option<Peak>,
     /// Share of the window the control group was throttled.
     pub throttled: Option<Share>,
-    /// The adapter of the route.
-    pub nic: Option<NicFigures>,
+    /// The NIC of the route.
+    pub nic: Option<NicStats>,
     /// Counters of the kernel.
     pub counters: Counters,
     /// Every second since the start of the warm-up, side by side with [`LoadResult::seconds`](super::LoadResult); empty
     /// where that was not kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub seconds: Vec<SideSecond>,
+    pub seconds: Vec<EndpointSecond>,
     /// What could not be measured, and why.
     pub missing: Vec<String>,
 }
 
-/// One look at one end: what happened since the look before, and what is now. What could not be read is absent.
+/// One sample of one end: changes since the last sample, and current values. What could not be read is absent.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Reading {
     /// Number of it, from 1 without gaps.
     pub sequence: u64,
     /// When, monotonic clock of that end.
     pub at_ns: u64,
-    /// Time since the look before.
+    /// Time since the last sample.
     pub window_ns: u64,
-    /// Share of all processors that was busy.
+    /// Share of all CPUs that was busy.
     pub cpu_busy: Option<Share>,
-    /// Share of the busiest processor that was busy.
+    /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
-    /// The busiest thread of the program, as a share of one processor.
+    /// The busiest thread of the program, as a share of one CPU.
     pub busiest_thread_busy: Option<Share>,
-    /// Processor time of the program; 1 is one processor.
+    /// CPU time of the program; 1 is one CPU.
     pub process_cpus: Option<f64>,
     /// Resident memory of the program.
     pub rss_bytes: Option<u64>,
@@ -186,8 +186,8 @@ pub struct Reading {
     pub time_wait: Option<Peak>,
     /// Connections that wait to be accepted, against the backlog.
     pub accept_queue: Option<Peak>,
-    /// Bytes the adapter received, frames without checksum.
+    /// Bytes the NIC received, frames without checksum.
     pub rx_bytes: Option<u64>,
-    /// Bytes the adapter sent, frames without checksum.
+    /// Bytes the NIC sent, frames without checksum.
     pub tx_bytes: Option<u64>,
 }

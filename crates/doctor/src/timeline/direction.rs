@@ -1,4 +1,4 @@
-//! What one direction of a test did, interval by interval and added up.
+//! One direction of a test, interval by interval and in total.
 
 use linerate_model::StreamRole;
 use linerate_model::interval::{StreamInterval, TcpLimits};
@@ -7,11 +7,11 @@ use linerate_model::units::ns_to_s;
 use serde::{Deserialize, Serialize};
 
 use super::{RunFacts, insert};
-use crate::window::STEPS_MAX;
+use crate::period::STEPS_MAX;
 
-/// What one direction did, added up over its streams.
+/// Totals of one direction over its streams.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(super) struct DirectionStats {
     /// Rate of every full interval, bit/s.
     rates_bps: Vec<f64>,
     first_seconds: f64,
@@ -21,29 +21,29 @@ pub(super) struct Way {
     pub(super) min_rtt_us: Option<u32>,
     pub(super) mss_bytes: Option<u32>,
     pmtu_bytes: Option<u32>,
-    moments: Vec<Moment>,
+    intervals: Vec<TestInterval>,
     cwnd_bytes: u64,
 }
 
 /// One interval of one direction.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Moment {
+pub struct TestInterval {
     /// Where it begins, seconds since the data began.
     pub start_s: f64,
     /// Where it ends, same origin.
     pub end_s: f64,
-    /// What this end knows of it, under the names of a run.
+    /// Facts of this end about it, named as those of a run.
     pub facts: RunFacts,
 }
 
-/// Moments that are kept and sent to a peer.
-const MOMENTS_MAX: usize = STEPS_MAX;
+/// Intervals that are kept and sent to a peer.
+const INTERVALS_MAX: usize = STEPS_MAX;
 
 /// Intervals whose rates are kept; a longer test is described by its beginning.
 const RATES_MAX: usize = 100_000;
 
-impl Way {
-    pub(super) fn interval(&mut self, rows: &[&StreamInterval], seconds: f64, rate_bps: f64, last: bool) {
+impl DirectionStats {
+    pub(super) fn add_totals(&mut self, rows: &[&StreamInterval], seconds: f64, rate_bps: f64, last: bool) {
         if self.rates_bps.is_empty() {
             self.first_seconds = seconds;
         }
@@ -71,12 +71,12 @@ impl Way {
         self.pmtu_bytes = facts.iter().map(|tcp| tcp.pmtu_bytes).min().or(self.pmtu_bytes);
     }
 
-    pub(super) fn moment(&mut self, rows: &[&StreamInterval], start_s: f64, end_s: f64, rate_bps: f64) {
-        if self.moments.len() >= MOMENTS_MAX {
+    pub(super) fn add_interval(&mut self, rows: &[&StreamInterval], start_s: f64, end_s: f64, rate_bps: f64) {
+        if self.intervals.len() >= INTERVALS_MAX {
             return;
         }
         let mut facts = RunFacts::new();
-        // What UDP sends says nothing about what arrives.
+        // What a UDP sender sends is not what arrives.
         let arrives = rows
             .iter()
             .all(|row| row.role == StreamRole::Receiver || row.udp.is_none());
@@ -109,20 +109,20 @@ impl Way {
         let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();
         insert(&mut facts, SLOW_START, opening.then(|| true.into()));
         self.cwnd_bytes = cwnd_bytes;
-        self.moments.push(Moment { start_s, end_s, facts });
+        self.intervals.push(TestInterval { start_s, end_s, facts });
     }
 
-    /// The moments; of those in which the window opened, the ones within the time slow start takes keep saying so.
-    pub(super) fn moments(&self) -> Vec<Moment> {
+    /// The intervals. Those in which the window opened are marked if they are within the duration of slow start.
+    pub(super) fn intervals(&self) -> Vec<TestInterval> {
         let end_s = self.slow_start_s().unwrap_or(0.0);
-        let begin_s = self.moments.first().map_or(0.0, |first| first.start_s);
-        let mut moments = self.moments.clone();
-        for moment in &mut moments {
-            if f64::midpoint(moment.start_s, moment.end_s) - begin_s >= end_s {
-                moment.facts.remove(SLOW_START);
+        let begin_s = self.intervals.first().map_or(0.0, |first| first.start_s);
+        let mut intervals = self.intervals.clone();
+        for add_interval in &mut intervals {
+            if f64::midpoint(add_interval.start_s, add_interval.end_s) - begin_s >= end_s {
+                add_interval.facts.remove(SLOW_START);
             }
         }
-        moments
+        intervals
     }
 
     /// Round trips until ten segments have doubled to what the path holds.
@@ -154,7 +154,7 @@ impl Way {
     }
 }
 
-/// A window that opens; see [`Way::moments`].
+/// The congestion window grew; see [`DirectionStats::intervals`].
 const SLOW_START: &str = "slow_start";
 
 fn added_up(rows: Vec<TcpLimits>) -> TcpLimits {

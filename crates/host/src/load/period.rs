@@ -1,42 +1,42 @@
-//! Many looks at a host, folded into the figures of a window.
+//! Samples of a host aggregated to the statistics of a period.
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{Counters, NicFigures, Peak, Reading, Share, SideFigures};
+use linerate_model::http::{Counters, EndpointStats, NicStats, Peak, Reading, Share};
 
 use super::sample::Sample;
 use super::text::CpuTicks;
 
-/// The looks from the beginning of a window to its end.
+/// The samples from the beginning of a period to its end.
 #[derive(Debug, Clone)]
-pub struct Window {
+pub struct Period {
     first: Sample,
     last: Sample,
     samples: u32,
-    /// Time the program's threads ran since the first look, by processor.
+    /// Time the program's threads ran since the first sample, by CPU.
     ran_on_ns: BTreeMap<u32, u64>,
     /// Largest values seen, in the fields where largest values stand.
-    peaks: SideFigures,
+    peaks: EndpointStats,
     missing: BTreeMap<&'static str, String>,
 }
 
-impl Window {
-    /// Begins with a look; peaks count from here.
+impl Period {
+    /// Begins with a sample; peaks count from here.
     #[must_use]
     pub fn begin(first: Sample) -> Self {
-        let mut window = Self {
+        let mut period = Self {
             last: first.clone(),
             first,
             samples: 0,
             ran_on_ns: BTreeMap::new(),
-            peaks: SideFigures::default(),
+            peaks: EndpointStats::default(),
             missing: BTreeMap::new(),
         };
-        window.note();
-        window
+        period.note();
+        period
     }
 
-    /// Adds a later look.
+    /// Adds a later sample.
     pub fn add(&mut self, sample: Sample) {
         for (cpu, ns) in &sample.ran_on_ns {
             *self.ran_on_ns.entry(*cpu).or_default() += ns;
@@ -55,7 +55,7 @@ impl Window {
         raise(&mut peaks.connections, sample.connections);
         raise(&mut peaks.rss_high_water_bytes, sample.rss_high_water_bytes);
         if peaks.rss_high_water_bytes.is_some() {
-            // The kernel keeps it per processor and lags behind.
+            // The kernel keeps it per CPU and lags behind.
             raise(&mut peaks.rss_high_water_bytes, peaks.rss_bytes);
         }
         raise(&mut peaks.sockets_orphaned, sample.sockets_orphaned);
@@ -75,24 +75,24 @@ impl Window {
         }
     }
 
-    /// The figures so far.
+    /// The statistics so far.
     #[must_use]
-    pub fn figures(&self) -> SideFigures {
+    pub fn stats(&self) -> EndpointStats {
         let (first, last) = (&self.first, &self.last);
         let window_ns = last.at_ns.saturating_sub(first.at_ns);
-        let cpus = processors(first, last);
-        let whole = cpus.values().fold(CpuTicks::default(), |sum, ticks| sum.plus(ticks));
-        let busiest = busiest_processor(&cpus);
+        let cpus = cpu_deltas(first, last);
+        let all = cpus.values().fold(CpuTicks::default(), |sum, ticks| sum.plus(ticks));
+        let busiest = busiest_cpu_of(&cpus);
         let throttled = growth(first.throttled_ns, last.throttled_ns);
-        SideFigures {
+        EndpointStats {
             window_ns,
             samples: self.samples,
             cpus: last.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok()),
-            cpu_busy: busy(&whole),
-            cpu_user: part(whole.user, &whole),
-            cpu_system: part(whole.system, &whole),
-            cpu_softirq: part(whole.softirq, &whole),
-            cpu_steal: part(whole.steal, &whole),
+            cpu_busy: busy(&all),
+            cpu_user: part(all.user, &all),
+            cpu_system: part(all.system, &all),
+            cpu_softirq: part(all.softirq, &all),
+            cpu_steal: part(all.steal, &all),
             busiest_cpu: busiest.map(|(cpu, _)| cpu),
             busiest_cpu_busy: busiest.and_then(|(_, ticks)| busy(ticks)),
             busiest_cpu_softirq: busiest.and_then(|(_, ticks)| part(ticks.softirq, ticks)),
@@ -100,9 +100,9 @@ impl Window {
             processes: Some(last.processes).filter(|processes| *processes > 0),
             process_cpu_ns: growth(first.process_cpu_ns, last.process_cpu_ns),
             busiest_thread_busy: busiest_thread(first, last, window_ns),
-            // Over several processors a group waits for longer than the window.
+            // Over several CPUs a group waits for longer than the period.
             throttled: throttled.and_then(|ns| of(ns, window_ns)).map(|share| share.min(1.0)),
-            nic: adapter(first, last),
+            nic: nic_delta(first, last),
             counters: counters(&first.counters, &last.counters),
             missing: self
                 .missing
@@ -114,8 +114,8 @@ impl Window {
     }
 }
 
-impl Window {
-    /// Share of a processor the program's threads took.
+impl Period {
+    /// Share of a CPU the program's threads took.
     fn ran_on(&self, cpu: u32, window_ns: u64) -> Option<Share> {
         self.last.threads_ns.as_ref()?;
         let ns = self.ran_on_ns.get(&cpu).copied().unwrap_or(0);
@@ -123,19 +123,19 @@ impl Window {
     }
 }
 
-/// What a look says together with the one before it.
+/// The difference of a sample to the one before it.
 #[must_use]
 pub fn reading(sequence: u64, before: &Sample, now: &Sample) -> Reading {
     let window_ns = now.at_ns.saturating_sub(before.at_ns);
-    let cpus = processors(before, now);
-    let whole = cpus.values().fold(CpuTicks::default(), |sum, ticks| sum.plus(ticks));
-    let nic = adapter(before, now);
+    let cpus = cpu_deltas(before, now);
+    let all = cpus.values().fold(CpuTicks::default(), |sum, ticks| sum.plus(ticks));
+    let nic = nic_delta(before, now);
     Reading {
         sequence,
         at_ns: now.at_ns,
         window_ns,
-        cpu_busy: busy(&whole),
-        busiest_cpu_busy: busiest_processor(&cpus).and_then(|(_, ticks)| busy(ticks)),
+        cpu_busy: busy(&all),
+        busiest_cpu_busy: busiest_cpu_of(&cpus).and_then(|(_, ticks)| busy(ticks)),
         busiest_thread_busy: busiest_thread(before, now, window_ns),
         process_cpus: growth(before.process_cpu_ns, now.process_cpu_ns).and_then(|ns| of(ns, window_ns)),
         rss_bytes: now.rss_bytes,
@@ -175,12 +175,12 @@ fn growth(first: Option<u64>, last: Option<u64>) -> Option<u64> {
     Some(last?.saturating_sub(first?))
 }
 
-fn of(part: u64, whole: u64) -> Option<Share> {
-    (whole > 0).then(|| part as f64 / whole as f64)
+fn of(part: u64, all: u64) -> Option<Share> {
+    (all > 0).then(|| part as f64 / all as f64)
 }
 
-/// Ticks of every processor that was online at both ends.
-fn processors(first: &Sample, last: &Sample) -> BTreeMap<u32, CpuTicks> {
+/// Ticks of every CPU that was online at both ends.
+fn cpu_deltas(first: &Sample, last: &Sample) -> BTreeMap<u32, CpuTicks> {
     let (Some(before), Some(after)) = (&first.cpus, &last.cpus) else {
         return BTreeMap::new();
     };
@@ -194,18 +194,18 @@ fn busy(ticks: &CpuTicks) -> Option<Share> {
     part(ticks.total().saturating_sub(ticks.idle), ticks)
 }
 
-fn part(ticks: u64, whole: &CpuTicks) -> Option<Share> {
-    of(ticks, whole.total())
+fn part(ticks: u64, all: &CpuTicks) -> Option<Share> {
+    of(ticks, all.total())
 }
 
-fn busiest_processor(cpus: &BTreeMap<u32, CpuTicks>) -> Option<(u32, &CpuTicks)> {
+fn busiest_cpu_of(cpus: &BTreeMap<u32, CpuTicks>) -> Option<(u32, &CpuTicks)> {
     let known = cpus.iter().filter_map(|(cpu, ticks)| Some((*cpu, ticks, busy(ticks)?)));
     known
         .max_by(|(_, _, a), (_, _, b)| a.total_cmp(b))
         .map(|(cpu, ticks, _)| (cpu, ticks))
 }
 
-/// Share of one processor the busiest thread had; one that began meanwhile counts from nothing.
+/// Share of one CPU the busiest thread had; a new one counts from zero.
 fn busiest_thread(first: &Sample, last: &Sample, window_ns: u64) -> Option<Share> {
     let before = first.threads_ns.as_ref()?;
     let grown = last
@@ -216,16 +216,16 @@ fn busiest_thread(first: &Sample, last: &Sample, window_ns: u64) -> Option<Share
     of(grown.max()?, window_ns)
 }
 
-/// Share of the busiest processor that was busy between two looks.
+/// Share of the busiest CPU that was busy between two samples.
 pub(super) fn busiest(first: &Sample, last: &Sample) -> Option<Share> {
-    busiest_processor(&processors(first, last)).and_then(|(_, ticks)| busy(ticks))
+    busiest_cpu_of(&cpu_deltas(first, last)).and_then(|(_, ticks)| busy(ticks))
 }
 
-/// Growth of the adapter's counters between two looks.
-pub(super) fn adapter(first: &Sample, last: &Sample) -> Option<NicFigures> {
+/// Growth of the NIC's counters between two samples.
+pub(super) fn nic_delta(first: &Sample, last: &Sample) -> Option<NicStats> {
     let (before, after) = (first.nic.as_ref()?, last.nic.as_ref()?);
     // Counters of two devices have nothing to do with each other.
-    (before.device == after.device).then(|| NicFigures {
+    (before.device == after.device).then(|| NicStats {
         rx_bytes: after.rx_bytes.saturating_sub(before.rx_bytes),
         tx_bytes: after.tx_bytes.saturating_sub(before.tx_bytes),
         rx_packets: after.rx_packets.saturating_sub(before.rx_packets),
@@ -281,55 +281,52 @@ mod tests {
     }
 
     #[test]
-    fn processors_are_told_apart() {
-        let mut window = Window::begin(sample(10, [ticks(100, 0, 900), ticks(0, 10, 990)]));
-        window.add(sample(11, [ticks(110, 0, 990), ticks(10, 90, 1000)]));
-        let figures = window.figures();
-        assert_eq!((figures.window_ns, figures.samples, figures.cpus), (S, 2, Some(2)));
-        assert!(share(figures.cpu_busy, 0.5), "{figures:?}");
+    fn cpus_are_counted_separately() {
+        let mut period = Period::begin(sample(10, [ticks(100, 0, 900), ticks(0, 10, 990)]));
+        period.add(sample(11, [ticks(110, 0, 990), ticks(10, 90, 1000)]));
+        let stats = period.stats();
+        assert_eq!((stats.window_ns, stats.samples, stats.cpus), (S, 2, Some(2)));
+        assert!(share(stats.cpu_busy, 0.5), "{stats:?}");
+        assert!(share(stats.cpu_user, 0.1) && share(stats.cpu_softirq, 0.4), "{stats:?}");
+        assert_eq!(stats.busiest_cpu, Some(1));
         assert!(
-            share(figures.cpu_user, 0.1) && share(figures.cpu_softirq, 0.4),
-            "{figures:?}"
-        );
-        assert_eq!(figures.busiest_cpu, Some(1));
-        assert!(
-            share(figures.busiest_cpu_busy, 0.9) && share(figures.busiest_cpu_softirq, 0.8),
-            "{figures:?}"
+            share(stats.busiest_cpu_busy, 0.9) && share(stats.busiest_cpu_softirq, 0.8),
+            "{stats:?}"
         );
     }
 
     #[test]
-    fn the_busiest_thread_may_have_begun_meanwhile() {
+    fn new_thread_can_be_the_busiest() {
         let with = |at_s, threads: &[(u32, u64)], process| Sample {
             threads_ns: Some(threads.iter().copied().collect()),
             process_cpu_ns: Some(process),
             ..sample(at_s, [CpuTicks::default(); 2])
         };
-        let mut window = Window::begin(with(1, &[(7, 5 * S), (8, 0)], 5 * S));
-        window.add(with(3, &[(7, 5 * S), (9, S)], 6 * S));
-        let figures = window.figures();
-        assert!(share(figures.busiest_thread_busy, 0.5), "{figures:?}");
-        assert_eq!(figures.process_cpu_ns, Some(S));
-        assert_eq!(figures.cpu_busy, None, "no tick passed, so no share is known");
+        let mut period = Period::begin(with(1, &[(7, 5 * S), (8, 0)], 5 * S));
+        period.add(with(3, &[(7, 5 * S), (9, S)], 6 * S));
+        let stats = period.stats();
+        assert!(share(stats.busiest_thread_busy, 0.5), "{stats:?}");
+        assert_eq!(stats.process_cpu_ns, Some(S));
+        assert_eq!(stats.cpu_busy, None, "no tick passed, so no share is known");
     }
 
     #[test]
-    fn the_programs_part_of_the_busiest_processor_is_what_its_threads_ran_there() {
+    fn programs_share_of_the_busiest_cpu_is_the_time_of_its_threads_there() {
         let with = |at_s, cpus, ran: &[(u32, u64)]| Sample {
             threads_ns: Some(BTreeMap::new()),
             ran_on_ns: ran.iter().copied().collect(),
             ..sample(at_s, cpus)
         };
-        // What ran before the window is not of it.
-        let mut window = Window::begin(with(1, [ticks(0, 0, 0); 2], &[(1, 9 * S)]));
-        window.add(with(2, [ticks(20, 0, 80), ticks(100, 0, 0)], &[(0, S / 5), (1, S / 4)]));
-        window.add(with(3, [ticks(40, 0, 160), ticks(200, 0, 0)], &[(1, S / 4)]));
-        let figures = window.figures();
-        assert_eq!(figures.busiest_cpu, Some(1));
-        assert!(share(figures.busiest_cpu_own, 0.25), "{figures:?}");
-        let mut unseen = Window::begin(sample(1, [ticks(0, 0, 0); 2]));
+        // What ran before the period is not of it.
+        let mut period = Period::begin(with(1, [ticks(0, 0, 0); 2], &[(1, 9 * S)]));
+        period.add(with(2, [ticks(20, 0, 80), ticks(100, 0, 0)], &[(0, S / 5), (1, S / 4)]));
+        period.add(with(3, [ticks(40, 0, 160), ticks(200, 0, 0)], &[(1, S / 4)]));
+        let stats = period.stats();
+        assert_eq!(stats.busiest_cpu, Some(1));
+        assert!(share(stats.busiest_cpu_own, 0.25), "{stats:?}");
+        let mut unseen = Period::begin(sample(1, [ticks(0, 0, 0); 2]));
         unseen.add(sample(2, [ticks(20, 0, 80), ticks(100, 0, 0)]));
-        assert_eq!(unseen.figures().busiest_cpu_own, None, "no thread could be read");
+        assert_eq!(unseen.stats().busiest_cpu_own, None, "no thread could be read");
     }
 
     #[test]
@@ -344,7 +341,7 @@ mod tests {
                 listen_overflows: Some(overflows),
                 ..Counters::default()
             },
-            nic: Some(NicFigures {
+            nic: Some(NicStats {
                 device: device.to_owned(),
                 is_loopback: false,
                 link_bps: Some(1_000_000_000),
@@ -362,52 +359,52 @@ mod tests {
             let states = [("established", established), ("time-wait", waiting)];
             Some(states.map(|(name, count)| (name.to_owned(), count)).into())
         };
-        let mut window = Window::begin(with(1, 10, 1, 5, 1000, "e0"));
-        window.add(Sample {
+        let mut period = Period::begin(with(1, 10, 1, 5, 1000, "e0"));
+        period.add(Sample {
             sockets_by_state: states(9, 1),
             ..with(1, 10, 1, 5, 1000, "e0")
         });
-        window.add(Sample {
+        period.add(Sample {
             sockets_by_state: states(3, 7),
             group_memory: Some(Peak { peak: 77, limit: None }),
             ..with(2, 30, 128, 6, 2000, "e0")
         });
-        window.add(with(3, 20, 0, 9, 4000, "e0"));
-        let figures = window.figures();
-        assert_eq!(figures.rss_bytes, Some(30));
-        assert_eq!(figures.sockets_by_state, states(9, 7));
-        assert_eq!(figures.group_memory.map(|memory| memory.peak), Some(77));
+        period.add(with(3, 20, 0, 9, 4000, "e0"));
+        let stats = period.stats();
+        assert_eq!(stats.rss_bytes, Some(30));
+        assert_eq!(stats.sockets_by_state, states(9, 7));
+        assert_eq!(stats.group_memory.map(|memory| memory.peak), Some(77));
         assert_eq!(
-            figures.accept_queue,
+            stats.accept_queue,
             Some(Peak {
                 peak: 128,
                 limit: Some(128)
             })
         );
         assert_eq!(
-            (figures.counters.listen_overflows, figures.counters.out_rsts),
+            (stats.counters.listen_overflows, stats.counters.out_rsts),
             (Some(4), None)
         );
-        let nic = figures.nic.expect("the same device");
+        let nic = stats.nic.expect("the same device");
         assert_eq!((nic.rx_bytes, nic.tx_bytes, nic.rx_packets), (3000, 6000, 30));
-        window.add(with(4, 20, 0, 9, 5000, "e1"));
-        assert_eq!(window.figures().nic, None, "another device");
+        period.add(with(4, 20, 0, 9, 5000, "e1"));
+        assert_eq!(period.stats().nic, None, "another device");
     }
 
     #[test]
-    fn what_was_missing_is_said_once() {
+    fn missing_value_is_reported_once() {
         let lacking = |at_s| Sample {
             missing: vec![("descriptors", "not permitted".to_owned())],
             ..sample(at_s, [CpuTicks::default(); 2])
         };
-        let mut window = Window::begin(lacking(1));
-        window.add(lacking(2));
-        assert_eq!(window.figures().missing, ["descriptors: not permitted"]);
-        assert_eq!(window.figures().fds, None);
+        let mut period = Period::begin(lacking(1));
+        period.add(lacking(2));
+        assert_eq!(period.stats().missing, ["descriptors: not permitted"]);
+        assert_eq!(period.stats().fds, None);
     }
 
     #[test]
-    fn a_reading_is_of_the_time_since_the_one_before() {
+    fn live_sample_covers_the_time_since_the_last_one() {
         let before = Sample {
             process_cpu_ns: Some(0),
             ..sample(1, [ticks(0, 0, 0); 2])

@@ -1,4 +1,4 @@
-//! A test that both ends watched: what one end tells the other, and the diagnosis of both accounts together.
+//! A test observed by both ends: what one end sends to the other, and the diagnosis of both observations together.
 
 use std::collections::BTreeMap;
 
@@ -7,23 +7,23 @@ use linerate_model::snapshot::{Snapshot, Value};
 use serde::{Deserialize, Serialize};
 
 use crate::classes::Class;
-use crate::course::{Moment, RunFacts};
 use crate::derive::derive;
-use crate::judge::{Observed, diagnose_with, world};
+use crate::judge::{Observed, diagnose_with, scope};
 use crate::loss::split_loss;
+use crate::period::Period;
 use crate::runs;
 use crate::scope::Host;
 use crate::slices::slices;
-use crate::window::Window;
+use crate::timeline::{RunFacts, TestInterval};
 
-/// What one end knows after a test. It travels as JSON.
+/// What one end observed of a test. Sent as JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Account {
+pub struct EndpointObservation {
     /// The host at the end of the test.
     pub snapshot: Snapshot,
     /// Its counters over the test.
     #[serde(default)]
-    pub window: Option<Window>,
+    pub period: Option<Period>,
     /// Client to server, as this end saw it.
     #[serde(default)]
     pub forward: Option<RunFacts>,
@@ -32,47 +32,47 @@ pub struct Account {
     pub reverse: Option<RunFacts>,
     /// The intervals of [`Self::forward`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub forward_moments: Vec<Moment>,
+    pub forward_intervals: Vec<TestInterval>,
     /// The intervals of [`Self::reverse`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reverse_moments: Vec<Moment>,
+    pub reverse_intervals: Vec<TestInterval>,
 }
 
-impl Account {
-    /// An account a peer sent. Runs are told by [`Self::forward`] and [`Self::reverse`] alone.
+impl EndpointObservation {
+    /// Parses the observation of a peer. Only [`Self::forward`] and [`Self::reverse`] hold runs.
     ///
     /// # Errors
-    /// When the text is no account.
+    /// When the text is no observation.
     pub fn from_peer(text: &str) -> Result<Self, serde_json::Error> {
-        let mut account: Self = serde_json::from_str(text)?;
+        let mut observation: Self = serde_json::from_str(text)?;
         let is_plain = |key: &str| key.chars().all(|c| !c.is_control());
-        account
+        observation
             .snapshot
             .facts
             .retain(|key, _| is_plain(key) && !key.starts_with("run."));
-        account.snapshot.counters.retain(|key, _| is_plain(key));
-        Ok(account)
+        observation.snapshot.counters.retain(|key, _| is_plain(key));
+        Ok(observation)
     }
 }
 
-/// Judges a test by what its client and, if it said so, its server know.
+/// Diagnoses a test by the observations of its client and, if it sent one, its server.
 #[must_use]
-pub fn diagnose_test(client: Account, server: Option<Account>) -> Diagnosis {
+pub fn diagnose_test(client: EndpointObservation, server: Option<EndpointObservation>) -> Diagnosis {
     let runs = [
-        joined(&client, server.as_ref(), |account| account.forward.as_ref()),
-        joined(&client, server.as_ref(), |account| account.reverse.as_ref()),
+        joined(&client, server.as_ref(), |observation| observation.forward.as_ref()),
+        joined(&client, server.as_ref(), |observation| observation.reverse.as_ref()),
     ];
-    let courses: Vec<Vec<Moment>> = [
-        course(
+    let timelines: Vec<Vec<TestInterval>> = [
+        timeline(
             &client,
             server.as_ref(),
-            |account| &account.forward_moments,
+            |observation| &observation.forward_intervals,
             runs[0].is_some(),
         ),
-        course(
+        timeline(
             &client,
             server.as_ref(),
-            |account| &account.reverse_moments,
+            |observation| &observation.reverse_intervals,
             runs[1].is_some(),
         ),
     ]
@@ -85,49 +85,49 @@ pub fn diagnose_test(client: Account, server: Option<Account>) -> Diagnosis {
     });
     let mut observed = vec![end("client", client, &runs, ["sender", "receiver"], same_host)];
     observed.extend(server.map(|server| end("server", server, &runs, ["receiver", "sender"], same_host)));
-    let mut diagnosis = diagnose_with(&observed, &[], &slices(&observed, &courses));
+    let mut diagnosis = diagnose_with(&observed, &[], &slices(&observed, &timelines));
     diagnosis.loss = loss(&observed, &runs);
     diagnosis
 }
 
-/// One direction as both ends saw it. An end knows best what it did itself, and says nothing about the rest.
+/// One direction as observed by both ends. Each end contributes what it measured itself.
 fn joined(
-    client: &Account,
-    server: Option<&Account>,
-    direction: impl Fn(&Account) -> Option<&RunFacts>,
+    client: &EndpointObservation,
+    server: Option<&EndpointObservation>,
+    direction: impl Fn(&EndpointObservation) -> Option<&RunFacts>,
 ) -> Option<RunFacts> {
     let mut facts = direction(client)?.clone();
     let peers = server.and_then(&direction).into_iter().flatten();
-    for (name, value) in peers.filter(|(name, _)| TOLD_BY_PEER.contains(&name.as_str())) {
+    for (name, value) in peers.filter(|(name, _)| REPORTED_BY_PEER.contains(&name.as_str())) {
         facts.insert(name.clone(), value.clone());
     }
     Some(facts)
 }
 
-/// The moments of a run that exists, each with what the server knows of its middle.
-fn course(
-    client: &Account,
-    server: Option<&Account>,
-    direction: impl Fn(&Account) -> &Vec<Moment>,
+/// The intervals of an existing run, each with the server's facts about its midpoint.
+fn timeline(
+    client: &EndpointObservation,
+    server: Option<&EndpointObservation>,
+    direction: impl Fn(&EndpointObservation) -> &Vec<TestInterval>,
     exists: bool,
-) -> Option<Vec<Moment>> {
-    let mut moments = exists.then(|| direction(client).clone())?;
-    let told = server.map_or(&[][..], |server| direction(server).as_slice());
-    for moment in &mut moments {
-        let middle = f64::midpoint(moment.start_s, moment.end_s);
-        let covers = |other: &&Moment| other.start_s <= middle && middle < other.end_s;
-        for (name, value) in told.iter().find(covers).into_iter().flat_map(|other| &other.facts) {
-            let receives = name == "received_bps" && !moment.facts.contains_key(name);
-            if receives || TOLD_BY_PEER.contains(&name.as_str()) {
-                moment.facts.insert(name.clone(), value.clone());
+) -> Option<Vec<TestInterval>> {
+    let mut intervals = exists.then(|| direction(client).clone())?;
+    let reported = server.map_or(&[][..], |server| direction(server).as_slice());
+    for interval in &mut intervals {
+        let middle = f64::midpoint(interval.start_s, interval.end_s);
+        let covers = |other: &&TestInterval| other.start_s <= middle && middle < other.end_s;
+        for (name, value) in reported.iter().find(covers).into_iter().flat_map(|other| &other.facts) {
+            let receives = name == "received_bps" && !interval.facts.contains_key(name);
+            if receives || REPORTED_BY_PEER.contains(&name.as_str()) {
+                interval.facts.insert(name.clone(), value.clone());
             }
         }
     }
-    Some(moments)
+    Some(intervals)
 }
 
-/// What only the server can know of a run: its threads, and of what it sent itself.
-const TOLD_BY_PEER: [&str; 18] = [
+/// Facts of a run that only the server has: about its threads and what it sent.
+const REPORTED_BY_PEER: [&str; 18] = [
     "server_cpus",
     "receiver_thread_cpu",
     "sender_thread_cpu",
@@ -148,18 +148,18 @@ const TOLD_BY_PEER: [&str; 18] = [
     "sent_packets",
 ];
 
-/// One end as the rules see it: under its role's name, with every run and the part it had in it.
+/// One end as input of the rules: named by its role, with every run and its part in it.
 fn end(
     name: &str,
-    account: Account,
+    observation: EndpointObservation,
     runs: &[Option<RunFacts>; 2],
     parts: [&str; 2],
     same_host: Option<bool>,
 ) -> Observed {
     const SRC: &str = "test";
-    let Account {
-        mut snapshot, window, ..
-    } = account;
+    let EndpointObservation {
+        mut snapshot, period, ..
+    } = observation;
     snapshot.host = name.to_owned();
     for (run, part) in runs.iter().zip(parts) {
         let Some(run) = run else { continue };
@@ -174,10 +174,10 @@ fn end(
         }
         runs::add(&mut snapshot, SRC, facts);
     }
-    Observed { snapshot, window }
+    Observed { snapshot, period }
 }
 
-/// Half of a send buffer holds payload. One that was asked for by size stays, any other grows to the kernel's maximum.
+/// Half of a send buffer holds payload. A configured size is fixed, otherwise it grows to the kernel's maximum.
 fn send_buffer(snapshot: &Snapshot, facts: &mut BTreeMap<String, Value>) {
     let fixed = facts.get("window_bytes").and_then(Value::number);
     let grown = || {
@@ -189,7 +189,7 @@ fn send_buffer(snapshot: &Snapshot, facts: &mut BTreeMap<String, Value>) {
     }
 }
 
-/// A test that was agreed on and whose data never arrived has shown that small packets pass and large ones do not.
+/// A test that was negotiated and whose data never arrived shows that small packets pass and large ones do not.
 fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     const TRIES: f64 = 3.0;
     const SRC: &str = "test";
@@ -212,16 +212,16 @@ fn black_hole(snapshot: &mut Snapshot, facts: &BTreeMap<String, Value>) {
     }
 }
 
-/// Where the datagrams of a test went, direction by direction.
+/// Where the datagrams of a test were lost, by direction.
 fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
     let snapshots: Vec<Snapshot> = observed.iter().map(|one| derive(one.snapshot.clone())).collect();
-    let windows: Vec<Option<&Window>> = observed.iter().map(|one| one.window.as_ref()).collect();
-    let world = world(&snapshots, &windows);
+    let periods: Vec<Option<&Period>> = observed.iter().map(|one| one.period.as_ref()).collect();
+    let scope = scope(&snapshots, &periods);
     let mut splits = Vec::new();
     for (run, sender_first) in runs.iter().zip([true, false]) {
         let number = |name: &str| run.as_ref()?.get(name)?.number();
         let Some(lost) = number("lost_packets") else { continue };
-        let (client, server) = (world.hosts.first(), world.hosts.get(1));
+        let (client, server) = (scope.hosts.first(), scope.hosts.get(1));
         let (sender, receiver) = if sender_first {
             (client, server)
         } else {
@@ -232,7 +232,7 @@ fn loss(observed: &[Observed], runs: &[Option<RunFacts>; 2]) -> Vec<LossSplit> {
             label.unwrap_or_default(),
             whole(lost),
             sender.and_then(sender_drops),
-            receiver.and_then(adapter_drops),
+            receiver.and_then(nic_drops),
             receiver.and_then(socket_drops),
         ));
     }
@@ -246,7 +246,7 @@ fn whole(number: f64) -> u64 {
 
 /// Growth of the first counters that were read.
 fn growth(host: &Host<'_>, keys: &[&str]) -> Option<u64> {
-    host.window?;
+    host.period?;
     host.growth_of(keys).ok().map(|growth| growth.value)
 }
 
@@ -254,8 +254,8 @@ fn socket_drops(host: &Host<'_>) -> Option<u64> {
     growth(host, &["net.snmp.Udp.RcvbufErrors", "net.snmp6.Udp6RcvbufErrors"])
 }
 
-fn adapter_drops(host: &Host<'_>) -> Option<u64> {
-    host.window?;
+fn nic_drops(host: &Host<'_>) -> Option<u64> {
+    host.period?;
     let drops: Vec<u64> = host
         .nics()
         .filter_map(|nic| nic.growth(Class::RxRingFull).ok())
@@ -280,25 +280,25 @@ fn sender_drops(host: &Host<'_>) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::window::Delta;
+    use crate::period::Delta;
     use linerate_model::snapshot::Source;
 
-    fn account(run: &[(&str, Value)], counters: &[(&str, u64)]) -> Account {
+    fn observation(run: &[(&str, Value)], counters: &[(&str, u64)]) -> EndpointObservation {
         let mut snapshot = Snapshot::new("h", Source::Live);
-        let mut window = Window::default();
-        (window.seconds, window.intervals) = (5.0, 5);
+        let mut period = Period::default();
+        (period.seconds, period.intervals) = (5.0, 5);
         for (key, grown) in counters {
             snapshot.count(*key, *grown, None);
-            window.set(*key, Delta::of(*grown));
+            period.set(*key, Delta::of(*grown));
         }
         let facts = run.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
-        Account {
+        EndpointObservation {
             snapshot,
-            window: Some(window),
+            period: Some(period),
             forward: Some(facts.collect()),
             reverse: None,
-            forward_moments: Vec::new(),
-            reverse_moments: Vec::new(),
+            forward_intervals: Vec::new(),
+            reverse_intervals: Vec::new(),
         }
     }
 
@@ -314,11 +314,11 @@ mod tests {
 
     #[test]
     fn lost_datagrams_are_found_at_both_ends() {
-        let client = account(
+        let client = observation(
             &udp(),
             &[("net.snmp.Udp.SndbufErrors", 0), ("nic.e.qdisc.root.drops", 100)],
         );
-        let server = account(
+        let server = observation(
             &[],
             &[("net.snmp.Udp.RcvbufErrors", 700), ("nic.e.drv.rx_missed_errors", 150)],
         );
@@ -327,7 +327,7 @@ mod tests {
             panic!("one direction");
         };
         assert_eq!(
-            (split.lost, split.sender, split.adapter, split.socket, split.network),
+            (split.lost, split.sender, split.nic, split.socket, split.network),
             (1000, Some(100), Some(150), Some(700), 50)
         );
         assert!(
@@ -342,8 +342,8 @@ mod tests {
     }
 
     #[test]
-    fn the_sending_end_knows_what_held_it_back() {
-        let client = account(
+    fn limit_of_the_sender_is_found_at_the_sending_end() {
+        let client = observation(
             &[
                 ("tool", "linerate".into()),
                 ("transport", "tcp".into()),
@@ -352,7 +352,7 @@ mod tests {
             ],
             &[],
         );
-        let server = account(
+        let server = observation(
             &[("receiver_thread_cpu", 0.97.into()), ("received_bps", 5.0.into())],
             &[("cpu.0.user", 500)],
         );
@@ -370,9 +370,9 @@ mod tests {
     }
 
     #[test]
-    fn data_that_never_arrives_fell_into_a_hole() {
+    fn lost_large_packets_indicate_a_path_mtu_black_hole() {
         let run = |received: i64| {
-            let mut client = account(
+            let mut client = observation(
                 &[
                     ("tool", "linerate".into()),
                     ("transport", "tcp".into()),
@@ -391,14 +391,14 @@ mod tests {
         assert!(run(1).findings.iter().all(|finding| finding.id != "MTU-02"));
     }
 
-    /// Moments of one second each with what was received in them.
-    fn moments(rates_bps: &[f64]) -> Vec<Moment> {
-        let moment = |(second, rate): (usize, &f64)| Moment {
+    /// Intervals of one second each with what was received in them.
+    fn intervals(rates_bps: &[f64]) -> Vec<TestInterval> {
+        let interval = |(second, rate): (usize, &f64)| TestInterval {
             start_s: crate::scope::to_f64(second as u64),
             end_s: crate::scope::to_f64(second as u64 + 1),
             facts: [("received_bps".to_owned(), (*rate).into())].into(),
         };
-        rates_bps.iter().enumerate().map(moment).collect()
+        rates_bps.iter().enumerate().map(interval).collect()
     }
 
     #[test]
@@ -410,9 +410,9 @@ mod tests {
             ("target_bps", 1e8.into()),
         ];
         let verdict = |rates_bps: &[f64]| {
-            let mut client = account(&run, &[]);
-            client.window = None;
-            client.forward_moments = moments(rates_bps);
+            let mut client = observation(&run, &[]);
+            client.period = None;
+            client.forward_intervals = intervals(rates_bps);
             diagnose_test(client, None).verdict
         };
         // As a whole the test missed its target; three seconds of four it did not.
@@ -421,7 +421,7 @@ mod tests {
             (voted.verdict.as_str(), voted.share_of_time_percent),
             ("configured-rate", Some(75))
         );
-        assert_eq!(voted.course.len(), 3, "{voted:?}");
+        assert_eq!(voted.timeline.len(), 3, "{voted:?}");
         let missed = verdict(&[2e7, 2e7]);
         assert_eq!(
             (missed.verdict.as_str(), missed.share_of_time_percent),
@@ -431,34 +431,44 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_saw_of_a_second_joins_the_clients() {
-        let mut client = account(&udp(), &[]);
-        client.forward_moments = moments(&[1.0, 2.0]);
+    fn intervals_of_server_and_client_are_merged() {
+        let mut client = observation(&udp(), &[]);
+        client.forward_intervals = intervals(&[1.0, 2.0]);
         client
-            .forward_moments
+            .forward_intervals
             .iter_mut()
-            .for_each(|moment| moment.facts.clear());
-        let mut server = account(&[], &[]);
-        server.forward_moments = moments(&[5.0, 7.0]);
-        let joined = course(&client, Some(&server), |account| &account.forward_moments, true);
-        assert_eq!(joined, Some(server.forward_moments.clone()));
+            .for_each(|interval| interval.facts.clear());
+        let mut server = observation(&[], &[]);
+        server.forward_intervals = intervals(&[5.0, 7.0]);
+        let joined = timeline(
+            &client,
+            Some(&server),
+            |observation| &observation.forward_intervals,
+            true,
+        );
+        assert_eq!(joined, Some(server.forward_intervals.clone()));
         assert_eq!(
-            course(&client, Some(&server), |account| &account.forward_moments, false),
+            timeline(
+                &client,
+                Some(&server),
+                |observation| &observation.forward_intervals,
+                false
+            ),
             None
         );
     }
 
     #[test]
-    fn an_account_survives_its_journey_and_nothing_else_does() {
-        let sent = account(&udp(), &[("net.snmp.Udp.RcvbufErrors", 7)]);
+    fn observation_round_trips_and_garbage_is_rejected() {
+        let sent = observation(&udp(), &[("net.snmp.Udp.RcvbufErrors", 7)]);
         let text = serde_json::to_string(&sent).expect("plain data");
-        assert_eq!(Account::from_peer(&text).expect("our own"), sent);
+        assert_eq!(EndpointObservation::from_peer(&text).expect("our own"), sent);
         let mut forged = sent.clone();
         forged.snapshot.set("run.0.tool", "forged", "test");
         let text = serde_json::to_string(&forged).expect("plain data");
-        assert_eq!(Account::from_peer(&text).expect("an account"), sent);
+        assert_eq!(EndpointObservation::from_peer(&text).expect("an observation"), sent);
         for garbage in ["", "{}", "[]", "{\"snapshot\":1}"] {
-            assert!(Account::from_peer(garbage).is_err(), "{garbage}");
+            assert!(EndpointObservation::from_peer(garbage).is_err(), "{garbage}");
         }
     }
 }

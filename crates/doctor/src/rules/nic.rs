@@ -1,4 +1,4 @@
-//! Drops and stalls of the adapter.
+//! Drops and stalls of the NIC.
 
 use linerate_model::finding::{Confidence, Severity};
 use linerate_model::snapshot::Source;
@@ -6,14 +6,14 @@ use linerate_model::snapshot::Source;
 use super::link::pace_command;
 use crate::arithmetic::ring_time_us;
 use crate::classes::Class;
-use crate::rule::{Judge, Phase, Rule, Ruling, clear, fire, require};
+use crate::rule::{Judge, Layer, Rule, Ruling, clear, matched, require};
 use crate::scope::{Nic, to_f64};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "NIC-01",
         title: "Receive ring overflows and can grow",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "Bursts arrive faster than the kernel empties the ring. A larger ring bridges gaps in scheduling, \
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "NIC-02",
         title: "Receive ring overflows and is already at its maximum",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The device cannot absorb trains of packets at line rate. Pause frames toward it, work spread over \
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "NIC-03",
         title: "Memory for received frames runs out",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The driver could not allocate buffers in time. Memory that can be taken without waiting is short.",
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "NIC-04",
         title: "Transmit stalls or resets",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "A transmit queue stopped because its ring was full, or was reset after a timeout. Firmware, cable \
@@ -56,7 +56,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "NIC-05",
         title: "Receive errors that are neither overflow nor damage",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::Medium,
         confidence: Confidence::Low,
         explanation: "The vendor's rx_errors mixes causes, and a narrow overflow counter may have wrapped. Only an \
@@ -67,7 +67,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "NIC-06",
         title: "The provider limits this machine",
-        phase: Phase::Adapter,
+        layer: Layer::Nic,
         severity: Severity::High,
         confidence: Confidence::High,
         explanation: "The hypervisor enforces an allowance for bandwidth, packets or tracked connections. Nothing inside \
@@ -85,7 +85,7 @@ fn nic_01(nic: &Nic<'_>) -> Ruling {
     })?;
     let drops = nic.growth(Class::RxRingFull)?;
     drops.or_clear("overflows of the receive ring")?;
-    Ok(fire()
+    Ok(matched()
         .grew(&drops)
         .read(&cur, format!("up to {}", max.value))
         .read(&max, "the maximum of the device")
@@ -108,13 +108,13 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
     let speed = nic
         .number("link.speed_mbps")
         .or_else(|_| nic.number("link.max_speed_mbps"));
-    let mut firing = fire()
+    let mut matched = matched()
         .grew(&drops)
         .read(&cur, "the maximum, so it cannot grow")
         .read(&max, "the maximum of the device");
     if let Ok(speed) = speed {
         let bridged = ring_time_us(cur.value, nic.mtu(), speed.value * 1e6) / 1000.0;
-        firing = firing
+        matched = matched
             .because(
                 "ring time",
                 format!("{bridged:.1} ms"),
@@ -125,7 +125,7 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
                 "tc qdisc del dev SENDER_DEVICE root",
             );
     }
-    Ok(firing
+    Ok(matched
         .advice("shape or pace the sender (run the command there), enable pause frames on the path (PAU-01), or spread the receive work (IRQ-02)")
         .persist("repeat the command from the network configuration of the sender"))
 }
@@ -133,15 +133,15 @@ fn nic_02(nic: &Nic<'_>) -> Ruling {
 fn nic_03(nic: &Nic<'_>) -> Ruling {
     let failed = nic.growth(Class::RxAllocFail)?;
     failed.or_clear("failed allocations")?;
-    let firing = fire().grew(&failed);
+    let matched = matched().grew(&failed);
     Ok(match nic.host.number("sysctl.vm.min_free_kbytes") {
         Ok(reserve) => {
             let doubled = format!("{:.0}", reserve.value * 2.0);
-            firing
+            matched
                 .read(&reserve, "twice as much")
                 .sysctl(&nic.host, "vm.min_free_kbytes", &doubled)
         }
-        Err(_) => firing.advice("raise vm.min_free_kbytes, or use a smaller MTU or ring"),
+        Err(_) => matched.advice("raise vm.min_free_kbytes, or use a smaller MTU or ring"),
     })
 }
 
@@ -149,7 +149,7 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     if let Ok(resets) = nic.growth(Class::TxTimeout)
         && resets.value > 0
     {
-        return Ok(fire()
+        return Ok(matched()
             .grew(&resets)
             .severity(Severity::Blocker)
             .advice("update driver and firmware; check the cable"));
@@ -167,15 +167,15 @@ fn nic_04(nic: &Nic<'_>) -> Ruling {
     require(busiest < 0.9, || {
         "the processor is busy: the queue fills because of that".to_owned()
     })?;
-    let firing = fire()
+    let matched = matched()
         .grew(&stalls)
         .because("rate of stalls", format!("{rate:.0}/s"), "at most 100/s");
     Ok(match (nic.number("ring.tx.cur"), nic.number("ring.tx.max")) {
-        (Ok(cur), Ok(max)) if cur.value < max.value => firing.read(&cur, format!("up to {}", max.value)).fix(
+        (Ok(cur), Ok(max)) if cur.value < max.value => matched.read(&cur, format!("up to {}", max.value)).fix(
             format!("ethtool -G {} tx {}", nic.name, max.value),
             format!("ethtool -G {} tx {}", nic.name, cur.value),
         ),
-        _ => firing.advice("update driver and firmware"),
+        _ => matched.advice("update driver and firmware"),
     })
 }
 
@@ -189,7 +189,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
     require(rest > overflow.value.saturating_mul(10).max(1), || {
         "overflow and damage explain the errors".to_owned()
     })?;
-    Ok(fire()
+    Ok(matched()
         .grew(&errors)
         .because(nic.key("drv.* (rx_ring_full + rx_phy_err)"), explained, format!("at least a tenth of {}", to_f64(errors.value)))
         .advice("repeat with UDP paced to half the link: errors that vanish were an overrun, errors that scale with the bytes are a bad cable"))
@@ -197,7 +197,7 @@ fn nic_05(nic: &Nic<'_>) -> Ruling {
 
 fn nic_06(nic: &Nic<'_>) -> Ruling {
     let shaped = match nic.growth(Class::Shaped) {
-        Err(crate::rule::Stop::Unknown(_))
+        Err(crate::rule::NoMatch::Unknown(_))
             if nic.host.snapshot.source == Source::Live
                 && nic.host.snapshot.counters_under(&nic.key("drv.")).next().is_some() =>
         {
@@ -206,7 +206,7 @@ fn nic_06(nic: &Nic<'_>) -> Ruling {
         other => other?,
     };
     shaped.or_clear("exceeded allowances")?;
-    Ok(fire()
+    Ok(matched()
         .grew(&shaped)
         .advice("use a larger type of instance, or fewer and larger packets"))
 }

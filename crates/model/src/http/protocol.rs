@@ -1,4 +1,4 @@
-//! What a client and a server agreed to speak.
+//! The protocol negotiated by client and server.
 
 use std::fmt;
 
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 
 /// The protocol of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Spoken {
+pub struct NegotiatedProtocol {
     /// Version of HTTP.
     pub http: HttpVersion,
     /// What encrypts it; absent in plain text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tls: Option<TlsSpoken>,
+    pub tls: Option<NegotiatedTls>,
 }
 
 /// A version of HTTP.
@@ -28,14 +28,14 @@ pub enum HttpVersion {
 
 /// TLS as it was negotiated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct TlsSpoken {
+pub struct NegotiatedTls {
     /// Its version, such as `1.3`.
     pub version: String,
     /// The cipher suite by the name it has in its standard.
     pub cipher: String,
 }
 
-impl Spoken {
+impl NegotiatedProtocol {
     /// Whether it is HTTP/1.1 in plain text, whose bytes on the wire are those of heads and bodies.
     #[must_use]
     pub fn is_plain_http1(&self) -> bool {
@@ -43,7 +43,7 @@ impl Spoken {
     }
 }
 
-impl fmt::Display for Spoken {
+impl fmt::Display for NegotiatedProtocol {
     /// `HTTP/2 over TLS 1.3 (TLS13_AES_128_GCM_SHA256)`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self.http {
