@@ -1,14 +1,10 @@
 //! Goal: an experiment inside TLS and in HTTP/2 is one like any other: kept, gone on with, watched at both ends and refused
 //! where it cannot be; what only plaintext HTTP/1.1 tells is absent with its reason.
-//! Method: experiments of few and short cells against `linerate http serve` and nginx on loopback.
+//! Method: experiments of few and short cells against nginx on loopback, watched by an agent.
 
 use std::fs;
-use std::process::Command;
 
-use linerate_interop::{
-    Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, PATIENCE, Process, free_port_run, ours, patiently,
-    run_cases,
-};
+use linerate_interop::{Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, PATIENCE, patiently, run_cases};
 use serde_json::{Value, json};
 
 /// Cells of the matrix with 1 KiB, each run once, and what follows in the plan.
@@ -52,9 +48,8 @@ fn check_server_side(study: &HttpStudy, connections: u64) {
 
 #[test]
 fn an_experiment_inside_tls_is_kept_reported_and_gone_on_with() {
-    let lab = HttpLab::start(&["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let (plan, directory, pin) = (lab.plan("plan.toml", &matrix("2", IDLE)), lab.path("kept"), lab.pin());
-    // Between steps of idle connections the server is started anew, and must still be the one that was pinned.
     let words = [
         "lab",
         "--phases",
@@ -108,17 +103,6 @@ fn refuses_to_go_on_otherwise(lab: &HttpLab, directory: &str) {
         .expect_stderr("now HTTP/1.1 over TLS 1.3");
 }
 
-/// A server with a control channel where clients look for one, and the URL of the server.
-fn server_with_control(words: &[&str], scheme: &str) -> (Process, String) {
-    let address = format!("127.0.0.1:{}", free_port_run(2));
-    let mut command = Command::new(ours().path());
-    command.args(["http", "serve", "--tcp=0", "--no-token", "--bind", &address]);
-    command.args(words);
-    let server = Process::start(command);
-    server.wait_for_stdout("control ", 1);
-    (server, format!("{scheme}://{address}"))
-}
-
 /// Little's law: answers per second times their latency are the requests in flight.
 #[track_caller]
 fn check_in_flight(study: &HttpStudy, expected: u32) {
@@ -132,27 +116,28 @@ fn check_in_flight(study: &HttpStudy, expected: u32) {
 fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
     let short = "[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n";
     let rows = [
-        (&["--h2"][..], "http", "version = \"2\"\nstreams = 4\n", ("2", None), 4),
-        (
-            &["--tls"],
-            "https",
-            "version = \"2\"\ninsecure = true\n",
-            ("2", Some("1.3")),
-            1,
-        ),
+        ("http2", "version = \"2\"\nstreams = 4\n", ("2", None), 4),
+        ("ssl http2", "version = \"2\"\ninsecure = true\n", ("2", Some("1.3")), 1),
     ];
     run_cases(
         &rows,
-        |(words, _, protocol, ..)| format!("{words:?} {protocol}"),
-        |(words, scheme, protocol, (http, tls), streams)| {
-            let (_server, url) = server_with_control(words, scheme);
-            let folder = tempfile::tempdir().expect("a folder");
-            let [plan, runs] = ["plan.toml", "runs"].map(|name| folder.path().join(name).display().to_string());
+        |(words, protocol, ..)| format!("{words} {protocol}"),
+        |(words, protocol, (http, tls), streams)| {
+            let lab = HttpLab::beside_nginx(words, &[]);
+            let [plan, runs, token] = ["plan.toml", "runs", "token"].map(|name| lab.path(name));
             let cells = matrix("2", "");
             fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
-            let mut command = Command::new(ours().path());
-            command.args(["http", "matrix", &url, &plan, "--out", &runs, "--json"]);
-            let study = HttpStudy::of(Process::start(command).finish_within(PATIENCE));
+            let words = [
+                "matrix",
+                &lab.url,
+                &plan,
+                "--out",
+                &runs,
+                "--json",
+                "--token-file",
+                &token,
+            ];
+            let study = HttpStudy::of(lab.client_without(&words).finish_within(PATIENCE));
             check_runs(&study, 2, http, *tls);
             check_server_side(&study, 2);
             check_in_flight(&study, 2 * streams);
@@ -163,12 +148,9 @@ fn the_plan_names_the_protocol_and_the_control_channel_is_found() {
 #[test]
 fn of_a_foreign_server_nothing_is_known_and_little_may_be_asked() {
     let certificate = Certificate::make();
-    let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
-    let nginx = Nginx::start_speaking(
-        "ssl http2",
-        &format!("ssl_certificate {cert}; ssl_certificate_key {key}; ssl_protocols TLSv1.2;"),
-    );
-    let url = nginx.url("/1k").replace("http://", "https://");
+    let cert = certificate.path("cert.pem");
+    let nginx = Nginx::start_tls(&certificate, "ssl http2", "ssl_protocols TLSv1.2;");
+    let url = nginx.https_url("/1k");
     let lab = HttpLab::start(&["--no-control"]);
     let (plan, directory) = (lab.plan("foreign.toml", &matrix("2", "")), lab.path("foreign"));
     let words = [
@@ -193,23 +175,22 @@ fn of_a_foreign_server_nothing_is_known_and_little_may_be_asked() {
 
 #[test]
 fn what_cannot_be_is_refused_with_its_reason() {
-    let lab = HttpLab::start(&["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let plan = lab.plan("plan.toml", &matrix("2", ""));
     let plain = lab.url.replace("https://", "http://");
     let (tls, pin) = (lab.url.as_str(), "ab".repeat(32));
-    let rows: [(&str, &[&str], i32, &str); 7] = [
+    let rows: [(&str, &[&str], i32, &str); 6] = [
         (
             tls,
             &["--pin-sha256", &pin],
             4,
             "cannot be trusted: invalid peer certificate: its SHA-256 is another one",
         ),
-        (tls, &[], 4, "UnknownIssuer; --cacert FILE"),
+        (tls, &[], 4, "CaUsedAsEndEntity; --cacert FILE"),
         (tls, &["--cacert", "/nowhere.pem"], 2, "--cacert /nowhere.pem: "),
         (tls, &["--pin-sha256", "abc"], 2, "64 hexadecimal digits"),
         (tls, &["-k", "--streams", "4"], 2, "--streams is for HTTP/2"),
         (&plain, &["-k"], 2, "only https has"),
-        (&plain, &[], 4, "does not answer in HTTP/1.1"),
     ];
     run_cases(
         &rows,
@@ -228,7 +209,7 @@ fn what_cannot_be_is_refused_with_its_reason() {
 
 #[test]
 fn cells_with_more_connections_than_can_be_are_foretold_and_left_out() {
-    let lab = HttpLab::start(&["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let plan = lab.plan("plan.toml", &matrix("2, 10001", ""));
     let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
     check.expect_code(3);
@@ -257,7 +238,7 @@ fn cells_with_more_connections_than_can_be_are_foretold_and_left_out() {
 
 #[test]
 fn worker_processes_believe_what_the_leader_believes() {
-    let lab = HttpLab::start_by(&["sh", "-c", FEW_DESCRIPTORS, "sh"], &[], "127.0.0.1", &["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &["sh", "-c", FEW_DESCRIPTORS, "sh"]);
     let plan = lab.plan("plan.toml", &matrix("400", ""));
     patiently(|| {
         let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);

@@ -12,8 +12,6 @@ mod content;
 mod conversation;
 mod date;
 mod figures;
-#[cfg(feature = "tls")]
-mod hyper_worker;
 mod listeners;
 mod outbox;
 mod printed;
@@ -34,15 +32,13 @@ use linerate_sys::{OsError, cpu, process};
 use access::Guests;
 use content::Content;
 use conversation::Rules;
-use threads::{Makings, Speaker, Thread};
+use threads::{Makings, Thread};
 use worker::Shared;
 
 pub use asked::{BODY_BYTES_MAX, size};
 pub use body_path::BodyPaths;
 pub use figures::{Figures, ThreadFigures};
-#[cfg(feature = "tls")]
-pub use hyper_worker::Identity;
-pub use spec::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
+pub use spec::{Access, BodyPath, Listen, PORT, ServerSpec, SocketSpec};
 
 /// A server that runs. Dropping it stops it.
 #[derive(Debug)]
@@ -52,21 +48,6 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     backlog: Option<u32>,
     body_paths: BodyPaths,
-    identity: Option<Identity>,
-}
-
-/// A certificate, of which there is none without the feature `tls`.
-#[cfg(not(feature = "tls"))]
-#[derive(Debug, Clone)]
-pub enum Identity {}
-
-#[cfg(not(feature = "tls"))]
-impl Identity {
-    /// SHA-256 of the certificate, in hexadecimal.
-    #[must_use]
-    pub fn fingerprint(&self) -> &str {
-        match *self {}
-    }
 }
 
 /// Why a server did not start.
@@ -79,12 +60,6 @@ pub enum StartError {
     /// A thread could not be started.
     #[error("cannot start a thread: {0}")]
     Thread(#[source] std::io::Error),
-    /// A certificate could not be read, made or used.
-    #[error("{0}")]
-    Certificate(String),
-    /// The feature `tls` was not built.
-    #[error("this build speaks neither TLS nor HTTP/2")]
-    Unsupported,
 }
 
 impl Server {
@@ -93,34 +68,15 @@ impl Server {
     /// # Errors
     /// The operating system's, for instance an address in use.
     pub fn start(spec: &ServerSpec) -> Result<Self, StartError> {
-        Self::start_as(spec, None)
-    }
-
-    /// Starts a server that shows the certificate of another one, so that clients who pinned that still believe it.
-    /// Without one it is as [`Self::start`].
-    ///
-    /// # Errors
-    /// As of [`Self::start`].
-    pub fn start_as(spec: &ServerSpec, identity: Option<Identity>) -> Result<Self, StartError> {
         let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
         let listeners = listeners::open(spec, count)?;
-        let identity = match identity {
-            Some(identity) => Some(identity),
-            None => new_identity(&spec.protocol, &listeners.addresses)?,
-        };
-        let speaker = speaker(&spec.protocol, identity.clone());
-        let body_paths = match speaker {
-            Speaker::Own => BodyPaths::choose(spec.body_path, &content),
-            #[cfg(feature = "tls")]
-            Speaker::Hyper(_) => BodyPaths::copying(),
-        };
+        let body_paths = BodyPaths::choose(spec.body_path, &content);
         let makings = Makings {
             spec,
             content,
             body_paths,
             shared: Arc::new(shared(spec, body_paths)),
-            speaker,
         };
         let mut server = Self {
             threads: Vec::new(),
@@ -128,7 +84,6 @@ impl Server {
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
             body_paths,
-            identity,
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
             server.threads.push(makings.start(number, listeners)?);
@@ -167,12 +122,6 @@ impl Server {
         self.body_paths
     }
 
-    /// The certificate that is shown; `None` without TLS.
-    #[must_use]
-    pub fn identity(&self) -> Option<&Identity> {
-        self.identity.as_ref()
-    }
-
     /// What it has done so far.
     #[must_use]
     pub fn figures(&self) -> Figures {
@@ -199,39 +148,6 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.halt();
     }
-}
-
-/// The certificate that is to be shown.
-#[cfg(feature = "tls")]
-fn new_identity(protocol: &Protocol, addresses: &[SocketAddr]) -> Result<Option<Identity>, StartError> {
-    match protocol {
-        Protocol::Http1 | Protocol::Http2 => Ok(None),
-        Protocol::Tls(spec) => hyper_worker::identity(spec, addresses)
-            .map(Some)
-            .map_err(StartError::Certificate),
-    }
-}
-
-#[cfg(not(feature = "tls"))]
-fn new_identity(protocol: &Protocol, _: &[SocketAddr]) -> Result<Option<Identity>, StartError> {
-    match protocol {
-        Protocol::Http1 => Ok(None),
-        Protocol::Http2 | Protocol::Tls(_) => Err(StartError::Unsupported),
-    }
-}
-
-/// Who speaks this.
-#[cfg(feature = "tls")]
-fn speaker(protocol: &Protocol, identity: Option<Identity>) -> Speaker {
-    match protocol {
-        Protocol::Http1 => Speaker::Own,
-        Protocol::Http2 | Protocol::Tls(_) => Speaker::Hyper(identity),
-    }
-}
-
-#[cfg(not(feature = "tls"))]
-fn speaker(_: &Protocol, _: Option<Identity>) -> Speaker {
-    Speaker::Own
 }
 
 fn shared(spec: &ServerSpec, body_paths: BodyPaths) -> Shared {

@@ -1,7 +1,6 @@
 //! What a server is asked to be.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::network::Network;
@@ -35,34 +34,6 @@ pub struct ServerSpec {
     pub aids: bool,
     /// Options of the sockets.
     pub socket: SocketSpec,
-    /// What is spoken.
-    pub protocol: Protocol,
-}
-
-/// What a server speaks. All but [`Self::Http1`] needs the feature `tls`, and is served by hyper.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Protocol {
-    /// HTTP/1.1 and HTTP/1.0 in plain text.
-    #[default]
-    Http1,
-    /// These, or HTTP/2 when the client begins with its preface (prior knowledge), in plain text.
-    Http2,
-    /// TLS 1.3 or 1.2, in it HTTP/2 or HTTP/1.1 as the client prefers (ALPN).
-    Tls(TlsSpec),
-}
-
-/// Whose certificate is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TlsSpec {
-    /// One that is made at the start and signed by nobody.
-    SelfSigned,
-    /// Files in PEM form.
-    Files {
-        /// The certificate, followed by those that lead to its issuer.
-        certificates: PathBuf,
-        /// Its key.
-        key: PathBuf,
-    },
 }
 
 /// Where a server listens.
@@ -124,7 +95,6 @@ impl Default for ServerSpec {
             without_date: false,
             aids: false,
             socket: SocketSpec::default(),
-            protocol: Protocol::Http1,
         }
     }
 }

@@ -128,8 +128,6 @@ copy\t'The kernel copies them'
 sendfile\t'From a file that is never read from a disk'
 zerocopy\t'Lent to the kernel'"
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l allow -d 'Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]' -r
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l cert -d 'Certificate in PEM form, followed by those that lead to its issuer' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l key -d 'Key of the certificate in PEM form' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l tcp -d 'Serve iperf3\'s tests as well, to the same addresses, for the lab\'s TCP baseline [port: 5201]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l sndbuf -d 'Send buffer of the sockets' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l rcvbuf -d 'Receive buffer of the sockets' -r
@@ -140,8 +138,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l token-file -d 'A file with what clients have to show; made, readable for its owner only, if it is not there' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l server-header -d 'Add `Server: linerate/VERSION` to every answer'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-date -d 'Leave the date out of answers'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l tls -d 'Speak TLS, in it HTTP/2 or HTTP/1.1, with a certificate made at the start unless one is given'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l h2 -d 'Speak HTTP/2 in plain text, too, with clients that begin with it (prior knowledge)'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l aids -d 'Let requests ask for trouble: ?delay=MS, ?close=1, ?status=CODE, and ?stall=MS, which stops a whole thread'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-control -d 'Open no control channel: clients get no figures of this host'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-token -d 'Ask clients for nothing: then only this host and --control-allow are answered'
@@ -163,7 +159,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l host -d 'Name for the Host field, instead of the URL\'s' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l threads -d 'Threads [default: CPUs this process may use]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l procs -d 'Worker processes, each with a limit of descriptors of its own: a number, or auto for as many as are needed' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from load" -l ramp -d 'Connections opened per second, or max' -r
@@ -206,7 +202,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l token-file -d 'A file with what it asks for' -r -F
@@ -232,7 +228,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l token-file -d 'A file with what it asks for' -r -F
@@ -258,7 +254,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l resume -d 'Go on with an experiment that was interrupted; finished cells are not repeated' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l token-file -d 'A file with what it asks for' -r -F
@@ -282,7 +278,7 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l phases -d 'Parts of the experiment' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -s m -l streams -d 'Requests at a time on each connection of HTTP/2 [default: 1]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l cacert -d 'PEM file with the authorities to believe, instead of this host\'s' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own' -r
+complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l pin-sha256 -d 'Believe the certificate with this SHA-256 and no other' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l control-url -d 'Where the server\'s control channel is [default: the server\'s host, the port after its first]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l token -d 'What it asks for; other users of this host see it among the processes, so prefer --token-file' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from check" -l token-file -d 'A file with what it asks for' -r -F

@@ -1,17 +1,15 @@
 //! `linerate http serve`: the options of the HTTP server.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_http::control::ControlSpec;
-use linerate_http::server::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
+use linerate_http::server::{Access, BodyPath, Listen, PORT, ServerSpec, SocketSpec};
 use linerate_model::network::Network;
 use linerate_model::sharing::{AccessRules, AccessSource};
 
 use super::control::{ControlArgs, ControlChannel};
-use crate::cli::file_modes;
 use crate::cli::iperf3::numbers::{Base, whole_with_unit};
 use crate::cli::sharing;
 
@@ -49,18 +47,6 @@ pub(crate) struct ServeArgs {
     /// Leave the date out of answers
     #[arg(long)]
     no_date: bool,
-    /// Speak TLS, in it HTTP/2 or HTTP/1.1, with a certificate made at the start unless one is given
-    #[arg(long)]
-    tls: bool,
-    /// Certificate in PEM form, followed by those that lead to its issuer
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// Key of the certificate in PEM form
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// Speak HTTP/2 in plain text, too, with clients that begin with it (prior knowledge)
-    #[arg(long)]
-    h2: bool,
     /// Serve iperf3's tests as well, to the same addresses, for the lab's TCP baseline [port: 5201]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = TCP_PORT)]
     tcp: Option<u16>,
@@ -92,8 +78,6 @@ pub(crate) struct ServePlan {
     pub(crate) control: Option<ControlChannel>,
     /// The server of TCP tests, if one is wanted.
     pub(crate) tcp: Option<TcpSpec>,
-    /// Others may read the key.
-    pub(crate) warning: Option<String>,
 }
 
 /// A server of iperf3's dialect beside the one of HTTP.
@@ -113,13 +97,11 @@ const TCP_PORT: &str = "5201";
 const NOTES: &str = "\
 Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size, ?random=1 bytes that cannot be
 compressed. POST or PUT /sink reads a body and answers 204.
-Without --tls and --h2 the server's own loop speaks HTTP/1.1, and that is what is worth measuring; with them hyper does.
 Signals: SIGTERM and SIGINT end the server, which then says what it did.
 
 Examples:
-  linerate http serve --token-file t                           port 8080, networks of this host
-  linerate http serve -b 192.0.2.7:8443 --tls --token-file t   TLS, one address
-  linerate http serve --allow 198.51.100.0/24                  another network";
+  linerate http serve --token-file t              port 8080, networks of this host
+  linerate http serve --allow 198.51.100.0/24     another network";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum BodyPathArg {
@@ -153,13 +135,7 @@ impl ServeArgs {
                 deny: Vec::new(),
             },
         });
-        let key = self.key.as_deref();
-        Ok(ServePlan {
-            spec,
-            control,
-            tcp,
-            warning: key.and_then(|path| file_modes::secret("key", path)),
-        })
+        Ok(ServePlan { spec, control, tcp })
     }
 
     /// Addresses that are not served learn nothing from the control channel either, whatever they know.
@@ -197,27 +173,12 @@ impl ServeArgs {
             .then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
         spec.without_date = self.no_date;
         spec.aids = self.aids;
-        spec.protocol = self.protocol();
         spec.socket = SocketSpec {
             send_buffer_bytes: self.sndbuf,
             receive_buffer_bytes: self.rcvbuf,
             congestion: self.congestion.clone(),
         };
         spec
-    }
-}
-
-impl ServeArgs {
-    fn protocol(&self) -> Protocol {
-        match (&self.cert, &self.key) {
-            (Some(certificates), Some(key)) => Protocol::Tls(TlsSpec::Files {
-                certificates: certificates.clone(),
-                key: key.clone(),
-            }),
-            _ if self.tls => Protocol::Tls(TlsSpec::SelfSigned),
-            _ if self.h2 => Protocol::Http2,
-            _ => Protocol::Http1,
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_http::control::Refusal;
-use linerate_http::server::{Figures, Identity, Listen, Server, ServerSpec};
+use linerate_http::server::{Figures, Listen, Server, ServerSpec};
 
 use super::agent::{Crew, ThreadConnections};
 
@@ -12,8 +12,6 @@ use super::agent::{Crew, ThreadConnections};
 pub(super) struct ServerCrew {
     /// With the addresses the kernel chose.
     spec: ServerSpec,
-    /// What clients know it by; absent without TLS.
-    identity: Option<Identity>,
     /// Where TCP alone is tested.
     tcp_port: Option<u16>,
     state: Mutex<State>,
@@ -31,14 +29,12 @@ impl ServerCrew {
     pub(super) fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
         let mut spec = spec.clone();
         spec.listen = Listen::At(server.addresses().to_vec());
-        let identity = server.identity().cloned();
         let state = State {
             server: Some(server),
             past: Figures::default(),
         };
         Self {
             spec,
-            identity,
             tcp_port,
             state: Mutex::new(state),
         }
@@ -92,7 +88,7 @@ impl Crew for ServerCrew {
         let mut state = self.lock();
         // Two servers on one port would share its connections, so the old one goes first.
         state.retire();
-        match Server::start_as(&self.spec, self.identity.clone()) {
+        match Server::start(&self.spec) {
             Ok(server) => {
                 state.server = Some(server);
                 Ok(())
@@ -132,23 +128,6 @@ mod tests {
         ask(address);
         assert_eq!(crew.stop().total().requests, 2);
         assert!(crew.connections().is_empty());
-    }
-
-    #[cfg(feature = "tls")]
-    #[test]
-    fn a_crew_that_was_restarted_shows_the_same_certificate() {
-        use linerate_http::server::{Protocol, TlsSpec};
-        let mut spec = ServerSpec::on_loopback();
-        spec.protocol = Protocol::Tls(TlsSpec::SelfSigned);
-        let crew = ServerCrew::new(&spec, Server::start(&spec).expect("a server"), None);
-        let fingerprint = || {
-            let state = crew.lock();
-            let identity = state.server.as_ref().and_then(Server::identity);
-            identity.expect("a certificate").fingerprint().to_owned()
-        };
-        let before = fingerprint();
-        restart(&crew);
-        assert_eq!(fingerprint(), before);
     }
 
     /// A process that a test beside this one is starting holds every listener of this one until it executes.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_host::load::{Tested, Watched};
 use linerate_http::control::Control;
-use linerate_http::server::{Access, Figures, Identity, Protocol, Server, ServerSpec, StartError, ThreadFigures};
+use linerate_http::server::{Access, Figures, Server, ServerSpec, StartError, ThreadFigures};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
@@ -38,9 +38,6 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
     // Thousands of connections need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    if let Some(warning) = &plan.warning {
-        complain(&format!("warning - {warning}"));
-    }
     let server = Server::start(&plan.spec).map_err(|error| match &error {
         StartError::System(error) => in_use::explained_os(error, "choose another one with --bind"),
         error => error.to_string(),
@@ -110,10 +107,7 @@ fn say(text: &str) {
 }
 
 fn announcement(spec: &ServerSpec, server: &Server) -> String {
-    let fingerprint = server.identity().map(Identity::fingerprint);
-    let scheme = if fingerprint.is_some() { "https" } else { "http" };
-    let addresses = server.addresses().iter().map(|a| format!("{scheme}://{a}"));
-    let addresses: Vec<String> = addresses.collect();
+    let addresses: Vec<String> = server.addresses().iter().map(|a| format!("http://{a}")).collect();
     let backlog = match server.backlog() {
         Some(effective) if effective < spec.backlog => {
             format!("{effective} (net.core.somaxconn; asked for {})", spec.backlog)
@@ -128,18 +122,12 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
             networks.join(", ")
         }
     };
-    let voice = match (&spec.protocol, fingerprint) {
-        (Protocol::Http1, _) => format!("  bodies       {}\n", server.body_paths()),
-        (_, None) => "  speaks       HTTP/2 by prior knowledge, HTTP/1.1\n".to_owned(),
-        (_, Some(fingerprint)) => {
-            format!("  speaks       HTTP/2 and HTTP/1.1 over TLS\n  certificate  SHA-256 {fingerprint}\n")
-        }
-    };
     format!(
-        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n{voice}  serves       {guests}\n",
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n  bodies       {}\n  serves       {guests}\n",
         addresses.join(" and "),
         server.threads(),
         server.connections_max(),
+        server.body_paths(),
     )
 }
 
