@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -91,17 +92,33 @@ impl HttpLab {
     /// As [`Self::start`].
     #[must_use]
     pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
+        let certificate = Certificate::make();
+        let (nginx, url) = if words.contains("ssl") {
+            let nginx = Nginx::start_tls(&certificate, words, KEPT_OPEN);
+            let url = nginx.https_url("/1k");
+            (nginx, url)
+        } else {
+            let nginx = Nginx::start_speaking(words, KEPT_OPEN);
+            let url = nginx.url("/1k");
+            (nginx, url)
+        };
+        let lab = Self::beside(nginx.address, url, client);
+        Self {
+            nginx: Some((nginx, certificate)),
+            ..lab
+        }
+    }
+
+    /// An agent beside a server, on the next port, where clients look for a control channel.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn beside(server: SocketAddr, url: String, client: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let token = folder.path().join("token");
         fs::write(&token, TOKEN).expect("a file");
-        let certificate = Certificate::make();
-        let is_tls = words.contains("ssl");
-        let nginx = match is_tls {
-            true => Nginx::start_tls(&certificate, words, KEPT_OPEN),
-            false => Nginx::start_speaking(words, KEPT_OPEN),
-        };
-        let (host, port) = (nginx.address.ip(), nginx.address.port());
-        // Where clients look for a control channel.
+        let (host, port) = (server.ip(), server.port());
         let control = format!("{host}:{}", port + 1);
         let mut command = command(&[]);
         command.args([
@@ -117,14 +134,10 @@ impl HttpLab {
         Self {
             control: printed(&server, "control"),
             server,
-            url: if is_tls {
-                nginx.https_url("/1k")
-            } else {
-                nginx.url("/1k")
-            },
+            url,
             client: client.iter().map(|word| (*word).to_owned()).collect(),
             folder,
-            nginx: Some((nginx, certificate)),
+            nginx: None,
         }
     }
 

@@ -213,8 +213,8 @@ fn check_tags(page: &str) {
 }
 
 const SLOW_RUNS: &str = "[phase2]\npayloads = [\"1k\"]\nconnections = [2, 4]\nrefine_knee = false\n";
-/// Answers come late, so that a closed loop of few connections leaves the processors to others.
-const SLOW_PATH: &str = "/b/1k?delay=5";
+/// The one path that every cell requests.
+const SLOW_PATH: &str = "/b/1k";
 
 /// Two repeats of two cells.
 fn slow_plan(lab: &HttpLab) -> String {
@@ -243,7 +243,7 @@ fn modified(path: &str) -> SystemTime {
 
 #[test]
 fn an_experiment_that_was_killed_goes_on_where_it_was() {
-    let lab = HttpLab::start(&["--aids"]);
+    let lab = HttpLab::start(&[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("killed"));
     let url = format!("{}{SLOW_PATH}", lab.url);
     let client = lab.client(&["matrix", &url, &plan, "--out", &directory]);
@@ -304,7 +304,7 @@ fn refuses_what_it_cannot_continue(lab: &HttpLab, url: &str, directory: &str) {
 
 #[test]
 fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
-    let lab = HttpLab::start(&["--aids"]);
+    let lab = HttpLab::start(&[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("interrupted"));
     let url = format!("{}{SLOW_PATH}", lab.url);
     let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json-stream"]);
@@ -334,7 +334,7 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
 
 #[test]
 fn an_experiment_survives_the_end_of_the_control_channel() {
-    let lab = HttpLab::start(&["--aids", "--no-control"]);
+    let lab = HttpLab::start(&["--no-control"]);
     let port = lab.url.rsplit(':').next().unwrap_or_default();
     let mut agent = Command::new(ours().path());
     agent.args([
@@ -402,7 +402,7 @@ fn descriptors_foretold(lab: &HttpLab, plan: &str, code: i32) -> Value {
 #[test]
 fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
-    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
+    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("many.toml", "8, 1000");
     let hard = descriptors_foretold(&lab, &plan, 0);
     assert_eq!(
@@ -440,7 +440,7 @@ fn descriptors_that_will_not_suffice_are_foretold_and_spread_over_processes() {
 #[test]
 fn descriptors_that_no_number_of_processes_makes_up_for_leave_their_cells_out() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
-    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
+    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("more.toml", "8, 15000");
     let hard = descriptors_foretold(&lab, &plan, 3);
     assert_eq!(

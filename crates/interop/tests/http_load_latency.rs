@@ -1,12 +1,13 @@
 //! Latency is what the one who asks sees, also while the server stands still.
 
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Signal, Status, patiently, wait_for};
+use linerate_interop::{HttpLoad, HttpServer, PATIENCE, Process, Signal, patiently, wait_for};
 
-/// What the server is asked to stand still for.
-const STALL: &str = "/0?stall=600";
+/// How long the server is stopped.
+const STALL: Duration = Duration::from_millis(600);
 
 /// Times are judged, so one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -18,9 +19,8 @@ static ALONE: Mutex<()> = Mutex::new(());
 fn a_stall_is_told_as_those_saw_it_who_were_due() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     patiently(|| {
-        let server = HttpServer::start(&["--threads", "1", "--aids"]);
+        let server = HttpServer::start(&["--threads", "1"]);
         let rate = rate_for(&server);
-        let nobody = Status::of(server.process.id());
         let rate_text = rate.to_string();
         let load = HttpLoad::start(
             &server.url("/1k"),
@@ -37,9 +37,7 @@ fn a_stall_is_told_as_those_saw_it_who_were_due() {
                 "1",
             ],
         );
-        let is_open = || (Status::of(server.process.id()).descriptors >= nobody.descriptors + 64).then_some(());
-        assert!(wait_for(PATIENCE, is_open).is_some(), "no load: {load:?}");
-        let stall = stall_in_a_second(&server);
+        let stall = stall_after_a_second(&server, &load);
         let load = HttpLoad::of(load.finish());
         load.expect_all_well();
         let n = load.number("requests") as f64;
@@ -62,13 +60,19 @@ fn rate_for(server: &HttpServer) -> u64 {
     if load.number("ok") >= 40_000 { 5_000 } else { 2_000 }
 }
 
-/// Lets the server count to one and then stand still; how long that was for the one who asked for it.
-fn stall_in_a_second(server: &HttpServer) -> Duration {
-    let mut client = server.connect();
-    assert_eq!(client.get("/0?delay=1000").status, 200);
+/// Stops the server when the load has run for a second; how long it was stopped.
+fn stall_after_a_second(server: &HttpServer, load: &Process) -> Duration {
+    wait_for_a_second(load);
     let began = Instant::now();
-    assert_eq!(client.get(STALL).status, 200);
+    server.process.signal(Signal::Stop);
+    thread::sleep(STALL);
+    server.process.signal(Signal::Continue);
     began.elapsed()
+}
+
+fn wait_for_a_second(load: &Process) {
+    let has_begun = || load.stderr().contains("1 of ").then_some(());
+    assert!(wait_for(PATIENCE, has_begun).is_some(), "no load: {load:?}");
 }
 
 #[track_caller]
@@ -85,15 +89,12 @@ fn expect_close(load: &HttpLoad, path: &str, truth_ms: f64, tolerance: f64) {
 #[test]
 fn a_closed_loop_does_not_invent_requests() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let server = HttpServer::start(&["--threads", "1", "--aids"]);
-    let nobody = Status::of(server.process.id());
+    let server = HttpServer::start(&["--threads", "1"]);
     let load = HttpLoad::start(
         &server.url("/1k"),
         &["-c", "16", "-d", "4s", "--warmup", "0", "--threads", "1"],
     );
-    let is_open = || (Status::of(server.process.id()).descriptors >= nobody.descriptors + 16).then_some(());
-    assert!(wait_for(PATIENCE, is_open).is_some(), "no load: {load:?}");
-    let stall = stall_in_a_second(&server);
+    let stall = stall_after_a_second(&server, &load);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
     assert!(load.quantile_ms("latency/max") >= 0.97 * 600.0, "{stall:?}: {load:?}");
@@ -104,7 +105,7 @@ fn a_closed_loop_does_not_invent_requests() {
 #[test]
 fn a_generator_that_was_held_up_sends_what_was_due() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let server = HttpServer::start(&["--threads", "1", "--aids"]);
+    let server = HttpServer::start(&["--threads", "1"]);
     let options = [
         "-c",
         "1000",
@@ -120,11 +121,9 @@ fn a_generator_that_was_held_up_sends_what_was_due() {
         "1",
     ];
     let load = HttpLoad::start(&server.url("/0"), &options);
-    let has_begun = || load.stderr().contains("1 of 3 s").then_some(());
-    assert!(wait_for(PATIENCE, has_begun).is_some(), "{load:?}");
+    wait_for_a_second(&load);
     load.signal(Signal::Stop);
-    let mut timer = server.connect();
-    assert_eq!(timer.get("/0?delay=2500").status, 200);
+    thread::sleep(Duration::from_millis(2500));
     load.signal(Signal::Continue);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();

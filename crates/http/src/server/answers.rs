@@ -49,7 +49,7 @@ impl Reply {
     /// The answer to what could not be read.
     pub(crate) const fn refusal(status: u16) -> Self {
         Self {
-            asked: Asked::refusal(status),
+            asked: Asked::status(status),
             is_http11: true,
             keep_alive: false,
         }
@@ -208,7 +208,6 @@ fn reason(status: u16) -> &'static str {
     match status {
         204 => "No Content",
         400 => "Bad Request",
-        403 => "Forbidden",
         404 => "Not Found",
         413 => "Content Too Large",
         417 => "Expectation Failed",
@@ -228,7 +227,7 @@ mod tests {
     fn head(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
         let mut answers = Answers::new(Arc::default(), BodyPaths::copying(), true, None);
         answers.set_date(784_111_777);
-        let asked = Asked::read(Method::Head, Target::Path { path, query }, false);
+        let asked = Asked::read(Method::Head, Target::Path { path, query });
         let reply = Reply {
             asked,
             is_http11,

@@ -1,7 +1,6 @@
 //! What a request wants of us: paths and queries.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
 
 use super::content::Filling;
 use crate::message::request::{Method, Target};
@@ -19,19 +18,6 @@ pub(crate) struct Asked {
     pub(crate) filling: Filling,
     /// The body comes in chunks of this size.
     pub(crate) chunk_bytes: Option<NonZeroU64>,
-    /// What has to happen before the answer.
-    pub(crate) pause: Option<Pause>,
-    /// The connection ends with the answer, whatever the client wants.
-    pub(crate) close: bool,
-}
-
-/// What has to happen before an answer. Only with test aids.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Pause {
-    /// This connection waits, others go on.
-    Delay(Duration),
-    /// The thread stands still, and every connection of it waits.
-    Stall(Duration),
 }
 
 /// Largest body in bytes that may be asked for.
@@ -46,16 +32,6 @@ impl Asked {
             head_only: false,
             filling: Filling::Pattern,
             chunk_bytes: None,
-            pause: None,
-            close: false,
-        }
-    }
-
-    /// An answer that ends the connection, because nobody knows where the next request begins.
-    pub(crate) const fn refusal(status: u16) -> Self {
-        Self {
-            close: true,
-            ..Self::status(status)
         }
     }
 
@@ -66,7 +42,7 @@ impl Asked {
 
     /// What method and target ask for. A query that is not understood is left alone, because load generators add their
     /// own; one that is understood has to be right.
-    pub(crate) fn read(method: Method<'_>, target: Target<'_>, with_aids: bool) -> Self {
+    pub(crate) fn read(method: Method<'_>, target: Target<'_>) -> Self {
         let Target::Path { path, query } = target else {
             return Self::NO_CONTENT;
         };
@@ -79,7 +55,7 @@ impl Asked {
         let answer = if query.is_empty() {
             plain
         } else {
-            plain.with_query(query, with_aids).unwrap_or_else(Self::status)
+            plain.with_query(query).unwrap_or_else(Self::status)
         };
         Self {
             head_only: method == Method::Head,
@@ -95,34 +71,16 @@ impl Asked {
     }
 
     /// The answer with what the query changes of it, or the status of a refusal.
-    fn with_query(mut self, query: &str, with_aids: bool) -> Result<Self, u16> {
+    fn with_query(mut self, query: &str) -> Result<Self, u16> {
         for setting in query.split('&') {
             let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
             match key {
                 "chunked" => self.chunk_bytes = Some(chunk(value)?),
                 "random" if flag(value)? => self.filling = Filling::Random,
-                "delay" | "close" | "status" | "stall" if !with_aids => return Err(403),
-                "delay" => self.pause = Some(Pause::Delay(milliseconds(value)?)),
-                "stall" => self.pause = Some(Pause::Stall(milliseconds(value)?)),
-                "close" => self.close = flag(value)?,
-                "status" => self.set_status(value)?,
                 _ => {}
             }
         }
         Ok(self)
-    }
-
-    /// 204 and 304 have no body by definition (RFC 9110, section 6.4.1).
-    fn set_status(&mut self, value: &str) -> Result<(), u16> {
-        self.status = value
-            .parse()
-            .ok()
-            .filter(|code| (200..=599).contains(code))
-            .ok_or(BAD_REQUEST)?;
-        if matches!(self.status, 204 | 304) {
-            self.body_bytes = None;
-        }
-        Ok(())
     }
 }
 
@@ -170,21 +128,14 @@ fn flag(value: &str) -> Result<bool, u16> {
     }
 }
 
-fn milliseconds(value: &str) -> Result<Duration, u16> {
-    let ms = value.parse().ok().filter(|ms| *ms <= PAUSE_MS_MAX);
-    ms.map(Duration::from_millis).ok_or(BAD_REQUEST)
-}
-
 const BAD_REQUEST: u16 = 400;
-/// A minute: longer pauses test nothing but patience.
-const PAUSE_MS_MAX: u64 = 60_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn get(path: &str, query: &str, with_aids: bool) -> Asked {
-        Asked::read(Method::Get, Target::Path { path, query }, with_aids)
+    fn get(path: &str, query: &str) -> Asked {
+        Asked::read(Method::Get, Target::Path { path, query })
     }
 
     #[test]
@@ -212,21 +163,21 @@ mod tests {
             ("/sink", None),
         ] {
             let expected = expected.map_or(Asked::status(404), Asked::body);
-            assert_eq!(get(path, "", false), expected, "{path}");
+            assert_eq!(get(path, ""), expected, "{path}");
         }
     }
 
     #[test]
     fn methods_decide_what_there_is() {
         let path = |path| Target::Path { path, query: "" };
-        let head = Asked::read(Method::Head, path("/1k"), false);
+        let head = Asked::read(Method::Head, path("/1k"));
         assert_eq!((head.status, head.body_bytes, head.head_only), (200, Some(1024), true));
         for method in [Method::Post, Method::Put] {
-            assert_eq!(Asked::read(method, path("/sink"), false), Asked::NO_CONTENT);
-            assert_eq!(Asked::read(method, path("/1k"), false), Asked::status(404));
+            assert_eq!(Asked::read(method, path("/sink")), Asked::NO_CONTENT);
+            assert_eq!(Asked::read(method, path("/1k")), Asked::status(404));
         }
-        assert_eq!(Asked::read(Method::Delete, path("/1k"), false), Asked::status(404));
-        assert_eq!(Asked::read(Method::Options, Target::Server, false), Asked::NO_CONTENT);
+        assert_eq!(Asked::read(Method::Delete, path("/1k")), Asked::status(404));
+        assert_eq!(Asked::read(Method::Options, Target::Server), Asked::NO_CONTENT);
     }
 
     #[test]
@@ -253,46 +204,7 @@ mod tests {
             ("chunked=x", Asked::status(400)),
             ("random=2", Asked::status(400)),
         ] {
-            assert_eq!(get("/1k", query, false), expected, "{query}");
-        }
-    }
-
-    #[test]
-    fn aids_are_refused_unless_they_were_asked_for() {
-        let plain = Asked::body(1024);
-        let delay = |ms| Some(Pause::Delay(Duration::from_millis(ms)));
-        for (query, expected) in [
-            (
-                "delay=50",
-                Asked {
-                    pause: delay(50),
-                    ..plain
-                },
-            ),
-            (
-                "stall=60000",
-                Asked {
-                    pause: Some(Pause::Stall(Duration::from_secs(60))),
-                    ..plain
-                },
-            ),
-            ("close=1", Asked { close: true, ..plain }),
-            ("status=503", Asked { status: 503, ..plain }),
-            (
-                "status=304",
-                Asked {
-                    status: 304,
-                    body_bytes: None,
-                    ..plain
-                },
-            ),
-            ("status=199", Asked::status(400)),
-            ("status=abc", Asked::status(400)),
-            ("delay=60001", Asked::status(400)),
-            ("delay=-1", Asked::status(400)),
-        ] {
-            assert_eq!(get("/1k", query, true), expected, "{query}");
-            assert_eq!(get("/1k", query, false), Asked::status(403), "{query}");
+            assert_eq!(get("/1k", query), expected, "{query}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! One connection as the protocol sees it: requests in, answers out, in order. No socket, no clock.
 
 use super::answers::{Answers, Leaving, Reply};
-use super::asked::{Asked, Pause};
+use super::asked::Asked;
 use super::figures::Counters;
 use super::outbox::Outbox;
 use crate::message::chunked::Decoder;
@@ -13,8 +13,6 @@ use crate::message::request::RequestHead;
 pub(crate) struct Conversation {
     /// A request whose body has not arrived completely.
     arriving: Option<Arriving>,
-    /// An answer that waits for something.
-    waiting: Option<Reply>,
     ending: Ending,
     /// Nothing follows the request that is being answered, as far as its input tells.
     is_last_in_sight: bool,
@@ -39,19 +37,10 @@ pub(crate) struct Desk<'a> {
     pub(crate) answers: &'a mut Answers,
     /// Counts them.
     pub(crate) counters: &'a Counters,
-    /// Limits and permissions.
-    pub(crate) rules: Rules,
-    /// The connection is one of [`super::body_path::is_paced`].
-    pub(crate) is_paced: bool,
-}
-
-/// Limits and permissions of a server.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Rules {
     /// Longest request body in bytes.
     pub(crate) body_bytes_max: u64,
-    /// Clients may ask for pauses, closes and status codes.
-    pub(crate) with_aids: bool,
+    /// The connection is one of [`super::body_path::is_paced`].
+    pub(crate) is_paced: bool,
 }
 
 /// What came of a piece of input.
@@ -70,8 +59,6 @@ pub(crate) enum Next {
     Read,
     /// The answers so far have to leave first.
     Flush,
-    /// Time has to pass; then [`Conversation::resume`].
-    Wait(Pause),
     /// The connection ends when the answers have left.
     End,
 }
@@ -94,17 +81,12 @@ enum Body {
 impl Conversation {
     /// Whether there is nothing to remember.
     pub(crate) fn is_blank(&self) -> bool {
-        self.arriving.is_none() && self.waiting.is_none() && self.ending == Ending::Open
+        self.arriving.is_none() && self.ending == Ending::Open
     }
 
     /// Whether the connection goes on when the answers have left.
     pub(crate) fn ending(&self) -> Ending {
         self.ending
-    }
-
-    /// Whether an answer waits for time to pass.
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.waiting.is_some()
     }
 
     /// Whether a request's body is arriving.
@@ -149,55 +131,48 @@ impl Conversation {
                 };
             }
             let rest = input.get(used..).unwrap_or_default();
-            let (taken, next) = match &self.arriving {
+            let (taken, needs_more) = match &self.arriving {
                 Some(_) => self.take_body(rest, desk, outbox),
                 None => self.take_head(rest, desk, outbox),
             };
             used += taken;
-            if let Some(next) = next {
-                return Advance { used, next };
+            if needs_more {
+                return Advance { used, next: Next::Read };
             }
         }
     }
 
-    /// Gives the answer that waited.
-    pub(crate) fn resume(&mut self, desk: &mut Desk<'_>, outbox: &mut Outbox) {
-        if let Some(reply) = self.waiting.take() {
-            self.answer(reply, desk, outbox);
-        }
-    }
-
-    fn take_head(&mut self, input: &[u8], desk: &mut Desk<'_>, outbox: &mut Outbox) -> (usize, Option<Next>) {
+    /// Bytes of a head that were used, and whether more of it has to arrive.
+    fn take_head(&mut self, input: &[u8], desk: &mut Desk<'_>, outbox: &mut Outbox) -> (usize, bool) {
         if input.is_empty() {
-            return (0, Some(Next::Read));
+            return (0, true);
         }
         match RequestHead::parse(input) {
-            Ok(None) => (0, Some(Next::Read)),
+            Ok(None) => (0, true),
             Ok(Some(head)) => {
                 desk.counters.requests.add(1);
                 self.is_last_in_sight = head.len == input.len();
-                (head.len, self.take_request(&head, desk, outbox))
+                self.take_request(&head, desk, outbox);
+                (head.len, false)
             }
             Err(error) => {
                 desk.counters.requests.add(1);
                 self.refuse(error.status(), desk, outbox);
-                (0, None)
+                (0, false)
             }
         }
     }
 
-    fn take_request(&mut self, head: &RequestHead<'_>, desk: &mut Desk<'_>, outbox: &mut Outbox) -> Option<Next> {
-        let asked = Asked::read(head.method, head.target, desk.rules.with_aids);
+    fn take_request(&mut self, head: &RequestHead<'_>, desk: &mut Desk<'_>, outbox: &mut Outbox) {
         let reply = Reply {
-            asked,
+            asked: Asked::read(head.method, head.target),
             is_http11: head.is_http11,
-            keep_alive: head.keep_alive && !asked.close,
+            keep_alive: head.keep_alive,
         };
         let body = match head.framing {
-            BodyFraming::None | BodyFraming::UntilClose => return self.answer_in_time(reply, desk, outbox),
-            BodyFraming::Length(length) if length > desk.rules.body_bytes_max => {
-                self.refuse(CONTENT_TOO_LARGE, desk, outbox);
-                return None;
+            BodyFraming::None | BodyFraming::UntilClose => return self.answer(reply, desk, outbox),
+            BodyFraming::Length(length) if length > desk.body_bytes_max => {
+                return self.refuse(CONTENT_TOO_LARGE, desk, outbox);
             }
             BodyFraming::Length(length) => Body::Length(length),
             BodyFraming::Chunked => Body::Chunks(Decoder::new()),
@@ -210,33 +185,27 @@ impl Conversation {
             received_bytes: 0,
             reply,
         });
-        None
     }
 
-    fn take_body(&mut self, input: &[u8], desk: &mut Desk<'_>, outbox: &mut Outbox) -> (usize, Option<Next>) {
+    /// Bytes of a body that were used, and whether more of it has to arrive.
+    fn take_body(&mut self, input: &[u8], desk: &mut Desk<'_>, outbox: &mut Outbox) -> (usize, bool) {
         let Some(mut arriving) = self.arriving.take() else {
-            return (0, None);
+            return (0, false);
         };
-        match arriving.take(input, desk.rules.body_bytes_max) {
-            Ok((used, true)) => (used, self.answer_in_time(arriving.reply, desk, outbox)),
+        match arriving.take(input, desk.body_bytes_max) {
+            Ok((used, true)) => {
+                self.answer(arriving.reply, desk, outbox);
+                (used, false)
+            }
             Ok((used, false)) => {
                 self.arriving = Some(arriving);
-                (used, Some(Next::Read))
+                (used, true)
             }
             Err(status) => {
                 self.refuse(status, desk, outbox);
-                (input.len(), None)
+                (input.len(), false)
             }
         }
-    }
-
-    fn answer_in_time(&mut self, reply: Reply, desk: &mut Desk<'_>, outbox: &mut Outbox) -> Option<Next> {
-        let Some(pause) = reply.asked.pause else {
-            self.answer(reply, desk, outbox);
-            return None;
-        };
-        self.waiting = Some(reply);
-        Some(Next::Wait(pause))
     }
 
     fn answer(&mut self, reply: Reply, desk: &mut Desk<'_>, outbox: &mut Outbox) {

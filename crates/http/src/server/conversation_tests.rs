@@ -1,6 +1,5 @@
 //! Requests in, answers out: the conversation over memory.
 
-use super::asked::Pause;
 use super::conversation::{Ending, Next};
 use super::figures::ThreadFigures;
 use super::talk::Talk;
@@ -121,18 +120,4 @@ fn a_body_can_be_skipped_but_for_its_last_byte() {
     assert!(talk.statuses().is_empty());
     assert_eq!(talk.hear(b"x"), Next::Read);
     assert_eq!(talk.statuses(), ["204"]);
-}
-
-#[test]
-fn a_delayed_answer_holds_up_those_behind_it() {
-    let mut talk = Talk::new();
-    let input = get("/b/1") + &get("/b/2?delay=5") + &get("/b/3");
-    let Next::Wait(Pause::Delay(length)) = talk.hear(input.as_bytes()) else {
-        panic!("a pause");
-    };
-    assert_eq!((length.as_millis(), talk.statuses().len()), (5, 1));
-    assert!(talk.conversation.is_waiting());
-    assert_eq!(talk.resume(), Next::Read);
-    assert_eq!(talk.statuses().len(), 3);
-    assert!(talk.said().ends_with("\r\n\r\n012"));
 }

@@ -31,7 +31,6 @@ use linerate_sys::{OsError, cpu, process};
 
 use access::Guests;
 use content::Content;
-use conversation::Rules;
 use threads::{Makings, Thread};
 use worker::Shared;
 
@@ -153,10 +152,7 @@ impl Drop for Server {
 fn shared(spec: &ServerSpec, body_paths: BodyPaths) -> Shared {
     Shared {
         guests: Guests::new(&spec.access),
-        rules: Rules {
-            body_bytes_max: spec.body_bytes_max,
-            with_aids: spec.aids,
-        },
+        body_bytes_max: spec.body_bytes_max,
         idle_timeout: spec.idle_timeout,
         connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),
         open: AtomicUsize::new(0),

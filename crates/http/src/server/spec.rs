@@ -30,8 +30,6 @@ pub struct ServerSpec {
     pub server_header: Option<String>,
     /// Leaves the `Date` out, for the smallest answers.
     pub without_date: bool,
-    /// Lets clients ask for delays, closes, status codes and stalls in their queries.
-    pub aids: bool,
     /// Options of the sockets.
     pub socket: SocketSpec,
 }
@@ -93,7 +91,6 @@ impl Default for ServerSpec {
             access: Access::Neighbours,
             server_header: None,
             without_date: false,
-            aids: false,
             socket: SocketSpec::default(),
         }
     }

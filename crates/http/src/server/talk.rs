@@ -10,7 +10,7 @@ use linerate_sys::stream_io::Followed;
 use super::answers::Answers;
 use super::body_path::BodyPaths;
 use super::content::Content;
-use super::conversation::{Conversation, Desk, Next, Rules};
+use super::conversation::{Conversation, Desk, Next};
 use super::figures::Counters;
 use super::outbox::{Outbox, Wire};
 
@@ -18,7 +18,6 @@ use super::outbox::{Outbox, Wire};
 #[derive(Debug)]
 pub(crate) struct Talk {
     answers: Answers,
-    rules: Rules,
     pub(super) counters: Counters,
     pub(super) conversation: Conversation,
     pub(super) kept: Vec<u8>,
@@ -65,16 +64,13 @@ impl PartialEq for Said {
 static CONTENT: LazyLock<Arc<Content>> = LazyLock::new(Arc::default);
 
 const KEPT_BYTES_MAX: usize = 1 << 20;
+const BODY_BYTES_MAX: u64 = 100;
 
 impl Talk {
     pub(crate) fn new() -> Self {
         Self {
             answers: Answers::new(Arc::clone(&CONTENT), BodyPaths::copying(), false, None),
             counters: Counters::default(),
-            rules: Rules {
-                body_bytes_max: 100,
-                with_aids: true,
-            },
             conversation: Conversation::default(),
             kept: Vec::new(),
             said: Said::default(),
@@ -89,7 +85,7 @@ impl Talk {
             let mut desk = Desk {
                 answers: &mut self.answers,
                 counters: &self.counters,
-                rules: self.rules,
+                body_bytes_max: BODY_BYTES_MAX,
                 is_paced: false,
             };
             let advance = self.conversation.advance(&self.kept, &mut desk, &mut outbox);
@@ -103,28 +99,10 @@ impl Talk {
         }
     }
 
-    pub(super) fn resume(&mut self) -> Next {
-        let mut desk = Desk {
-            answers: &mut self.answers,
-            counters: &self.counters,
-            rules: self.rules,
-            is_paced: false,
-        };
-        let mut outbox = Outbox::default();
-        self.conversation.resume(&mut desk, &mut outbox);
-        outbox
-            .flush(&mut &mut self.said, &self.answers.sources())
-            .expect("memory takes everything");
-        self.hear(b"")
-    }
-
-    /// Hears all pieces, waits for nothing, and returns everything it said.
+    /// Hears all pieces, and returns everything it said.
     pub(crate) fn hear_all<'a>(mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> Said {
         for piece in pieces {
-            let mut next = self.hear(piece);
-            while let Next::Wait(_) = next {
-                next = self.resume();
-            }
+            self.hear(piece);
         }
         self.said
     }

@@ -8,8 +8,6 @@ use super::table::Token;
 /// What happens at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A delayed answer is due.
-    Answer(Token),
     /// A connection that was told its last word is closed.
     Close(Token),
     /// Connections are accepted again.
@@ -47,12 +45,12 @@ mod tests {
     #[test]
     fn events_come_in_the_order_of_their_moments() {
         let mut deadlines = Deadlines::default();
-        let answer = Event::Answer(Token::from_number(7));
-        deadlines.add(30, answer);
+        let close = Event::Close(Token::from_number(7));
+        deadlines.add(30, close);
         deadlines.add(10, Event::Accept);
         assert_eq!((deadlines.next_ns(), deadlines.take_due(9)), (Some(10), None));
         assert_eq!(deadlines.take_due(30), Some(Event::Accept));
-        assert_eq!(deadlines.take_due(30), Some(answer));
+        assert_eq!(deadlines.take_due(30), Some(close));
         assert_eq!((deadlines.next_ns(), deadlines.take_due(30)), (None, None));
     }
 }

@@ -23,7 +23,6 @@ use linerate_sys::{PageBuffer, Result, socket};
 
 use super::access::Guests;
 use super::answers::Answers;
-use super::conversation::Rules;
 use super::figures::Counters;
 use super::outbox::Outbox;
 use clock::Clock;
@@ -35,7 +34,8 @@ use table::{Table, Token, WaitsFor};
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) guests: Guests,
-    pub(super) rules: Rules,
+    /// Longest request body in bytes.
+    pub(super) body_bytes_max: u64,
     pub(super) idle_timeout: Duration,
     pub(super) connections_max: usize,
     /// Connections of all threads together.
@@ -130,7 +130,6 @@ impl Worker {
         match event {
             Event::Accept => self.listen(Interest::READ),
             Event::Close(token) => self.close(token),
-            Event::Answer(token) => self.resume(token),
         }
     }
 

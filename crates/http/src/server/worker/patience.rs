@@ -49,12 +49,12 @@ impl Patience {
         late.map(|(token, _)| token).collect()
     }
 
-    /// `None` while it is us who makes the client wait.
+    /// `None` for one that lingers: it has a deadline of its own.
     fn limit(&self, connection: &Connection) -> Option<Ticks> {
         let Some(spill) = &connection.spill else {
             return Some(self.idle);
         };
-        if spill.conversation.is_waiting() || spill.lingers {
+        if spill.lingers {
             return None;
         }
         let is_in_head = spill.output.is_empty() && !spill.conversation.is_arriving();

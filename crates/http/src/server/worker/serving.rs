@@ -1,18 +1,14 @@
 //! What happens to a connection that has something to tell.
 
 use std::io;
-use std::time::Duration;
 
-use linerate_sys::clock::{monotonic_ns, sleep_until_ns};
 use linerate_sys::poll::Ready;
 use linerate_sys::{lending, stream_io};
 
-use super::deadlines::Event;
 use super::table::{Token, WaitsFor};
 use super::wire::SocketWire;
 use super::{BUFFER_BYTES, Worker};
 use crate::message::request::HEAD_BYTES_MAX;
-use crate::server::asked::Pause;
 use crate::server::conversation::{Conversation, Desk, Ending, Next};
 use crate::server::outbox::{Outbox, Wire};
 
@@ -121,13 +117,13 @@ impl Worker {
         let mut desk = Desk {
             answers: &mut self.answers,
             counters: &self.counters,
-            rules: self.shared.rules,
+            body_bytes_max: self.shared.body_bytes_max,
             is_paced: connection.is_paced,
         };
         let input = self.buffer.get(..filled).unwrap_or_default();
         let mut wire = SocketWire(&connection.fd);
         let talk = talk(&mut conversation, input, &mut desk, &mut self.outbox, &mut wire);
-        let Ok((used, next)) = talk else {
+        let Ok(used) = talk else {
             drop(self.outbox.take_rest());
             return self.close(token);
         };
@@ -146,30 +142,7 @@ impl Worker {
         if !self.outbox.is_empty() {
             spill.output = self.outbox.take_rest();
         }
-        if let Next::Wait(Pause::Delay(length) | Pause::Stall(length)) = next {
-            let due_ns = self.clock.now_ns().saturating_add(nanoseconds(length));
-            self.deadlines.add(due_ns, Event::Answer(token));
-        }
         self.settle(token);
-    }
-
-    /// Gives an answer that was delayed.
-    pub(super) fn resume(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
-        let is_paced = connection.is_paced;
-        let Some(spill) = connection.spill.as_mut() else {
-            return;
-        };
-        let mut desk = Desk {
-            answers: &mut self.answers,
-            counters: &self.counters,
-            rules: self.shared.rules,
-            is_paced,
-        };
-        spill.conversation.resume(&mut desk, &mut spill.output);
-        self.send(token);
     }
 
     /// Goes on with answers that did not fit.
@@ -186,8 +159,7 @@ impl Worker {
         if flushed.bytes > 0 {
             connection.since = self.clock.ticks();
         }
-        let goes_on = spill.conversation.ending() == Ending::Open && !spill.conversation.is_waiting();
-        if !flushed.is_done || !goes_on {
+        if !flushed.is_done || spill.conversation.ending() != Ending::Open {
             return self.settle(token);
         }
         let kept = put_first(&spill.input, &mut self.buffer);
@@ -202,9 +174,6 @@ impl Worker {
         if !spill.output.is_empty() {
             return self.wait_for(token, WaitsFor::Room);
         }
-        if spill.conversation.is_waiting() {
-            return self.wait_for(token, WaitsFor::Nothing);
-        }
         match spill.conversation.ending() {
             Ending::Open => self.wait_for(token, WaitsFor::Input),
             Ending::Agreed if spill.input.is_empty() => self.close(token),
@@ -213,27 +182,22 @@ impl Worker {
     }
 }
 
-/// Lets the conversation answer `input` and sends the answers; how much of the input was used, and what stopped it.
+/// Lets the conversation answer `input` and sends the answers; how much of the input was used.
 fn talk(
     conversation: &mut Conversation,
     input: &[u8],
     desk: &mut Desk<'_>,
     outbox: &mut Outbox,
     wire: &mut impl Wire,
-) -> io::Result<(usize, Next)> {
+) -> io::Result<usize> {
     let mut used = 0;
     loop {
         let advance = conversation.advance(input.get(used..).unwrap_or_default(), desk, outbox);
         used += advance.used;
         let flushed = outbox.flush(wire, &desk.answers.sources())?;
         desk.counters.sent_bytes.add(flushed.bytes);
-        match advance.next {
-            Next::Flush if flushed.is_done => {}
-            Next::Wait(Pause::Stall(length)) if flushed.is_done => {
-                sleep_until_ns(monotonic_ns().saturating_add(nanoseconds(length)));
-                conversation.resume(desk, outbox);
-            }
-            next => return Ok((used, next)),
+        if advance.next != Next::Flush || !flushed.is_done {
+            return Ok(used);
         }
     }
 }
@@ -251,10 +215,6 @@ fn put_first(input: &[u8], buffer: &mut [u8]) -> usize {
 
 fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
-}
-
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Most bytes thrown away by one call.

@@ -46,8 +46,6 @@ pub(super) type Ticks = u32;
 pub(super) enum WaitsFor {
     Input,
     Room,
-    /// Neither: time has to pass.
-    Nothing,
 }
 
 impl WaitsFor {
@@ -55,7 +53,6 @@ impl WaitsFor {
         match self {
             Self::Input => Interest::READ,
             Self::Room => Interest::WRITE,
-            Self::Nothing => Interest::default(),
         }
     }
 }

@@ -50,9 +50,6 @@ pub(crate) struct ServeArgs {
     /// Serve iperf3's tests as well, to the same addresses, for the lab's TCP baseline [port: 5201]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = TCP_PORT)]
     tcp: Option<u16>,
-    /// Let requests ask for trouble: ?delay=MS, ?close=1, ?status=CODE, and ?stall=MS, which stops a whole thread
-    #[arg(long)]
-    aids: bool,
     /// Send buffer of the sockets
     #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
     sndbuf: Option<u32>,
@@ -172,7 +169,6 @@ impl ServeArgs {
             .server_header
             .then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
         spec.without_date = self.no_date;
-        spec.aids = self.aids;
         spec.socket = SocketSpec {
             send_buffer_bytes: self.sndbuf,
             receive_buffer_bytes: self.rcvbuf,
