@@ -4,7 +4,6 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::namespaces::{Net, inside};
 use linerate_interop::{Finished, HttpServer, Process, Signal, Status, cpu_time, ours, run_cases, wait_for_status};
 
 fn run(program: &str, arguments: &[&str]) -> Finished {
@@ -54,18 +53,6 @@ fn curl_gets_every_size_in_every_form() {
             assert_eq!(finished.stdout, *expected, "{path}");
         },
     );
-}
-
-/// A new network namespace has an address nobody can reach: even loopback is down.
-#[test]
-fn bodies_come_from_a_file_where_loopback_cannot_be_measured() {
-    let Some(net) = Net::new() else { return };
-    let down = ["-n", &net.b, "link", "set", "lo", "down"];
-    run("ip", &down).expect_clean();
-    let words = ["http", "serve", "--bind", "0.0.0.0:8080", "--no-control"];
-    let mut server = Process::start(inside(&net.b, ours().path(), &words));
-    server.wait_for_stdout("copy, sendfile from 32 KiB on", 1);
-    assert!(!server.has_ended());
 }
 
 #[test]

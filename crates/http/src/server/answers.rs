@@ -3,26 +3,21 @@
 use std::sync::Arc;
 
 use super::asked::Asked;
-use super::body_path::{BodyPaths, Path};
+use super::body_path::BodyPath;
 use super::chunks::Chunks;
 use super::content::Content;
 use super::date::{DATE_BYTES, imf_fixdate};
 use super::figures::Counters;
-use super::outbox::{Outbox, Sources};
-use super::printed::Printer;
+use super::outbox::Outbox;
 
 /// Writes answers. One per thread.
 #[derive(Debug)]
 pub(crate) struct Answers {
     content: Arc<Content>,
-    paths: BodyPaths,
     /// `None` when answers have none.
     date: Option<[u8; DATE_BYTES]>,
-    /// The second the date stands for; stands still when answers have none.
-    second: u64,
     /// The whole line, or nothing.
     server_field: Vec<u8>,
-    printer: Option<Printer>,
 }
 
 /// How an answer fits the request it belongs to.
@@ -34,15 +29,6 @@ pub(crate) struct Reply {
     pub(crate) is_http11: bool,
     /// The connection stays open.
     pub(crate) keep_alive: bool,
-}
-
-/// How an answer leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Leaving {
-    /// No other is in sight: those that come together leave together.
-    pub(crate) is_alone: bool,
-    /// The connection is one of [`super::body_path::is_paced`].
-    pub(crate) is_paced: bool,
 }
 
 impl Reply {
@@ -58,42 +44,32 @@ impl Reply {
 
 impl Answers {
     /// Answers with a date unless told otherwise; `server` is the value of a `Server` field.
-    pub(crate) fn new(content: Arc<Content>, paths: BodyPaths, with_date: bool, server: Option<&str>) -> Self {
+    pub(crate) fn new(content: Arc<Content>, with_date: bool, server: Option<&str>) -> Self {
         let server_field = server.map(|name| format!("Server: {name}\r\n").into_bytes());
         Self {
             content,
-            paths,
             date: with_date.then(|| imf_fixdate(0)),
-            second: 1,
             server_field: server_field.unwrap_or_default(),
-            printer: paths.prints().then(Printer::new).flatten(),
         }
     }
 
-    /// What answers refer to.
-    pub(crate) fn sources(&self) -> Sources<'_> {
-        Sources {
-            content: &self.content,
-            printed: self.printer.as_ref().map(Printer::file),
-        }
+    /// What bodies refer to.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
     }
 
     /// Moves the date on.
     pub(crate) fn set_date(&mut self, unix_seconds: u64) {
         if let Some(date) = &mut self.date {
             *date = imf_fixdate(unix_seconds);
-            self.second = unix_seconds;
         }
     }
 
-    /// Adds an answer.
-    pub(crate) fn push(&mut self, reply: Reply, leaving: Leaving, counters: &Counters, outbox: &mut Outbox) {
+    /// Adds an answer on a connection that is paced or not; see [`super::body_path::is_paced`].
+    pub(crate) fn push(&self, reply: Reply, is_paced: bool, counters: &Counters, outbox: &mut Outbox) {
         counters.responses.add(1);
         if reply.asked.status >= 400 {
             counters.error_responses.add(1);
-        }
-        if leaving.is_alone && self.push_printed(&reply, leaving, counters, outbox) {
-            return;
         }
         let Asked {
             body_bytes,
@@ -110,37 +86,11 @@ impl Answers {
         let filling = reply.asked.filling;
         match chunk_bytes {
             Some(chunk_bytes) => outbox.push_chunks(Chunks::new(filling, body_bytes, chunk_bytes.get())),
-            None => outbox.push_body(
-                &self.content,
-                filling,
-                body_bytes,
-                self.paths.of(body_bytes, leaving.is_paced),
-            ),
+            None => {
+                let path = BodyPath::of(body_bytes, is_paced);
+                outbox.push_body(&self.content, filling, body_bytes, path);
+            }
         }
-    }
-
-    /// Adds an answer of the most usual kind from the printer; `false` when it is of another.
-    fn push_printed(&mut self, reply: &Reply, leaving: Leaving, counters: &Counters, outbox: &mut Outbox) -> bool {
-        let asked = reply.asked;
-        let is_usual = reply.is_http11 && reply.keep_alive && !asked.head_only && asked.status == 200;
-        let (Some(body_bytes), None, true) = (asked.body_bytes, asked.chunk_bytes, is_usual) else {
-            return false;
-        };
-        if self.paths.of(body_bytes, leaving.is_paced) != Path::Sendfile {
-            return false;
-        }
-        let Some(mut printer) = self.printer.take() else {
-            return false;
-        };
-        let block = self.content.block(asked.filling);
-        let head = |text: &mut Vec<u8>| self.write_head(text, reply, false);
-        let place = printer.place(asked.filling, body_bytes, self.second, block, head);
-        self.printer = Some(printer);
-        if let Some(place) = place {
-            counters.payload_bytes.add(body_bytes);
-            outbox.push_printed(place);
-        }
-        place.is_some()
     }
 
     /// Tells a client that waits that it may send its body.
@@ -225,7 +175,7 @@ mod tests {
     use crate::message::request::{Method, Target};
 
     fn head(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
-        let mut answers = Answers::new(Arc::default(), BodyPaths::copying(), true, None);
+        let mut answers = Answers::new(Arc::default(), true, None);
         answers.set_date(784_111_777);
         let asked = Asked::read(Method::Head, Target::Path { path, query });
         let reply = Reply {
@@ -259,7 +209,7 @@ mod tests {
 
     #[test]
     fn the_date_can_be_left_out_and_a_server_named() {
-        let answers = Answers::new(Arc::default(), BodyPaths::copying(), false, Some("linerate/1"));
+        let answers = Answers::new(Arc::default(), false, Some("linerate/1"));
         let mut bytes = Vec::new();
         answers.write_head(
             &mut bytes,

@@ -1,6 +1,6 @@
 //! One connection as the protocol sees it: requests in, answers out, in order. No socket, no clock.
 
-use super::answers::{Answers, Leaving, Reply};
+use super::answers::{Answers, Reply};
 use super::asked::Asked;
 use super::figures::Counters;
 use super::outbox::Outbox;
@@ -14,8 +14,6 @@ pub(crate) struct Conversation {
     /// A request whose body has not arrived completely.
     arriving: Option<Arriving>,
     ending: Ending,
-    /// Nothing follows the request that is being answered, as far as its input tells.
-    is_last_in_sight: bool,
 }
 
 /// Whether a connection goes on.
@@ -34,7 +32,7 @@ pub(crate) enum Ending {
 #[derive(Debug)]
 pub(crate) struct Desk<'a> {
     /// Writes the answers.
-    pub(crate) answers: &'a mut Answers,
+    pub(crate) answers: &'a Answers,
     /// Counts them.
     pub(crate) counters: &'a Counters,
     /// Longest request body in bytes.
@@ -151,7 +149,6 @@ impl Conversation {
             Ok(None) => (0, true),
             Ok(Some(head)) => {
                 desk.counters.requests.add(1);
-                self.is_last_in_sight = head.len == input.len();
                 self.take_request(&head, desk, outbox);
                 (head.len, false)
             }
@@ -212,11 +209,7 @@ impl Conversation {
         if !reply.keep_alive {
             self.ending = Ending::Agreed;
         }
-        let leaving = Leaving {
-            is_alone: self.is_last_in_sight && outbox.is_empty(),
-            is_paced: desk.is_paced,
-        };
-        desk.answers.push(reply, leaving, desk.counters, outbox);
+        desk.answers.push(reply, desk.is_paced, desk.counters, outbox);
     }
 
     fn refuse(&mut self, status: u16, desk: &mut Desk<'_>, outbox: &mut Outbox) {

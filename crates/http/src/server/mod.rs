@@ -14,7 +14,6 @@ mod date;
 mod figures;
 mod listeners;
 mod outbox;
-mod printed;
 mod spec;
 pub(crate) mod talk;
 mod threads;
@@ -35,9 +34,8 @@ use threads::{Makings, Thread};
 use worker::Shared;
 
 pub use asked::{BODY_BYTES_MAX, size};
-pub use body_path::BodyPaths;
 pub use figures::{Figures, ThreadFigures};
-pub use spec::{Access, BodyPath, Listen, PORT, ServerSpec, SocketSpec};
+pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 
 /// A server that runs. Dropping it stops it.
 #[derive(Debug)]
@@ -46,7 +44,6 @@ pub struct Server {
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
     backlog: Option<u32>,
-    body_paths: BodyPaths,
 }
 
 /// Why a server did not start.
@@ -70,19 +67,16 @@ impl Server {
         let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
         let listeners = listeners::open(spec, count)?;
-        let body_paths = BodyPaths::choose(spec.body_path, &content);
         let makings = Makings {
             spec,
             content,
-            body_paths,
-            shared: Arc::new(shared(spec, body_paths)),
+            shared: Arc::new(shared(spec)),
         };
         let mut server = Self {
             threads: Vec::new(),
             shared: Arc::clone(&makings.shared),
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
-            body_paths,
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
             server.threads.push(makings.start(number, listeners)?);
@@ -115,12 +109,6 @@ impl Server {
         self.shared.connections_max
     }
 
-    /// How bodies get to the socket.
-    #[must_use]
-    pub fn body_paths(&self) -> BodyPaths {
-        self.body_paths
-    }
-
     /// What it has done so far.
     #[must_use]
     pub fn figures(&self) -> Figures {
@@ -149,7 +137,7 @@ impl Drop for Server {
     }
 }
 
-fn shared(spec: &ServerSpec, body_paths: BodyPaths) -> Shared {
+fn shared(spec: &ServerSpec) -> Shared {
     Shared {
         guests: Guests::new(&spec.access),
         body_bytes_max: spec.body_bytes_max,
@@ -157,7 +145,6 @@ fn shared(spec: &ServerSpec, body_paths: BodyPaths) -> Shared {
         connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),
         open: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        lends: body_paths.lends(),
     }
 }
 

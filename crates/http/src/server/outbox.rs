@@ -9,10 +9,9 @@ use std::io::{self, IoSlice};
 use linerate_sys::source_file::SourceFile;
 use linerate_sys::stream_io::Followed;
 
-use super::body_path::Path;
+use super::body_path::BodyPath;
 use super::chunks::Chunks;
 use super::content::{BLOCK_BYTES, Block, Content, Filling};
-use super::printed::Place;
 
 /// What has not been sent yet.
 #[derive(Debug, Default)]
@@ -34,8 +33,6 @@ enum Part {
     Body(Body),
     /// A body in chunks.
     Chunks(Box<Chunks>),
-    /// A whole answer in the printer's file, or the rest of one.
-    Printed(Place),
 }
 
 /// A stretch of a block's endless repetition.
@@ -44,15 +41,7 @@ struct Body {
     filling: Filling,
     offset: u64,
     len: u64,
-    path: Path,
-}
-
-/// What parts refer to.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Sources<'a> {
-    pub(crate) content: &'a Content,
-    /// The printer's file.
-    pub(crate) printed: Option<&'a SourceFile>,
+    path: BodyPath,
 }
 
 /// Where answers go. A socket, or a test's memory.
@@ -61,8 +50,6 @@ pub(crate) trait Wire {
     fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize>;
     /// As [`linerate_sys::stream_io::send_file`] from a position of its own.
     fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize>;
-    /// As [`linerate_sys::lending::lend_slices`].
-    fn lend(&mut self, slice: &[u8]) -> io::Result<usize>;
 }
 
 /// How far a flush came.
@@ -98,7 +85,7 @@ impl Outbox {
     }
 
     /// Adds the first `len` bytes of a filling.
-    pub(crate) fn push_body(&mut self, content: &Content, filling: Filling, len: u64, path: Path) {
+    pub(crate) fn push_body(&mut self, content: &Content, filling: Filling, len: u64, path: BodyPath) {
         if len == 0 {
             return;
         }
@@ -121,20 +108,14 @@ impl Outbox {
         self.parts.push_back(Part::Chunks(Box::new(chunks)));
     }
 
-    /// Adds a whole answer.
-    pub(crate) fn push_printed(&mut self, place: Place) {
-        self.left_bytes += place.len as u64;
-        self.parts.push_back(Part::Printed(place));
-    }
-
     /// Sends until everything is sent or the wire takes no more.
     ///
     /// # Errors
     /// The wire's, apart from its being full.
-    pub(crate) fn flush(&mut self, wire: &mut impl Wire, sources: &Sources<'_>) -> io::Result<Flushed> {
+    pub(crate) fn flush(&mut self, wire: &mut impl Wire, content: &Content) -> io::Result<Flushed> {
         let mut bytes = 0;
         let is_done = loop {
-            let (wanted, sent) = match self.send_some(wire, sources) {
+            let (wanted, sent) = match self.send_some(wire, content) {
                 Ok(Some(progress)) => progress,
                 Ok(None) => break true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break false,
@@ -158,19 +139,15 @@ impl Outbox {
     }
 
     /// One call: how much it was given and how much it took; `None` when nothing is left.
-    fn send_some(&mut self, wire: &mut impl Wire, sources: &Sources<'_>) -> io::Result<Option<(usize, usize)>> {
+    fn send_some(&mut self, wire: &mut impl Wire, content: &Content) -> io::Result<Option<(usize, usize)>> {
         let progress = match self.parts.front_mut() {
             None => return Ok(None),
-            Some(Part::Body(body)) if body.path != Path::Copy => body.send(wire, sources.content)?,
+            Some(Part::Body(body)) if body.path != BodyPath::Copy => body.send(wire, content)?,
             Some(Part::Chunks(chunks)) => {
-                let staged = chunks.staged(sources.content);
+                let staged = chunks.staged(content);
                 (staged.len(), wire.send(&[IoSlice::new(staged)], Followed::No)?)
             }
-            Some(Part::Printed(place)) => {
-                let file = sources.printed.ok_or(io::ErrorKind::NotFound)?;
-                (place.len, wire.send_file(file, place.offset, place.len)?)
-            }
-            Some(Part::Bytes(_) | Part::Body(_)) => self.send_gathered(wire, sources.content)?,
+            Some(Part::Bytes(_) | Part::Body(_)) => self.send_gathered(wire, content)?,
         };
         Ok(Some(progress))
     }
@@ -192,15 +169,15 @@ impl Outbox {
                         break;
                     }
                 }
-                Part::Body(body) if body.path == Path::Copy => {
+                Part::Body(body) if body.path == BodyPath::Copy => {
                     for run in body.runs(content.block(body.filling)) {
                         if !put(&mut slices, &mut count, &mut wanted, run) {
                             break 'gather;
                         }
                     }
                 }
-                Part::Body(body) if body.path == Path::SendfileApart => break,
-                Part::Body(_) | Part::Chunks(_) | Part::Printed(_) => {
+                Part::Body(body) if body.path == BodyPath::SendfileApart => break,
+                Part::Body(_) | Part::Chunks(_) => {
                     followed = Followed::Soon;
                     break;
                 }
@@ -224,7 +201,6 @@ impl Outbox {
                 }
                 Part::Body(body) => body.advance(sent),
                 Part::Chunks(chunks) => chunks.advance(sent),
-                Part::Printed(place) => place.advance(sent),
             };
             sent -= taken;
             if is_over {
@@ -276,17 +252,13 @@ impl Body {
         })
     }
 
-    /// Sends from the file, or lends the memory.
+    /// Sends from the file, where the system had room for one.
     fn send(&self, wire: &mut impl Wire, content: &Content) -> io::Result<(usize, usize)> {
         let block = content.block(self.filling);
         let run = block.run(self.offset, self.len);
-        let sent = match (self.path, block.file()) {
-            (Path::Sendfile | Path::SendfileApart, Some(file)) => {
-                let position = self.offset % BLOCK_BYTES as u64;
-                wire.send_file(file, position, run.len())?
-            }
-            (Path::Zerocopy, _) => wire.lend(run)?,
-            _ => wire.send(&[IoSlice::new(run)], Followed::No)?,
+        let sent = match block.file() {
+            Some(file) => wire.send_file(file, self.offset % BLOCK_BYTES as u64, run.len())?,
+            None => wire.send(&[IoSlice::new(run)], Followed::No)?,
         };
         Ok((run.len(), sent))
     }
@@ -296,15 +268,6 @@ impl Body {
         self.offset += taken;
         self.len -= taken;
         (usize::try_from(taken).unwrap_or(sent), self.len == 0)
-    }
-}
-
-impl Place {
-    fn advance(&mut self, sent: usize) -> (usize, bool) {
-        let taken = sent.min(self.len);
-        self.offset += taken as u64;
-        self.len -= taken;
-        (taken, self.len == 0)
     }
 }
 
@@ -354,13 +317,9 @@ mod tests {
         fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
             self.take(self.content.block(Filling::Pattern).run(offset, len as u64))
         }
-
-        fn lend(&mut self, slice: &[u8]) -> io::Result<usize> {
-            self.take(slice)
-        }
     }
 
-    fn filled(content: &Content, path: Path) -> (Outbox, Vec<u8>) {
+    fn filled(content: &Content, path: BodyPath) -> (Outbox, Vec<u8>) {
         let mut outbox = Outbox::default();
         let mut expected = Vec::new();
         for len in [10, 5000, 0, BLOCK_BYTES as u64 * 2 + 77, 4096] {
@@ -380,7 +339,7 @@ mod tests {
     #[test]
     fn what_was_put_in_comes_out_in_order_whatever_the_wire_takes_at_once() {
         let content = Content::default();
-        for path in [Path::Copy, Path::Sendfile, Path::SendfileApart, Path::Zerocopy] {
+        for path in [BodyPath::Copy, BodyPath::Sendfile, BodyPath::SendfileApart] {
             for (bite, room) in [(usize::MAX, usize::MAX), (1000, usize::MAX), (4099, 10_000)] {
                 let (mut outbox, expected) = filled(&content, path);
                 let mut wire = Memory {
@@ -390,13 +349,9 @@ mod tests {
                     bite,
                     followed: Vec::new(),
                 };
-                let sources = Sources {
-                    content: &content,
-                    printed: None,
-                };
                 let mut sent = 0;
                 while !outbox.is_empty() {
-                    let flushed = outbox.flush(&mut wire, &sources).expect("memory does not fail");
+                    let flushed = outbox.flush(&mut wire, &content).expect("memory does not fail");
                     sent += flushed.bytes;
                     assert_eq!(flushed.is_done, outbox.is_empty());
                     wire.room = room;
@@ -410,7 +365,10 @@ mod tests {
     #[test]
     fn a_head_waits_for_its_body_unless_they_leave_apart() {
         let content = Content::default();
-        for (path, followed) in [(Path::Sendfile, Followed::Soon), (Path::SendfileApart, Followed::No)] {
+        for (path, followed) in [
+            (BodyPath::Sendfile, Followed::Soon),
+            (BodyPath::SendfileApart, Followed::No),
+        ] {
             let mut outbox = Outbox::default();
             outbox.write(|bytes| bytes.extend_from_slice(b"head"));
             outbox.push_body(&content, Filling::Pattern, 100_000, path);
@@ -421,11 +379,7 @@ mod tests {
                 bite: usize::MAX,
                 followed: Vec::new(),
             };
-            let sources = Sources {
-                content: &content,
-                printed: None,
-            };
-            let flushed = outbox.flush(&mut wire, &sources).expect("memory does not fail");
+            let flushed = outbox.flush(&mut wire, &content).expect("memory does not fail");
             assert!(flushed.is_done);
             assert_eq!(wire.followed, [followed], "{path:?}");
         }
@@ -435,13 +389,13 @@ mod tests {
     fn an_outbox_is_full_in_bytes_or_in_parts() {
         let content = Content::default();
         let mut large = Outbox::default();
-        large.push_body(&content, Filling::Pattern, LEFT_BYTES_MAX + 1, Path::Copy);
+        large.push_body(&content, Filling::Pattern, LEFT_BYTES_MAX + 1, BodyPath::Copy);
         assert!(large.is_full());
         let mut many = Outbox::default();
         for _ in 0..PARTS_MAX / 2 {
             assert!(!many.is_full());
             many.write(|bytes| bytes.push(b'x'));
-            many.push_body(&content, Filling::Pattern, COPIED_BYTES_MAX + 1, Path::Copy);
+            many.push_body(&content, Filling::Pattern, COPIED_BYTES_MAX + 1, BodyPath::Copy);
         }
         assert!(many.is_full());
     }

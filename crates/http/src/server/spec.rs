@@ -22,8 +22,6 @@ pub struct ServerSpec {
     pub idle_timeout: Duration,
     /// Longest request body in bytes.
     pub body_bytes_max: u64,
-    /// How bodies get to the socket.
-    pub body_path: BodyPath,
     /// Whom it serves.
     pub access: Access,
     /// Adds `Server: linerate/VERSION` with this value to every answer.
@@ -41,20 +39,6 @@ pub enum Listen {
     Everywhere(u16),
     /// On each of these.
     At(Vec<SocketAddr>),
-}
-
-/// How bodies get to the socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BodyPath {
-    /// Small ones as [`Self::Copy`], large ones as a measurement at the start says.
-    #[default]
-    Auto,
-    /// The kernel copies them (send(2)).
-    Copy,
-    /// From a file that is never read from a disk (sendfile(2)), whatever is not small.
-    Sendfile,
-    /// Lent to the kernel (`MSG_ZEROCOPY`), whatever is not small. On loopback the kernel copies all the same.
-    Zerocopy,
 }
 
 /// Whom a server serves. Others are closed without an answer.
@@ -87,7 +71,6 @@ impl Default for ServerSpec {
             connections_max: None,
             idle_timeout: Duration::from_secs(600),
             body_bytes_max: 64 << 20,
-            body_path: BodyPath::Auto,
             access: Access::Neighbours,
             server_header: None,
             without_date: false,

@@ -8,8 +8,7 @@ use linerate_sys::source_file::SourceFile;
 use linerate_sys::stream_io::Followed;
 
 use super::answers::Answers;
-use super::body_path::BodyPaths;
-use super::content::Content;
+use super::content::{Content, Filling};
 use super::conversation::{Conversation, Desk, Next};
 use super::figures::Counters;
 use super::outbox::{Outbox, Wire};
@@ -45,12 +44,10 @@ impl Wire for &mut Said {
         Ok(taken)
     }
 
-    fn send_file(&mut self, _: &SourceFile, _: u64, _: usize) -> io::Result<usize> {
-        unreachable!("everything is copied")
-    }
-
-    fn lend(&mut self, _: &[u8]) -> io::Result<usize> {
-        unreachable!("everything is copied")
+    fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
+        // A body of either filling will do: what is compared is made of the same one.
+        let run = CONTENT.block(Filling::Pattern).run(offset, len as u64);
+        self.send(&[IoSlice::new(run)], Followed::No)
     }
 }
 
@@ -69,7 +66,7 @@ const BODY_BYTES_MAX: u64 = 100;
 impl Talk {
     pub(crate) fn new() -> Self {
         Self {
-            answers: Answers::new(Arc::clone(&CONTENT), BodyPaths::copying(), false, None),
+            answers: Answers::new(Arc::clone(&CONTENT), false, None),
             counters: Counters::default(),
             conversation: Conversation::default(),
             kept: Vec::new(),
@@ -83,7 +80,7 @@ impl Talk {
         let mut outbox = Outbox::default();
         loop {
             let mut desk = Desk {
-                answers: &mut self.answers,
+                answers: &self.answers,
                 counters: &self.counters,
                 body_bytes_max: BODY_BYTES_MAX,
                 is_paced: false,
@@ -91,7 +88,7 @@ impl Talk {
             let advance = self.conversation.advance(&self.kept, &mut desk, &mut outbox);
             self.kept.drain(..advance.used);
             outbox
-                .flush(&mut &mut self.said, &self.answers.sources())
+                .flush(&mut &mut self.said, self.answers.content())
                 .expect("memory takes everything");
             if advance.next != Next::Flush {
                 return advance.next;

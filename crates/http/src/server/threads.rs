@@ -8,7 +8,6 @@ use linerate_sys::poll::EventFd;
 
 use super::StartError;
 use super::answers::Answers;
-use super::body_path::BodyPaths;
 use super::content::Content;
 use super::figures::{Counters, ThreadFigures};
 use super::spec::ServerSpec;
@@ -26,7 +25,6 @@ pub(super) struct Thread {
 pub(super) struct Makings<'a> {
     pub(super) spec: &'a ServerSpec,
     pub(super) content: Arc<Content>,
-    pub(super) body_paths: BodyPaths,
     pub(super) shared: Arc<Shared>,
 }
 
@@ -56,7 +54,6 @@ impl Makings<'_> {
         let bell = Arc::new(EventFd::new()?);
         let answers = Answers::new(
             Arc::clone(&self.content),
-            self.body_paths,
             !self.spec.without_date,
             self.spec.server_header.as_deref(),
         );

@@ -4,13 +4,13 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use linerate_sys::poll::Interest;
-use linerate_sys::{lending, socket};
+use linerate_sys::socket;
 
 use super::deadlines::Event;
 use super::table::{Connection, Token, WaitsFor};
 use super::wire::SocketWire;
 use super::{FIRST_LISTENER, Worker};
-use crate::server::answers::{Leaving, Reply};
+use crate::server::answers::Reply;
 use crate::server::body_path::is_paced;
 
 impl Worker {
@@ -58,10 +58,6 @@ impl Worker {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        if self.shared.lends {
-            // Without the permission every loan is refused and the body is copied.
-            let _ = lending::enable(&fd);
-        }
         let connection = Connection {
             is_paced: is_paced(&fd),
             fd,
@@ -93,11 +89,10 @@ impl Worker {
             return;
         };
         let reply = Reply::refusal(SERVICE_UNAVAILABLE);
-        self.answers
-            .push(reply, Leaving::default(), &self.counters, &mut self.outbox);
+        self.answers.push(reply, false, &self.counters, &mut self.outbox);
         // What does not fit into a new socket is not worth waiting for.
         let mut wire = SocketWire(&connection.fd);
-        if let Ok(flushed) = self.outbox.flush(&mut wire, &self.answers.sources()) {
+        if let Ok(flushed) = self.outbox.flush(&mut wire, self.answers.content()) {
             self.counters.sent_bytes.add(flushed.bytes);
         }
         drop(self.outbox.take_rest());

@@ -41,8 +41,6 @@ pub(super) struct Shared {
     /// Connections of all threads together.
     pub(super) open: AtomicUsize,
     pub(super) stop: AtomicBool,
-    /// Sockets lend memory to the kernel.
-    pub(super) lends: bool,
 }
 
 /// One thread.

@@ -3,7 +3,7 @@
 use std::io;
 
 use linerate_sys::poll::Ready;
-use linerate_sys::{lending, stream_io};
+use linerate_sys::stream_io;
 
 use super::table::{Token, WaitsFor};
 use super::wire::SocketWire;
@@ -19,10 +19,7 @@ impl Worker {
             return;
         };
         let waits_for = connection.waits_for;
-        if event.error && self.shared.lends {
-            // Memory that comes back is told as an error.
-            while lending::take_returned(&connection.fd).is_ok() {}
-        } else if event.error {
+        if event.error {
             return self.close(token);
         }
         match waits_for {
@@ -115,7 +112,7 @@ impl Worker {
             None => Conversation::default(),
         };
         let mut desk = Desk {
-            answers: &mut self.answers,
+            answers: &self.answers,
             counters: &self.counters,
             body_bytes_max: self.shared.body_bytes_max,
             is_paced: connection.is_paced,
@@ -152,7 +149,7 @@ impl Worker {
         };
         let Some(spill) = &mut connection.spill else { return };
         let mut wire = SocketWire(&connection.fd);
-        let Ok(flushed) = spill.output.flush(&mut wire, &self.answers.sources()) else {
+        let Ok(flushed) = spill.output.flush(&mut wire, self.answers.content()) else {
             return self.close(token);
         };
         self.counters.sent_bytes.add(flushed.bytes);
@@ -194,7 +191,7 @@ fn talk(
     loop {
         let advance = conversation.advance(input.get(used..).unwrap_or_default(), desk, outbox);
         used += advance.used;
-        let flushed = outbox.flush(wire, &desk.answers.sources())?;
+        let flushed = outbox.flush(wire, desk.answers.content())?;
         desk.counters.sent_bytes.add(flushed.bytes);
         if advance.next != Next::Flush || !flushed.is_done {
             return Ok(used);

@@ -3,7 +3,6 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
-use linerate_sys::lending;
 use linerate_sys::source_file::SourceFile;
 use linerate_sys::stream_io::{self, Followed};
 
@@ -24,13 +23,5 @@ impl Wire for SocketWire<'_> {
     fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
         let mut position = offset;
         stream_io::send_file(self.0, file, &mut position, len)
-    }
-
-    fn lend(&mut self, slice: &[u8]) -> io::Result<usize> {
-        match lending::lend_slices(self.0, &[IoSlice::new(slice)]) {
-            // Too much is lent already, or the socket cannot lend.
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => stream_io::send(self.0, slice),
-            other => other,
-        }
     }
 }

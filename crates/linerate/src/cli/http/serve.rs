@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use linerate_http::control::ControlSpec;
-use linerate_http::server::{Access, BodyPath, Listen, PORT, ServerSpec, SocketSpec};
+use linerate_http::server::{Access, Listen, PORT, ServerSpec, SocketSpec};
 use linerate_model::network::Network;
 use linerate_model::sharing::{AccessRules, AccessSource};
 
@@ -35,9 +35,6 @@ pub(crate) struct ServeArgs {
     /// Longest body of a request; above it the answer is 413
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = body_size)]
     max_body: u64,
-    /// How bodies get to the socket
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    body_path: BodyPathArg,
     /// Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
@@ -100,18 +97,6 @@ Examples:
   linerate http serve --token-file t              port 8080, networks of this host
   linerate http serve --allow 198.51.100.0/24     another network";
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum BodyPathArg {
-    /// Small ones copied, large ones as a measurement at the start says
-    Auto,
-    /// The kernel copies them
-    Copy,
-    /// From a file that is never read from a disk
-    Sendfile,
-    /// Lent to the kernel
-    Zerocopy,
-}
-
 impl ServeArgs {
     /// Decides what is to be served.
     ///
@@ -154,12 +139,6 @@ impl ServeArgs {
         spec.connections_max = self.max_conns.and_then(|count| usize::try_from(count).ok());
         spec.idle_timeout = self.idle_timeout;
         spec.body_bytes_max = self.max_body;
-        spec.body_path = match self.body_path {
-            BodyPathArg::Auto => BodyPath::Auto,
-            BodyPathArg::Copy => BodyPath::Copy,
-            BodyPathArg::Sendfile => BodyPath::Sendfile,
-            BodyPathArg::Zerocopy => BodyPath::Zerocopy,
-        };
         spec.access = if self.allow.is_empty() {
             Access::Neighbours
         } else {

@@ -123,11 +123,10 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
         }
     };
     format!(
-        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n  bodies       {}\n  serves       {guests}\n",
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n  serves       {guests}\n",
         addresses.join(" and "),
         server.threads(),
         server.connections_max(),
-        server.body_paths(),
     )
 }
 
