@@ -9,11 +9,9 @@ use linerate_model::http::SideFigures;
 use linerate_sys::{clock, socket};
 use serde::de::DeserializeOwned;
 
-use super::link::{Failure, Link, READINGS_PATH};
+use super::link::{Failure, Link};
 use super::message::{CellBegun, CellMark, Clock, ErrorText, Info, PROGRAM};
-use super::samples::Samples;
 use super::token::Token;
-use crate::message::framing::BodyFraming;
 
 /// Time for one request and its answer; looking at a host takes the server a part of a second.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -183,26 +181,6 @@ impl ControlClient {
     /// Any; [`ControlError::Refused`] with status 501 where there is nothing to restart.
     pub fn restart_workers(&mut self) -> Result<(), ControlError> {
         self.exchange("POST", "/v1/restart-workers", b"").map(drop)
-    }
-
-    /// Listens to readings from a number on, over a connection of their own.
-    ///
-    /// # Errors
-    /// Any.
-    pub fn samples(&self, from: u64) -> Result<Samples, ControlError> {
-        let deadline = Instant::now() + PATIENCE;
-        let lost = |why| ControlError::Lost {
-            server: self.server,
-            why,
-        };
-        let mut link = Link::open(self.server, deadline).map_err(|error| lost(text(&error)))?;
-        let path = format!("{READINGS_PATH}?from={from}");
-        let answer = link.request(self.token.as_ref(), "GET", &path, b"", deadline);
-        let (head, body) = answer.map_err(|failure| failure.into_error(self.server))?;
-        if head.status != 200 || head.framing != BodyFraming::Chunked {
-            return Err(refused(head.status, &body));
-        }
-        Ok(Samples::new(self.server, link.into_transport()))
     }
 
     fn ask<T: DeserializeOwned>(&mut self, method: &str, path: &str, body: &[u8]) -> Result<T, ControlError> {

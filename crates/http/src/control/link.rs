@@ -9,15 +9,12 @@ use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::load::{Local, single};
-use crate::message::framing::BodyFraming;
 use crate::message::response::{self, ResponseHead};
 
 /// Longest answer.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 /// Where a server gives nonces.
 const NONCE_PATH: &str = "/v1/nonce";
-/// Where its readings are, which do not end.
-pub(super) const READINGS_PATH: &str = "/v1/samples";
 
 /// A connection, and what proofs on it depend on.
 #[derive(Debug)]
@@ -50,12 +47,7 @@ impl Link {
         self.transport.buffer.is_empty() && !self.transport.is_closed()
     }
 
-    /// For the readings that follow.
-    pub(super) fn into_transport(self) -> Transport {
-        self.transport
-    }
-
-    /// One request and its answer. Of readings the body is left where it is.
+    /// One request and its answer.
     pub(super) fn request(
         &mut self,
         token: Option<&Token>,
@@ -66,13 +58,13 @@ impl Link {
     ) -> Result<(ResponseHead, Vec<u8>), Failure> {
         let Some(token) = token else {
             let (head, _) = self.send(method, path, "", body, deadline)?;
-            return Ok((head, self.answer_body(path, &head, deadline)?));
+            return Ok((head, self.answer_body(&head, deadline)?));
         };
         let exchange = self.next_exchange(deadline)?;
         let proof = exchange.of_request(token, method, path, body);
         let field = format!("Authorization: Linerate nonce={}, proof={proof}\r\n", exchange.client);
         let (head, shown) = self.send(method, path, &field, body, deadline)?;
-        let answer = self.answer_body(path, &head, deadline)?;
+        let answer = self.answer_body(&head, deadline)?;
         let expected = exchange.of_answer(token, head.status, &answer);
         let is_proved = shown.is_some_and(|shown| token::is_same(&expected, &shown));
         match (is_proved, head.status) {
@@ -88,7 +80,7 @@ impl Link {
             Some(known) => known,
             None => {
                 let (head, _) = self.send("GET", NONCE_PATH, "", b"", deadline)?;
-                let answer = self.answer_body(NONCE_PATH, &head, deadline)?;
+                let answer = self.answer_body(&head, deadline)?;
                 let challenge = serde_json::from_slice::<Challenge>(&answer).ok();
                 let challenge = challenge.filter(|_| head.status == 200 && head.keeps_alive);
                 challenge.ok_or(Failure::Final(ControlError::Unproved))?.nonce
@@ -132,10 +124,7 @@ impl Link {
         }
     }
 
-    fn answer_body(&mut self, path: &str, head: &ResponseHead, deadline: Instant) -> Result<Vec<u8>, Failure> {
-        if path.starts_with(READINGS_PATH) && head.status == 200 && head.framing == BodyFraming::Chunked {
-            return Ok(Vec::new());
-        }
+    fn answer_body(&mut self, head: &ResponseHead, deadline: Instant) -> Result<Vec<u8>, Failure> {
         let body = self.transport.body(head.framing, ANSWER_BYTES_MAX, deadline);
         body.map_err(|error| match error {
             BodyError::Io(error) => Failure::from(error),
@@ -150,15 +139,6 @@ pub(super) enum Failure {
     Lost(String),
     /// Any other would as well.
     Final(ControlError),
-}
-
-impl Failure {
-    pub(super) fn into_error(self, server: SocketAddr) -> ControlError {
-        match self {
-            Self::Lost(why) => ControlError::Lost { server, why },
-            Self::Final(error) => error,
-        }
-    }
 }
 
 impl From<io::Error> for Failure {

@@ -24,7 +24,6 @@ mod link;
 mod message;
 mod proof;
 mod route;
-mod samples;
 mod server;
 mod token;
 mod transport;
@@ -32,7 +31,6 @@ mod transport;
 pub use agent::{Agent, Refusal};
 pub use client::{ClockOffset, ControlClient, ControlError};
 pub use message::{CellBegun, CellMark, Clock, Info, PROGRAM, TCP_CAPABILITY};
-pub use samples::Samples;
 pub use server::{Control, ControlSpec};
 pub use token::{BadToken, Token};
 

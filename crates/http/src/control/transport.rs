@@ -120,7 +120,7 @@ impl Transport {
     }
 
     /// Moves the payload of what has arrived into `body`; `true` at the end of the body.
-    pub(super) fn next_chunks(&mut self, decoder: &mut Decoder, body: &mut Vec<u8>) -> Result<bool, ChunkedError> {
+    fn next_chunks(&mut self, decoder: &mut Decoder, body: &mut Vec<u8>) -> Result<bool, ChunkedError> {
         let mut used = 0;
         while !decoder.is_end() && used < self.buffer.len() {
             let rest = self.buffer.get(used..).unwrap_or_default();
