@@ -1,15 +1,15 @@
 //! Requests and bodies from arbitrary bytes. Only for fuzzing.
 
 use crate::message::chunked::{ChunkedError, Decoder};
-use crate::server::talk::Talk;
+use crate::server::loopback_harness::LoopbackHarness;
 
-/// Answers the same requests in one piece and in pieces, whose lengths are the bytes of `cuts`.
+/// ResponseWriter the same requests in one piece and in pieces, whose lengths are the bytes of `cuts`.
 ///
 /// # Panics
 /// When the answers differ.
 pub fn answer_requests(cuts: &[u8], requests: &[u8]) {
-    let whole = Talk::new().hear_all([requests]);
-    let cut = Talk::new().hear_all(pieces(cuts, requests));
+    let whole = LoopbackHarness::new().receive_all([requests]);
+    let cut = LoopbackHarness::new().receive_all(pieces(cuts, requests));
     assert_eq!(whole, cut);
 }
 

@@ -1,26 +1,26 @@
 //! A server of fixed payloads: `GET /b/SIZE`, `POST /sink`, and little else.
 //!
-//! It is there to be measured against, so its own cost per request and per idle connection is kept as low as the kernel
-//! allows, and known: every thread counts what it does.
+//! A target for measurements: cost per request and per idle connection is as low as the kernel allows, and counted per
+//! thread.
 
 mod access;
-mod answers;
-mod asked;
 mod body_path;
 mod chunks;
 mod content;
-mod conversation;
 mod date;
-mod figures;
 mod listeners;
-mod outbox;
+pub(crate) mod loopback_harness;
+mod machine;
+mod resource;
+mod responses;
 mod spec;
-pub(crate) mod talk;
+mod stats;
 mod threads;
 mod worker;
+mod write_queue;
 
 #[cfg(test)]
-mod conversation_tests;
+mod machine_tests;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -28,16 +28,16 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use linerate_sys::{OsError, cpu, process};
 
-use access::Guests;
+use access::AccessList;
 use content::Content;
-use threads::{Makings, Thread};
+use threads::{Thread, ThreadInputs};
 use worker::Shared;
 
-pub use asked::{BODY_BYTES_MAX, size};
-pub use figures::{Figures, ThreadFigures};
+pub use resource::{BODY_BYTES_MAX, size};
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
+pub use stats::{ServerStats, ThreadStats};
 
-/// A server that runs. Dropping it stops it.
+/// A running server. Dropping it stops it.
 #[derive(Debug)]
 pub struct Server {
     threads: Vec<Thread>,
@@ -46,11 +46,11 @@ pub struct Server {
     backlog: Option<u32>,
 }
 
-/// Why a server did not start.
+/// Why the server did not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// A listener could not be opened, or a thread had no descriptors to work with.
+    /// A listener could not be opened, or descriptors are exhausted.
     #[error("{0}")]
     System(#[from] OsError),
     /// A thread could not be started.
@@ -67,31 +67,30 @@ impl Server {
         let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
         let listeners = listeners::open(spec, count)?;
-        let makings = Makings {
+        let inputs = ThreadInputs {
             spec,
             content,
             shared: Arc::new(shared(spec)),
         };
         let mut server = Self {
             threads: Vec::new(),
-            shared: Arc::clone(&makings.shared),
+            shared: Arc::clone(&inputs.shared),
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
-            server.threads.push(makings.start(number, listeners)?);
+            server.threads.push(inputs.start(number, listeners)?);
         }
         Ok(server)
     }
 
-    /// Where it listens, ports chosen by the kernel included.
+    /// Listening addresses, with ports chosen by the kernel.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// How many connections each listener may hold before they are accepted, as the kernel clipped it; `None` where it
-    /// does not tell.
+    /// Accept queue of each listener as limited by the kernel; `None` where that is unknown.
     #[must_use]
     pub fn backlog(&self) -> Option<u32> {
         self.backlog
@@ -103,43 +102,43 @@ impl Server {
         self.threads.len()
     }
 
-    /// Most connections at a time.
+    /// Limit of concurrent connections.
     #[must_use]
     pub fn connections_max(&self) -> usize {
         self.shared.connections_max
     }
 
-    /// What it has done so far.
+    /// Statistics so far.
     #[must_use]
-    pub fn figures(&self) -> Figures {
-        Figures {
-            threads: self.threads.iter().map(Thread::figures).collect(),
+    pub fn stats(&self) -> ServerStats {
+        ServerStats {
+            threads: self.threads.iter().map(Thread::stats).collect(),
         }
     }
 
-    /// Ends all connections and threads, and says what was done in total.
+    /// Closes all connections, stops all threads and returns the final statistics.
     #[must_use]
-    pub fn stop(mut self) -> Figures {
-        self.halt();
-        self.figures()
+    pub fn stop(mut self) -> ServerStats {
+        self.stop_threads();
+        self.stats()
     }
 
-    fn halt(&mut self) {
+    fn stop_threads(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        self.threads.iter().for_each(Thread::ring);
+        self.threads.iter().for_each(Thread::wake);
         self.threads.iter_mut().for_each(Thread::join);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.halt();
+        self.stop_threads();
     }
 }
 
 fn shared(spec: &ServerSpec) -> Shared {
     Shared {
-        guests: Guests::new(&spec.access),
+        access: AccessList::new(&spec.access),
         body_bytes_max: spec.body_bytes_max,
         idle_timeout: spec.idle_timeout,
         connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),
@@ -148,13 +147,13 @@ fn shared(spec: &ServerSpec) -> Shared {
     }
 }
 
-/// 90 % of the descriptors the process may open; the rest is for listeners, files and those who are turned away.
+/// 90 % of the descriptor limit; the rest is for listeners, files and rejected connections.
 fn default_connections_max() -> usize {
     let limit = process::raise_fd_limit().unwrap_or(DESCRIPTORS_ASSUMED);
     usize::try_from(limit / 10 * 9).unwrap_or(usize::MAX / 2)
 }
 
-/// More threads than that only take turns.
+/// Upper bound of threads.
 const THREADS_MAX: usize = 1024;
-/// What Linux gives a process by default.
+/// Default limit of Linux.
 const DESCRIPTORS_ASSUMED: u64 = 1024;

@@ -1,4 +1,4 @@
-//! The threads of a server, each with its own loop.
+//! Server threads, each with its own event loop.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -7,66 +7,66 @@ use std::thread::{self, JoinHandle};
 use linerate_sys::poll::EventFd;
 
 use super::StartError;
-use super::answers::Answers;
 use super::content::Content;
-use super::figures::{Counters, ThreadFigures};
+use super::responses::ResponseWriter;
 use super::spec::ServerSpec;
+use super::stats::{Counters, ThreadStats};
 use super::worker::{Shared, Worker};
 
-/// A thread that serves.
+/// A server thread.
 #[derive(Debug)]
 pub(super) struct Thread {
     handle: Option<JoinHandle<()>>,
-    bell: Arc<EventFd>,
+    waker: Arc<EventFd>,
     counters: Arc<Counters>,
 }
 
-/// What all threads are made of.
-pub(super) struct Makings<'a> {
+/// Inputs shared by all threads.
+pub(super) struct ThreadInputs<'a> {
     pub(super) spec: &'a ServerSpec,
     pub(super) content: Arc<Content>,
     pub(super) shared: Arc<Shared>,
 }
 
 impl Thread {
-    pub(super) fn figures(&self) -> ThreadFigures {
+    pub(super) fn stats(&self) -> ThreadStats {
         self.counters.snapshot()
     }
 
-    /// Lets the thread look whether it shall stop.
-    pub(super) fn ring(&self) {
-        self.bell.signal();
+    /// Makes the event loop check the stop flag.
+    pub(super) fn wake(&self) {
+        self.waker.signal();
     }
 
-    /// Waits for its end. A thread that panicked has nothing more to say than its figures.
+    /// Waits for the thread; its statistics outlive a panic.
     pub(super) fn join(&mut self) {
         let _ = self.handle.take().map(JoinHandle::join);
     }
 }
 
-impl Makings<'_> {
+impl ThreadInputs<'_> {
     /// Starts a thread.
     ///
     /// # Errors
     /// The operating system's.
     pub(super) fn start(&self, number: usize, listeners: Vec<OwnedFd>) -> Result<Thread, StartError> {
         let counters = Arc::new(Counters::default());
-        let bell = Arc::new(EventFd::new()?);
-        let answers = Answers::new(
+        let waker = Arc::new(EventFd::new()?);
+        let responses = ResponseWriter::new(
             Arc::clone(&self.content),
             !self.spec.without_date,
             self.spec.server_header.as_deref(),
         );
         let shared = Arc::clone(&self.shared);
-        let worker = Worker::new(listeners, &bell, shared, Arc::clone(&counters), answers)?;
+        let worker = Worker::new(listeners, &waker, shared, Arc::clone(&counters), responses)?;
         let handle = thread::Builder::new()
             .name(format!("http-serve-{number}"))
-            // A kernel that refuses to wait for events ends a thread; nothing is left to be done then.
+            // The event loop ends early only if epoll_wait(2) fails.
             .spawn(move || drop(worker.run()))
             .map_err(StartError::Thread)?;
         Ok(Thread {
             handle: Some(handle),
-            bell,
+            waker,
             counters,
         })
     }

@@ -140,7 +140,7 @@ impl ServeArgs {
         spec.idle_timeout = self.idle_timeout;
         spec.body_bytes_max = self.max_body;
         spec.access = if self.allow.is_empty() {
-            Access::Neighbours
+            Access::LocalNetworks
         } else {
             Access::Networks(self.allow.clone())
         };

@@ -3,7 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_http::control::Refusal;
-use linerate_http::server::{Figures, Listen, Server, ServerSpec};
+use linerate_http::server::{Listen, Server, ServerSpec, ServerStats};
 
 use super::agent::{Crew, ThreadConnections};
 
@@ -22,7 +22,7 @@ struct State {
     /// Absent when it could not be started anew.
     server: Option<Server>,
     /// What servers before it did.
-    past: Figures,
+    past: ServerStats,
 }
 
 impl ServerCrew {
@@ -31,7 +31,7 @@ impl ServerCrew {
         spec.listen = Listen::At(server.addresses().to_vec());
         let state = State {
             server: Some(server),
-            past: Figures::default(),
+            past: ServerStats::default(),
         };
         Self {
             spec,
@@ -49,7 +49,7 @@ impl ServerCrew {
     }
 
     /// Ends it, and says what it did since the beginning, thread by thread.
-    pub(super) fn stop(&self) -> Figures {
+    pub(super) fn stop(&self) -> ServerStats {
         let mut state = self.lock();
         state.retire();
         std::mem::take(&mut state.past)
@@ -70,8 +70,8 @@ impl State {
 
 impl Crew for ServerCrew {
     fn connections(&self) -> Vec<ThreadConnections> {
-        let figures = self.lock().server.as_ref().map(Server::figures).unwrap_or_default();
-        let threads = figures.threads.iter();
+        let stats = self.lock().server.as_ref().map(Server::stats).unwrap_or_default();
+        let threads = stats.threads.iter();
         threads
             .map(|thread| ThreadConnections {
                 accepted: thread.accepted,

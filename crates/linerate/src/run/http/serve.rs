@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use linerate_host::load::{Tested, Watched};
 use linerate_http::control::Control;
-use linerate_http::server::{Access, Figures, Server, ServerSpec, StartError, ThreadFigures};
+use linerate_http::server::{Access, Server, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
@@ -22,8 +22,8 @@ use crate::run::in_use;
 /// Serves until a signal comes.
 pub(crate) fn run(plan: &ServePlan) -> ExitCode {
     match serve(plan) {
-        Ok(figures) => {
-            say(&summary(&figures));
+        Ok(stats) => {
+            say(&summary(&stats));
             ExitCode::Done
         }
         Err(text) => {
@@ -33,7 +33,7 @@ pub(crate) fn run(plan: &ServePlan) -> ExitCode {
     }
 }
 
-fn serve(plan: &ServePlan) -> Result<Figures, String> {
+fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
     // Before any thread starts: threads inherit the block.
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
     // Thousands of connections need as many descriptors; without the right to raise the limit fewer fit.
@@ -116,7 +116,7 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
         None => format!("{} asked for, the kernel does not tell what it gives", spec.backlog),
     };
     let guests = match &spec.access {
-        Access::Neighbours => "addresses of networks this host is on, and private ones".to_owned(),
+        Access::LocalNetworks => "addresses of networks this host is on, and private ones".to_owned(),
         Access::Networks(networks) => {
             let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
             networks.join(", ")
@@ -130,31 +130,31 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
     )
 }
 
-fn summary(figures: &Figures) -> String {
+fn summary(stats: &ServerStats) -> String {
     let mut text = String::from("Served\n");
-    line(&mut text, "total", &figures.total());
-    for (number, thread) in figures.threads.iter().enumerate() {
+    line(&mut text, "total", &stats.total());
+    for (number, thread) in stats.threads.iter().enumerate() {
         line(&mut text, &format!("thread {number}"), thread);
     }
     text
 }
 
-fn line(text: &mut String, name: &str, figures: &ThreadFigures) {
-    let refused = figures.refused_at_limit + figures.refused_by_address;
+fn line(text: &mut String, name: &str, stats: &ThreadStats) {
+    let refused = stats.refused_at_limit + stats.refused_by_address;
     // Writing to memory cannot fail.
     let _ = writeln!(
         text,
         "  {name:<10} {} connections ({refused} refused, {} timed out), {} times without a descriptor, \
          {} requests, {} answers ({} errors), \
          {} B payload, {} B sent, {} B received",
-        figures.accepted,
-        figures.timed_out,
-        figures.descriptors_exhausted,
-        figures.requests,
-        figures.responses,
-        figures.error_responses,
-        figures.payload_bytes,
-        figures.sent_bytes,
-        figures.received_bytes,
+        stats.accepted,
+        stats.timed_out,
+        stats.descriptors_exhausted,
+        stats.requests,
+        stats.responses,
+        stats.error_responses,
+        stats.payload_bytes,
+        stats.sent_bytes,
+        stats.received_bytes,
     );
 }

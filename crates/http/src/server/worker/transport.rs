@@ -1,4 +1,4 @@
-//! A socket as what answers go into.
+//! A socket as a transport.
 
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
@@ -6,15 +6,15 @@ use std::os::fd::OwnedFd;
 use linerate_sys::source_file::SourceFile;
 use linerate_sys::stream_io::{self, Followed};
 
-use crate::server::outbox::Wire;
+use crate::server::write_queue::Transport;
 
 /// A connection's socket.
-pub(super) struct SocketWire<'a>(pub(super) &'a OwnedFd);
+pub(super) struct SocketTransport<'a>(pub(super) &'a OwnedFd);
 
-impl Wire for SocketWire<'_> {
+impl Transport for SocketTransport<'_> {
     fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize> {
         match (slices, followed) {
-            // The plain call spares the kernel a look at the list.
+            // The plain call avoids the setup of a vector.
             ([only], Followed::No) => stream_io::send(self.0, only),
             _ => stream_io::send_slices(self.0, slices, followed),
         }

@@ -1,7 +1,7 @@
-//! Answers on their way into a socket, in order.
+//! Responses queued for a socket.
 //!
-//! Heads and small bodies stand in one buffer, so that an answer of a kilobyte, or many of them, leave in one plain
-//! write. Larger bodies are never copied into it: they are references to the block they consist of.
+//! Headers and small bodies share one buffer, so that one small response, or many, leave in one send(2). Larger bodies are
+//! references to their block.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -11,17 +11,17 @@ use linerate_sys::stream_io::Followed;
 
 use super::body_path::BodyPath;
 use super::chunks::Chunks;
-use super::content::{BLOCK_BYTES, Block, Content, Filling};
+use super::content::{BLOCK_BYTES, Block, BodyPattern, Content};
 
-/// What has not been sent yet.
+/// Unsent bytes.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
-    /// Heads and small bodies.
+pub(crate) struct WriteQueue {
+    /// Headers and small bodies.
     bytes: Vec<u8>,
-    /// How many of these have been sent.
+    /// Bytes of it already sent.
     bytes_sent: usize,
     parts: VecDeque<Part>,
-    /// Everything that is left.
+    /// Total unsent bytes.
     left_bytes: u64,
 }
 
@@ -29,50 +29,50 @@ pub(crate) struct Outbox {
 enum Part {
     /// The next bytes of the buffer.
     Bytes(usize),
-    /// A body, or the rest of one.
+    /// The rest of a body.
     Body(Body),
-    /// A body in chunks.
+    /// The rest of a chunked body.
     Chunks(Box<Chunks>),
 }
 
-/// A stretch of a block's endless repetition.
+/// A range of the endless repetition of a block.
 #[derive(Debug, Clone, Copy)]
 struct Body {
-    filling: Filling,
+    pattern: BodyPattern,
     offset: u64,
     len: u64,
     path: BodyPath,
 }
 
-/// Where answers go. A socket, or a test's memory.
-pub(crate) trait Wire {
+/// Where responses are sent: a socket, or memory in tests.
+pub(crate) trait Transport {
     /// As [`linerate_sys::stream_io::send_slices`].
     fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize>;
-    /// As [`linerate_sys::stream_io::send_file`] from a position of its own.
+    /// As [`linerate_sys::stream_io::send_file`] at `offset`.
     fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize>;
 }
 
-/// How far a flush came.
+/// Result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Flushed {
-    /// Bytes the wire took.
+    /// Bytes sent.
     pub(crate) bytes: u64,
-    /// Nothing is left.
+    /// The queue is empty.
     pub(crate) is_done: bool,
 }
 
-impl Outbox {
-    /// Whether everything has been sent.
+impl WriteQueue {
+    /// Whether everything is sent.
     pub(crate) fn is_empty(&self) -> bool {
         self.parts.is_empty()
     }
 
-    /// Whether it is time to send before more is added.
+    /// Whether the queue must be flushed before more is added.
     pub(crate) fn is_full(&self) -> bool {
         self.left_bytes > LEFT_BYTES_MAX || self.parts.len() >= PARTS_MAX || self.bytes.len() >= BUFFER_BYTES_MAX
     }
 
-    /// The buffer, to write a head to its end.
+    /// Appends to the buffer.
     pub(crate) fn write(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let before = self.bytes.len();
         write(&mut self.bytes);
@@ -84,38 +84,38 @@ impl Outbox {
         }
     }
 
-    /// Adds the first `len` bytes of a filling.
-    pub(crate) fn push_body(&mut self, content: &Content, filling: Filling, len: u64, path: BodyPath) {
+    /// Queues the first `len` bytes of a pattern.
+    pub(crate) fn push_body(&mut self, content: &Content, pattern: BodyPattern, len: u64, path: BodyPath) {
         if len == 0 {
             return;
         }
         if len <= COPIED_BYTES_MAX {
-            let run = content.block(filling).run(0, len);
+            let run = content.block(pattern).run(0, len);
             return self.write(|bytes| bytes.extend_from_slice(run));
         }
         self.left_bytes += len;
         self.parts.push_back(Part::Body(Body {
-            filling,
+            pattern,
             offset: 0,
             len,
             path,
         }));
     }
 
-    /// Adds a body in chunks.
+    /// Queues a chunked body.
     pub(crate) fn push_chunks(&mut self, chunks: Chunks) {
         self.left_bytes += chunks.left_bytes();
         self.parts.push_back(Part::Chunks(Box::new(chunks)));
     }
 
-    /// Sends until everything is sent or the wire takes no more.
+    /// Sends until the queue is empty or the transport is full.
     ///
     /// # Errors
-    /// The wire's, apart from its being full.
-    pub(crate) fn flush(&mut self, wire: &mut impl Wire, content: &Content) -> io::Result<Flushed> {
+    /// The transport's, except `WouldBlock`.
+    pub(crate) fn flush(&mut self, transport: &mut impl Transport, content: &Content) -> io::Result<Flushed> {
         let mut bytes = 0;
         let is_done = loop {
-            let (wanted, sent) = match self.send_some(wire, content) {
+            let (wanted, sent) = match self.send_some(transport, content) {
                 Ok(Some(progress)) => progress,
                 Ok(None) => break true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break false,
@@ -127,7 +127,7 @@ impl Outbox {
             }
             self.advance(sent);
             bytes += sent as u64;
-            // The rest would be refused: asking costs a system call, and readiness will tell.
+            // Another call would fail with `EAGAIN`; the event loop reports when the socket is writable.
             if sent < wanted && !self.is_empty() {
                 break false;
             }
@@ -138,22 +138,22 @@ impl Outbox {
         Ok(Flushed { bytes, is_done })
     }
 
-    /// One call: how much it was given and how much it took; `None` when nothing is left.
-    fn send_some(&mut self, wire: &mut impl Wire, content: &Content) -> io::Result<Option<(usize, usize)>> {
+    /// One system call: bytes offered and bytes sent; `None` when the queue is empty.
+    fn send_some(&mut self, transport: &mut impl Transport, content: &Content) -> io::Result<Option<(usize, usize)>> {
         let progress = match self.parts.front_mut() {
             None => return Ok(None),
-            Some(Part::Body(body)) if body.path != BodyPath::Copy => body.send(wire, content)?,
+            Some(Part::Body(body)) if body.path != BodyPath::Copy => body.send(transport, content)?,
             Some(Part::Chunks(chunks)) => {
                 let staged = chunks.staged(content);
-                (staged.len(), wire.send(&[IoSlice::new(staged)], Followed::No)?)
+                (staged.len(), transport.send(&[IoSlice::new(staged)], Followed::No)?)
             }
-            Some(Part::Bytes(_) | Part::Body(_)) => self.send_gathered(wire, content)?,
+            Some(Part::Bytes(_) | Part::Body(_)) => self.send_gathered(transport, content)?,
         };
         Ok(Some(progress))
     }
 
-    /// Sends all that can be named by slices, up to what cannot.
-    fn send_gathered(&self, wire: &mut impl Wire, content: &Content) -> io::Result<(usize, usize)> {
+    /// Sends everything up to the first part that needs another call.
+    fn send_gathered(&self, transport: &mut impl Transport, content: &Content) -> io::Result<(usize, usize)> {
         let mut slices = [IoSlice::new(&[]); SLICES_MAX];
         let (mut count, mut wanted) = (0, 0);
         let mut followed = Followed::No;
@@ -170,7 +170,7 @@ impl Outbox {
                     }
                 }
                 Part::Body(body) if body.path == BodyPath::Copy => {
-                    for run in body.runs(content.block(body.filling)) {
+                    for run in body.runs(content.block(body.pattern)) {
                         if !put(&mut slices, &mut count, &mut wanted, run) {
                             break 'gather;
                         }
@@ -183,11 +183,11 @@ impl Outbox {
                 }
             }
         }
-        let sent = wire.send(slices.get(..count).unwrap_or_default(), followed)?;
+        let sent = transport.send(slices.get(..count).unwrap_or_default(), followed)?;
         Ok((wanted, sent))
     }
 
-    /// Takes `sent` bytes off the front.
+    /// Removes `sent` bytes.
     fn advance(&mut self, mut sent: usize) {
         self.left_bytes = self.left_bytes.saturating_sub(sent as u64);
         while sent > 0 {
@@ -209,7 +209,7 @@ impl Outbox {
         }
     }
 
-    /// What is left, in a memory of its own that is as small as it can be; nothing is left here.
+    /// Moves the unsent rest into a queue without spare capacity.
     pub(crate) fn take_rest(&mut self) -> Self {
         let bytes = self.bytes.get(self.bytes_sent..).unwrap_or_default().to_vec();
         let rest = Self {
@@ -222,7 +222,7 @@ impl Outbox {
         rest
     }
 
-    /// Forgets what was sent and keeps the buffer for the next answers.
+    /// Resets the buffer and keeps its capacity.
     fn clear(&mut self) {
         self.bytes.clear();
         self.bytes_sent = 0;
@@ -230,7 +230,7 @@ impl Outbox {
     }
 }
 
-/// Adds a slice; `false` when there is no room.
+/// Adds a slice; `false` when the array is full.
 fn put<'a>(slices: &mut [IoSlice<'a>], count: &mut usize, wanted: &mut usize, bytes: &'a [u8]) -> bool {
     let Some(slot) = slices.get_mut(*count) else {
         return false;
@@ -242,7 +242,7 @@ fn put<'a>(slices: &mut [IoSlice<'a>], count: &mut usize, wanted: &mut usize, by
 }
 
 impl Body {
-    /// The slices it consists of.
+    /// Contiguous slices of the body.
     fn runs(self, block: &Block) -> impl Iterator<Item = &[u8]> {
         let mut done = 0;
         std::iter::from_fn(move || {
@@ -252,13 +252,13 @@ impl Body {
         })
     }
 
-    /// Sends from the file, where the system had room for one.
-    fn send(&self, wire: &mut impl Wire, content: &Content) -> io::Result<(usize, usize)> {
-        let block = content.block(self.filling);
+    /// Sends from the file, or from memory where there is no file.
+    fn send(&self, transport: &mut impl Transport, content: &Content) -> io::Result<(usize, usize)> {
+        let block = content.block(self.pattern);
         let run = block.run(self.offset, self.len);
         let sent = match block.file() {
-            Some(file) => wire.send_file(file, self.offset % BLOCK_BYTES as u64, run.len())?,
-            None => wire.send(&[IoSlice::new(run)], Followed::No)?,
+            Some(file) => transport.send_file(file, self.offset % BLOCK_BYTES as u64, run.len())?,
+            None => transport.send(&[IoSlice::new(run)], Followed::No)?,
         };
         Ok((run.len(), sent))
     }
@@ -271,23 +271,23 @@ impl Body {
     }
 }
 
-/// Bodies up to this size are copied behind their head: that costs less than a second slice.
+/// Bodies up to this size are copied behind their header: that costs less than a second slice.
 const COPIED_BYTES_MAX: u64 = 4096;
-/// Slices of one call.
+/// Slices per system call.
 const SLICES_MAX: usize = 64;
-/// Parts after which it is time to send.
+/// Parts after which the queue must be flushed.
 const PARTS_MAX: usize = 64;
-/// Buffered bytes after which it is time to send.
+/// Buffered bytes after which the queue must be flushed.
 const BUFFER_BYTES_MAX: usize = 128 * 1024;
-/// Bytes of answers after which it is time to send, and no request is read before they are gone.
+/// Unsent bytes after which the queue must be flushed.
 const LEFT_BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Takes at most `room` bytes in total, and at most `bite` per call.
-    struct Memory<'a> {
+    /// Accepts at most `room` bytes in total, and at most `bite` per call.
+    struct MemoryTransport<'a> {
         content: &'a Content,
         taken: Vec<u8>,
         room: usize,
@@ -295,7 +295,7 @@ mod tests {
         followed: Vec<Followed>,
     }
 
-    impl Memory<'_> {
+    impl MemoryTransport<'_> {
         fn take(&mut self, bytes: &[u8]) -> io::Result<usize> {
             let len = bytes.len().min(self.room).min(self.bite);
             if len == 0 {
@@ -307,7 +307,7 @@ mod tests {
         }
     }
 
-    impl Wire for Memory<'_> {
+    impl Transport for MemoryTransport<'_> {
         fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize> {
             self.followed.push(followed);
             let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
@@ -315,34 +315,34 @@ mod tests {
         }
 
         fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
-            self.take(self.content.block(Filling::Pattern).run(offset, len as u64))
+            self.take(self.content.block(BodyPattern::Text).run(offset, len as u64))
         }
     }
 
-    fn filled(content: &Content, path: BodyPath) -> (Outbox, Vec<u8>) {
-        let mut outbox = Outbox::default();
+    fn filled(content: &Content, path: BodyPath) -> (WriteQueue, Vec<u8>) {
+        let mut queue = WriteQueue::default();
         let mut expected = Vec::new();
         for len in [10, 5000, 0, BLOCK_BYTES as u64 * 2 + 77, 4096] {
-            outbox.write(|bytes| bytes.extend_from_slice(b"head"));
-            outbox.push_body(content, Filling::Pattern, len, path);
+            queue.write(|bytes| bytes.extend_from_slice(b"head"));
+            queue.push_body(content, BodyPattern::Text, len, path);
             expected.extend_from_slice(b"head");
             let mut done = 0;
             while done < len {
-                let run = content.block(Filling::Pattern).run(done, len - done);
+                let run = content.block(BodyPattern::Text).run(done, len - done);
                 expected.extend_from_slice(run);
                 done += run.len() as u64;
             }
         }
-        (outbox, expected)
+        (queue, expected)
     }
 
     #[test]
-    fn what_was_put_in_comes_out_in_order_whatever_the_wire_takes_at_once() {
+    fn queue_is_sent_in_order_however_little_a_call_takes() {
         let content = Content::default();
         for path in [BodyPath::Copy, BodyPath::Sendfile, BodyPath::SendfileApart] {
             for (bite, room) in [(usize::MAX, usize::MAX), (1000, usize::MAX), (4099, 10_000)] {
-                let (mut outbox, expected) = filled(&content, path);
-                let mut wire = Memory {
+                let (mut queue, expected) = filled(&content, path);
+                let mut transport = MemoryTransport {
                     content: &content,
                     taken: Vec::new(),
                     room,
@@ -350,52 +350,52 @@ mod tests {
                     followed: Vec::new(),
                 };
                 let mut sent = 0;
-                while !outbox.is_empty() {
-                    let flushed = outbox.flush(&mut wire, &content).expect("memory does not fail");
+                while !queue.is_empty() {
+                    let flushed = queue.flush(&mut transport, &content).expect("memory does not fail");
                     sent += flushed.bytes;
-                    assert_eq!(flushed.is_done, outbox.is_empty());
-                    wire.room = room;
+                    assert_eq!(flushed.is_done, queue.is_empty());
+                    transport.room = room;
                 }
-                assert!(wire.taken == expected, "{path:?} {bite} {room}");
+                assert!(transport.taken == expected, "{path:?} {bite} {room}");
                 assert_eq!(sent, expected.len() as u64);
             }
         }
     }
 
     #[test]
-    fn a_head_waits_for_its_body_unless_they_leave_apart() {
+    fn header_is_held_for_its_body_unless_they_are_sent_apart() {
         let content = Content::default();
         for (path, followed) in [
             (BodyPath::Sendfile, Followed::Soon),
             (BodyPath::SendfileApart, Followed::No),
         ] {
-            let mut outbox = Outbox::default();
-            outbox.write(|bytes| bytes.extend_from_slice(b"head"));
-            outbox.push_body(&content, Filling::Pattern, 100_000, path);
-            let mut wire = Memory {
+            let mut queue = WriteQueue::default();
+            queue.write(|bytes| bytes.extend_from_slice(b"head"));
+            queue.push_body(&content, BodyPattern::Text, 100_000, path);
+            let mut transport = MemoryTransport {
                 content: &content,
                 taken: Vec::new(),
                 room: usize::MAX,
                 bite: usize::MAX,
                 followed: Vec::new(),
             };
-            let flushed = outbox.flush(&mut wire, &content).expect("memory does not fail");
+            let flushed = queue.flush(&mut transport, &content).expect("memory does not fail");
             assert!(flushed.is_done);
-            assert_eq!(wire.followed, [followed], "{path:?}");
+            assert_eq!(transport.followed, [followed], "{path:?}");
         }
     }
 
     #[test]
-    fn an_outbox_is_full_in_bytes_or_in_parts() {
+    fn queue_is_full_in_bytes_or_in_parts() {
         let content = Content::default();
-        let mut large = Outbox::default();
-        large.push_body(&content, Filling::Pattern, LEFT_BYTES_MAX + 1, BodyPath::Copy);
+        let mut large = WriteQueue::default();
+        large.push_body(&content, BodyPattern::Text, LEFT_BYTES_MAX + 1, BodyPath::Copy);
         assert!(large.is_full());
-        let mut many = Outbox::default();
+        let mut many = WriteQueue::default();
         for _ in 0..PARTS_MAX / 2 {
             assert!(!many.is_full());
             many.write(|bytes| bytes.push(b'x'));
-            many.push_body(&content, Filling::Pattern, COPIED_BYTES_MAX + 1, BodyPath::Copy);
+            many.push_body(&content, BodyPattern::Text, COPIED_BYTES_MAX + 1, BodyPath::Copy);
         }
         assert!(many.is_full());
     }

@@ -1,36 +1,36 @@
-//! What a request wants of us: paths and queries.
+//! Resources of the server: paths and queries.
 
 use std::num::NonZeroU64;
 
-use super::content::Filling;
+use super::content::BodyPattern;
 use crate::message::request::{Method, Target};
 
-/// An answer somebody asked for.
+/// Status and body selected by a request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct Resource {
     /// Status code.
     pub(crate) status: u16,
-    /// Bytes of the body that the head announces; `None` where there can be none.
+    /// `Content-Length`; `None` for a response without content.
     pub(crate) body_bytes: Option<u64>,
-    /// The body itself is left out: the answer to `HEAD`.
+    /// `HEAD`: the response ends with its header.
     pub(crate) head_only: bool,
-    /// What the body is made of.
-    pub(crate) filling: Filling,
-    /// The body comes in chunks of this size.
+    /// Content of the body.
+    pub(crate) pattern: BodyPattern,
+    /// Chunk size with `Transfer-Encoding: chunked`.
     pub(crate) chunk_bytes: Option<NonZeroU64>,
 }
 
-/// Largest body in bytes that may be asked for.
+/// Largest body in bytes.
 pub const BODY_BYTES_MAX: u64 = 64 << 20;
 
-impl Asked {
-    /// An answer without a body.
+impl Resource {
+    /// An empty body.
     pub(crate) const fn status(status: u16) -> Self {
         Self {
             status,
             body_bytes: Some(0),
             head_only: false,
-            filling: Filling::Pattern,
+            pattern: BodyPattern::Text,
             chunk_bytes: None,
         }
     }
@@ -40,8 +40,8 @@ impl Asked {
         ..Self::status(204)
     };
 
-    /// What method and target ask for. A query that is not understood is left alone, because load generators add their
-    /// own; one that is understood has to be right.
+    /// Selects by method and target. Unknown query parameters are ignored, because load generators add their own; known ones
+    /// must be valid.
     pub(crate) fn read(method: Method<'_>, target: Target<'_>) -> Self {
         let Target::Path { path, query } = target else {
             return Self::NO_CONTENT;
@@ -52,14 +52,14 @@ impl Asked {
             _ => None,
         };
         let plain = plain.unwrap_or(Self::status(404));
-        let answer = if query.is_empty() {
+        let resource = if query.is_empty() {
             plain
         } else {
             plain.with_query(query).unwrap_or_else(Self::status)
         };
         Self {
             head_only: method == Method::Head,
-            ..answer
+            ..resource
         }
     }
 
@@ -70,13 +70,13 @@ impl Asked {
         }
     }
 
-    /// The answer with what the query changes of it, or the status of a refusal.
+    /// Applies the query; the status code of an error if it is invalid.
     fn with_query(mut self, query: &str) -> Result<Self, u16> {
         for setting in query.split('&') {
             let (key, value) = setting.split_once('=').unwrap_or((setting, ""));
             match key {
                 "chunked" => self.chunk_bytes = Some(chunk(value)?),
-                "random" if flag(value)? => self.filling = Filling::Random,
+                "random" if flag(value)? => self.pattern = BodyPattern::Random,
                 _ => {}
             }
         }
@@ -84,7 +84,7 @@ impl Asked {
     }
 }
 
-/// The size a path asks for: `/b/SIZE`, and a few names for the usual ones.
+/// Size in the path: `/b/SIZE`, and short names of common sizes.
 fn size_of_path(path: &str) -> Option<u64> {
     match path.strip_prefix("/b/") {
         Some(text) => size(text),
@@ -99,7 +99,7 @@ fn size_of_path(path: &str) -> Option<u64> {
     }
 }
 
-/// Reads a size such as `0`, `1500`, `10k` or `64m`; `k` and `m` are powers of 1024.
+/// Parses a size such as `0`, `1500`, `10k` or `64m`; `k` and `m` are powers of 1024.
 #[must_use]
 pub fn size(text: &str) -> Option<u64> {
     let (digits, shift) = match text.as_bytes().last()? {
@@ -107,7 +107,7 @@ pub fn size(text: &str) -> Option<u64> {
         b'm' => (text.strip_suffix('m')?, 20),
         _ => (text, 0),
     };
-    // `parse` would take a sign.
+    // `parse` accepts a sign.
     if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
@@ -134,12 +134,12 @@ const BAD_REQUEST: u16 = 400;
 mod tests {
     use super::*;
 
-    fn get(path: &str, query: &str) -> Asked {
-        Asked::read(Method::Get, Target::Path { path, query })
+    fn get(path: &str, query: &str) -> Resource {
+        Resource::read(Method::Get, Target::Path { path, query })
     }
 
     #[test]
-    fn paths_name_sizes() {
+    fn paths_select_sizes() {
         for (path, expected) in [
             ("/0", Some(0)),
             ("/1k", Some(1024)),
@@ -162,47 +162,47 @@ mod tests {
             ("/", None),
             ("/sink", None),
         ] {
-            let expected = expected.map_or(Asked::status(404), Asked::body);
+            let expected = expected.map_or(Resource::status(404), Resource::body);
             assert_eq!(get(path, ""), expected, "{path}");
         }
     }
 
     #[test]
-    fn methods_decide_what_there_is() {
+    fn methods_select_resources() {
         let path = |path| Target::Path { path, query: "" };
-        let head = Asked::read(Method::Head, path("/1k"));
+        let head = Resource::read(Method::Head, path("/1k"));
         assert_eq!((head.status, head.body_bytes, head.head_only), (200, Some(1024), true));
         for method in [Method::Post, Method::Put] {
-            assert_eq!(Asked::read(method, path("/sink")), Asked::NO_CONTENT);
-            assert_eq!(Asked::read(method, path("/1k")), Asked::status(404));
+            assert_eq!(Resource::read(method, path("/sink")), Resource::NO_CONTENT);
+            assert_eq!(Resource::read(method, path("/1k")), Resource::status(404));
         }
-        assert_eq!(Asked::read(Method::Delete, path("/1k")), Asked::status(404));
-        assert_eq!(Asked::read(Method::Options, Target::Server), Asked::NO_CONTENT);
+        assert_eq!(Resource::read(Method::Delete, path("/1k")), Resource::status(404));
+        assert_eq!(Resource::read(Method::Options, Target::Server), Resource::NO_CONTENT);
     }
 
     #[test]
-    fn queries_change_the_body_and_unknown_ones_nothing() {
-        let plain = Asked::body(1024);
+    fn known_query_parameters_change_the_body() {
+        let plain = Resource::body(1024);
         for (query, expected) in [
             ("cachebuster=77&x", plain),
             ("random=0", plain),
             (
                 "random=1",
-                Asked {
-                    filling: Filling::Random,
+                Resource {
+                    pattern: BodyPattern::Random,
                     ..plain
                 },
             ),
             (
                 "x=1&chunked=4k",
-                Asked {
+                Resource {
                     chunk_bytes: NonZeroU64::new(4096),
                     ..plain
                 },
             ),
-            ("chunked=0", Asked::status(400)),
-            ("chunked=x", Asked::status(400)),
-            ("random=2", Asked::status(400)),
+            ("chunked=0", Resource::status(400)),
+            ("chunked=x", Resource::status(400)),
+            ("random=2", Resource::status(400)),
         ] {
             assert_eq!(get("/1k", query), expected, "{query}");
         }

@@ -1,4 +1,4 @@
-//! A conversation over memory, with a client that takes everything. For tests and fuzzing.
+//! A state machine in memory with a client that reads everything. For tests and fuzzing.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, IoSlice};
@@ -7,31 +7,31 @@ use std::sync::{Arc, LazyLock};
 use linerate_sys::source_file::SourceFile;
 use linerate_sys::stream_io::Followed;
 
-use super::answers::Answers;
-use super::content::{Content, Filling};
-use super::conversation::{Conversation, Desk, Next};
-use super::figures::Counters;
-use super::outbox::{Outbox, Wire};
+use super::content::{BodyPattern, Content};
+use super::machine::{Machine, Next, RequestContext};
+use super::responses::ResponseWriter;
+use super::stats::Counters;
+use super::write_queue::{Transport, WriteQueue};
 
-/// A conversation with a client that takes everything.
+/// A state machine with a client that reads everything.
 #[derive(Debug)]
-pub(crate) struct Talk {
-    answers: Answers,
+pub(crate) struct LoopbackHarness {
+    responses: ResponseWriter,
     pub(super) counters: Counters,
-    pub(super) conversation: Conversation,
+    pub(super) machine: Machine,
     pub(super) kept: Vec<u8>,
-    said: Said,
+    sent: SentBytes,
 }
 
-/// What was said. Of very much only the beginning is kept.
+/// Sent bytes, beyond the first ones as a digest.
 #[derive(Debug, Default)]
-pub(crate) struct Said {
+pub(crate) struct SentBytes {
     pub(super) beginning: Vec<u8>,
     len: u64,
     digest: DefaultHasher,
 }
 
-impl Wire for &mut Said {
+impl Transport for &mut SentBytes {
     fn send(&mut self, slices: &[IoSlice<'_>], _: Followed) -> io::Result<usize> {
         let mut taken = 0;
         for slice in slices {
@@ -45,50 +45,50 @@ impl Wire for &mut Said {
     }
 
     fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
-        // A body of either filling will do: what is compared is made of the same one.
-        let run = CONTENT.block(Filling::Pattern).run(offset, len as u64);
+        // Every body uses the same pattern here: only the segmentation of the input differs between runs.
+        let run = CONTENT.block(BodyPattern::Text).run(offset, len as u64);
         self.send(&[IoSlice::new(run)], Followed::No)
     }
 }
 
-impl PartialEq for Said {
+impl PartialEq for SentBytes {
     fn eq(&self, other: &Self) -> bool {
         (self.len, self.digest.finish()) == (other.len, other.digest.finish()) && self.beginning == other.beginning
     }
 }
 
-/// One for all: making it takes longer than a conversation.
+/// Shared: creating it takes longer than a test run.
 static CONTENT: LazyLock<Arc<Content>> = LazyLock::new(Arc::default);
 
 const KEPT_BYTES_MAX: usize = 1 << 20;
 const BODY_BYTES_MAX: u64 = 100;
 
-impl Talk {
+impl LoopbackHarness {
     pub(crate) fn new() -> Self {
         Self {
-            answers: Answers::new(Arc::clone(&CONTENT), false, None),
+            responses: ResponseWriter::new(Arc::clone(&CONTENT), false, None),
             counters: Counters::default(),
-            conversation: Conversation::default(),
+            machine: Machine::default(),
             kept: Vec::new(),
-            said: Said::default(),
+            sent: SentBytes::default(),
         }
     }
 
-    /// Hears a piece of input and says what it has to say.
-    pub(super) fn hear(&mut self, input: &[u8]) -> Next {
+    /// Passes one input to the machine and sends its responses.
+    pub(super) fn receive(&mut self, input: &[u8]) -> Next {
         self.kept.extend_from_slice(input);
-        let mut outbox = Outbox::default();
+        let mut queue = WriteQueue::default();
         loop {
-            let mut desk = Desk {
-                answers: &self.answers,
+            let context = RequestContext {
+                responses: &self.responses,
                 counters: &self.counters,
                 body_bytes_max: BODY_BYTES_MAX,
                 is_paced: false,
             };
-            let advance = self.conversation.advance(&self.kept, &mut desk, &mut outbox);
+            let advance = self.machine.advance(&self.kept, &context, &mut queue);
             self.kept.drain(..advance.used);
-            outbox
-                .flush(&mut &mut self.said, self.answers.content())
+            queue
+                .flush(&mut &mut self.sent, self.responses.content())
                 .expect("memory takes everything");
             if advance.next != Next::Flush {
                 return advance.next;
@@ -96,17 +96,17 @@ impl Talk {
         }
     }
 
-    /// Hears all pieces, and returns everything it said.
-    pub(crate) fn hear_all<'a>(mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> Said {
+    /// Passes all inputs and returns everything sent.
+    pub(crate) fn receive_all<'a>(mut self, pieces: impl IntoIterator<Item = &'a [u8]>) -> SentBytes {
         for piece in pieces {
-            self.hear(piece);
+            self.receive(piece);
         }
-        self.said
+        self.sent
     }
 
-    /// The beginning of everything it said, as text.
+    /// The first bytes sent, as text.
     #[cfg(test)]
-    pub(super) fn said(&self) -> String {
-        String::from_utf8_lossy(&self.said.beginning).into_owned()
+    pub(super) fn sent(&self) -> String {
+        String::from_utf8_lossy(&self.sent.beginning).into_owned()
     }
 }

@@ -1,15 +1,15 @@
-//! The connections of a thread. One that is idle costs 32 bytes here and owns nothing.
+//! Connections of a thread. An idle one takes 32 bytes and owns no buffer.
 
 use std::os::fd::OwnedFd;
 
 use linerate_sys::poll::Interest;
 
-use crate::server::conversation::Conversation;
-use crate::server::outbox::Outbox;
+use crate::server::machine::Machine;
+use crate::server::write_queue::WriteQueue;
 
-/// Connections under numbers that are used again.
+/// Connections by reusable index.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct ConnectionTable {
     slots: Vec<Slot>,
     free: Vec<u32>,
     occupied: usize,
@@ -17,7 +17,7 @@ pub(super) struct Table {
 
 #[derive(Debug)]
 struct Slot {
-    /// How often the slot was used: an event that is late belongs to nobody.
+    /// Uses of the slot, so that a late event does not match a later connection.
     generation: u32,
     connection: Option<Connection>,
 }
@@ -26,55 +26,55 @@ struct Slot {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) fd: OwnedFd,
-    /// When it last made progress, in ticks.
+    /// Time of the last progress.
     pub(super) since: Ticks,
-    /// What its descriptor is waited for.
-    pub(super) waits_for: WaitsFor,
-    /// It counts among those that were accepted, not among those that were refused.
-    pub(super) is_guest: bool,
+    /// Event its descriptor is registered for.
+    pub(super) awaited: AwaitedEvent,
+    /// Within the limit, not rejected.
+    pub(super) is_admitted: bool,
     /// It is one of [`crate::server::body_path::is_paced`].
     pub(super) is_paced: bool,
-    /// What an idle connection does not have.
-    pub(super) spill: Option<Box<Spill>>,
+    /// `None` between requests.
+    pub(super) partial: Option<Box<PartialIo>>,
 }
 
 /// Tenths of a second since the start of the thread.
 pub(super) type Ticks = u32;
 
-/// What a descriptor is waited for.
+/// Event a descriptor is registered for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum WaitsFor {
-    Input,
-    Room,
+pub(super) enum AwaitedEvent {
+    Readable,
+    Writable,
 }
 
-impl WaitsFor {
+impl AwaitedEvent {
     pub(super) fn interest(self) -> Interest {
         match self {
-            Self::Input => Interest::READ,
-            Self::Room => Interest::WRITE,
+            Self::Readable => Interest::READ,
+            Self::Writable => Interest::WRITE,
         }
     }
 }
 
-/// What a connection keeps while a request or an answer is only half there.
+/// State of an incomplete request or response.
 #[derive(Debug, Default)]
-pub(super) struct Spill {
-    /// Received and not understood.
+pub(super) struct PartialIo {
+    /// Received, not parsed.
     pub(super) input: Vec<u8>,
-    /// Not sent. While there is any, nothing is read.
-    pub(super) output: Outbox,
-    pub(super) conversation: Conversation,
-    /// All is said; what the peer still sends is thrown away.
-    pub(super) lingers: bool,
+    /// Unsent. Nothing is read until it is empty.
+    pub(super) output: WriteQueue,
+    pub(super) machine: Machine,
+    /// Lingering close: what the client still sends is discarded.
+    pub(super) is_closing: bool,
 }
 
-/// A connection's number and generation in one, as the kernel gives it back with an event.
+/// Index and generation of a connection, as epoll returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Token(u64);
 
 impl Token {
-    /// The token as a number. Never one of the highest 2³² numbers, which are free for others.
+    /// As a number below the highest 2³² ones, which are free for other descriptors.
     pub(super) fn number(self) -> u64 {
         self.0
     }
@@ -96,13 +96,13 @@ impl Token {
     }
 }
 
-impl Table {
-    /// Whether there is no connection.
+impl ConnectionTable {
+    /// Whether there are no connections.
     pub(super) fn is_empty(&self) -> bool {
         self.occupied == 0
     }
 
-    /// Adds a connection; `None` where no number is left, far beyond any limit of descriptors.
+    /// Adds a connection; `None` when all indices are in use.
     pub(super) fn insert(&mut self, connection: Connection) -> Option<Token> {
         let index = match self.free.pop() {
             Some(index) => index,
@@ -121,26 +121,26 @@ impl Table {
         Some(Token::new(slot.generation, index))
     }
 
-    /// The connection, unless it is gone.
+    /// The connection, if it still exists.
     pub(super) fn get(&mut self, token: Token) -> Option<&mut Connection> {
         let slot = self.slots.get_mut(token.index())?;
         let is_current = Token::new(slot.generation, 0).0 == token.0 & !u64::from(u32::MAX);
         slot.connection.as_mut().filter(|_| is_current)
     }
 
-    /// Takes a connection out.
+    /// Removes a connection.
     pub(super) fn remove(&mut self, token: Token) -> Option<Connection> {
         self.get(token)?;
         let index = token.index();
         let slot = self.slots.get_mut(index)?;
-        // The highest generation would make tokens that belong to others.
+        // The highest generation would collide with the tokens of other descriptors.
         slot.generation = (slot.generation + 1) % GENERATIONS;
         self.free.push(u32::try_from(index).ok()?);
         self.occupied -= 1;
         slot.connection.take()
     }
 
-    /// Every connection with its token.
+    /// All connections with their tokens.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Token, &Connection)> {
         let numbered = (0..).zip(&self.slots);
         numbered.filter_map(|(index, slot)| Some((Token::new(slot.generation, index), slot.connection.as_ref()?)))
@@ -157,10 +157,10 @@ mod tests {
         Connection {
             fd: std::fs::File::open("/dev/null").expect("always there").into(),
             since: 0,
-            waits_for: WaitsFor::Input,
-            is_guest: true,
+            awaited: AwaitedEvent::Readable,
+            is_admitted: true,
             is_paced: false,
-            spill: None,
+            partial: None,
         }
     }
 
@@ -170,8 +170,8 @@ mod tests {
     }
 
     #[test]
-    fn a_number_is_used_again_and_an_old_token_finds_nobody() {
-        let mut table = Table::default();
+    fn token_of_a_removed_connection_matches_no_later_one() {
+        let mut table = ConnectionTable::default();
         let first = table.insert(connection()).expect("room");
         let second = table.insert(connection()).expect("room");
         assert!(table.remove(first).is_some());

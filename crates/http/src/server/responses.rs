@@ -1,49 +1,49 @@
-//! The heads of answers.
+//! Response headers.
 
 use std::sync::Arc;
 
-use super::asked::Asked;
 use super::body_path::BodyPath;
 use super::chunks::Chunks;
 use super::content::Content;
 use super::date::{DATE_BYTES, imf_fixdate};
-use super::figures::Counters;
-use super::outbox::Outbox;
+use super::resource::Resource;
+use super::stats::Counters;
+use super::write_queue::WriteQueue;
 
-/// Writes answers. One per thread.
+/// Writes responses. One per thread.
 #[derive(Debug)]
-pub(crate) struct Answers {
+pub(crate) struct ResponseWriter {
     content: Arc<Content>,
-    /// `None` when answers have none.
+    /// `None` without a `Date` field.
     date: Option<[u8; DATE_BYTES]>,
-    /// The whole line, or nothing.
+    /// The whole `Server` field; empty without one.
     server_field: Vec<u8>,
 }
 
-/// How an answer fits the request it belongs to.
+/// A response to one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reply {
-    /// What was asked for.
-    pub(crate) asked: Asked,
-    /// The client speaks HTTP/1.1 rather than HTTP/1.0.
+pub(crate) struct Response {
+    /// Status and body.
+    pub(crate) resource: Resource,
+    /// HTTP/1.1 rather than HTTP/1.0.
     pub(crate) is_http11: bool,
-    /// The connection stays open.
+    /// The connection is persistent.
     pub(crate) keep_alive: bool,
 }
 
-impl Reply {
-    /// The answer to what could not be read.
+impl Response {
+    /// Rejects a request and closes the connection.
     pub(crate) const fn refusal(status: u16) -> Self {
         Self {
-            asked: Asked::status(status),
+            resource: Resource::status(status),
             is_http11: true,
             keep_alive: false,
         }
     }
 }
 
-impl Answers {
-    /// Answers with a date unless told otherwise; `server` is the value of a `Server` field.
+impl ResponseWriter {
+    /// `server` is the value of the `Server` field.
     pub(crate) fn new(content: Arc<Content>, with_date: bool, server: Option<&str>) -> Self {
         let server_field = server.map(|name| format!("Server: {name}\r\n").into_bytes());
         Self {
@@ -53,53 +53,53 @@ impl Answers {
         }
     }
 
-    /// What bodies refer to.
+    /// Blocks that queued bodies refer to.
     pub(crate) fn content(&self) -> &Content {
         &self.content
     }
 
-    /// Moves the date on.
+    /// Updates the `Date` field.
     pub(crate) fn set_date(&mut self, unix_seconds: u64) {
         if let Some(date) = &mut self.date {
             *date = imf_fixdate(unix_seconds);
         }
     }
 
-    /// Adds an answer on a connection that is paced or not; see [`super::body_path::is_paced`].
-    pub(crate) fn push(&self, reply: Reply, is_paced: bool, counters: &Counters, outbox: &mut Outbox) {
+    /// Queues a response on a connection that is paced or not; see [`super::body_path::is_paced`].
+    pub(crate) fn push(&self, response: Response, is_paced: bool, counters: &Counters, queue: &mut WriteQueue) {
         counters.responses.add(1);
-        if reply.asked.status >= 400 {
+        if response.resource.status >= 400 {
             counters.error_responses.add(1);
         }
-        let Asked {
+        let Resource {
             body_bytes,
             chunk_bytes,
             ..
-        } = reply.asked;
-        // HTTP/1.0 does not know chunks.
-        let chunk_bytes = chunk_bytes.filter(|_| reply.is_http11);
-        outbox.write(|bytes| self.write_head(bytes, &reply, chunk_bytes.is_some()));
-        let Some(body_bytes) = body_bytes.filter(|_| !reply.asked.head_only) else {
+        } = response.resource;
+        // HTTP/1.0 has no chunked coding.
+        let chunk_bytes = chunk_bytes.filter(|_| response.is_http11);
+        queue.write(|bytes| self.write_header(bytes, &response, chunk_bytes.is_some()));
+        let Some(body_bytes) = body_bytes.filter(|_| !response.resource.head_only) else {
             return;
         };
         counters.payload_bytes.add(body_bytes);
-        let filling = reply.asked.filling;
+        let pattern = response.resource.pattern;
         match chunk_bytes {
-            Some(chunk_bytes) => outbox.push_chunks(Chunks::new(filling, body_bytes, chunk_bytes.get())),
+            Some(chunk_bytes) => queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get())),
             None => {
                 let path = BodyPath::of(body_bytes, is_paced);
-                outbox.push_body(&self.content, filling, body_bytes, path);
+                queue.push_body(&self.content, pattern, body_bytes, path);
             }
         }
     }
 
-    /// Tells a client that waits that it may send its body.
-    pub(crate) fn push_continue(outbox: &mut Outbox) {
-        outbox.write(|bytes| bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"));
+    /// Queues `100 Continue`.
+    pub(crate) fn push_continue(queue: &mut WriteQueue) {
+        queue.write(|bytes| bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"));
     }
 
-    fn write_head(&self, bytes: &mut Vec<u8>, reply: &Reply, is_chunked: bool) {
-        match reply.asked.status {
+    fn write_header(&self, bytes: &mut Vec<u8>, response: &Response, is_chunked: bool) {
+        match response.resource.status {
             200 => bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
             status => write_status_line(bytes, status),
         }
@@ -108,7 +108,7 @@ impl Answers {
             bytes.extend_from_slice(date);
             bytes.extend_from_slice(b"\r\n");
         }
-        if let Some(body_bytes) = reply.asked.body_bytes {
+        if let Some(body_bytes) = response.resource.body_bytes {
             bytes.extend_from_slice(b"Content-Type: application/octet-stream\r\n");
             if is_chunked {
                 bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
@@ -119,10 +119,10 @@ impl Answers {
             }
         }
         bytes.extend_from_slice(&self.server_field);
-        // In HTTP/1.1 an open connection is the rule, in HTTP/1.0 the exception that has to be confirmed.
-        if !reply.keep_alive {
+        // Persistence is the default of HTTP/1.1 and must be confirmed in HTTP/1.0.
+        if !response.keep_alive {
             bytes.extend_from_slice(b"Connection: close\r\n");
-        } else if !reply.is_http11 {
+        } else if !response.is_http11 {
             bytes.extend_from_slice(b"Connection: keep-alive\r\n");
         }
         bytes.extend_from_slice(b"\r\n");
@@ -137,7 +137,7 @@ fn write_status_line(bytes: &mut Vec<u8>, status: u16) {
     bytes.extend_from_slice(b"\r\n");
 }
 
-/// Digits without the machinery of formatting, because every answer has some.
+/// Decimal digits without `fmt`, because every response has some.
 fn write_decimal(bytes: &mut Vec<u8>, number: u64) {
     let mut digits = [0; 20];
     let mut rest = number;
@@ -153,7 +153,7 @@ fn write_decimal(bytes: &mut Vec<u8>, number: u64) {
     bytes.extend_from_slice(digits.get(first..).unwrap_or_default());
 }
 
-/// The phrases of RFC 9110 for the codes we send by ourselves; others go without.
+/// Reason phrases of RFC 9110 for the codes this server sends.
 fn reason(status: u16) -> &'static str {
     match status {
         204 => "No Content",
@@ -174,23 +174,23 @@ mod tests {
     use super::*;
     use crate::message::request::{Method, Target};
 
-    fn head(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
-        let mut answers = Answers::new(Arc::default(), true, None);
-        answers.set_date(784_111_777);
-        let asked = Asked::read(Method::Head, Target::Path { path, query });
-        let reply = Reply {
-            asked,
+    fn header(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
+        let mut responses = ResponseWriter::new(Arc::default(), true, None);
+        responses.set_date(784_111_777);
+        let resource = Resource::read(Method::Head, Target::Path { path, query });
+        let response = Response {
+            resource,
             is_http11,
             keep_alive,
         };
         let mut bytes = Vec::new();
-        answers.write_head(&mut bytes, &reply, asked.chunk_bytes.is_some());
+        responses.write_header(&mut bytes, &response, resource.chunk_bytes.is_some());
         String::from_utf8(bytes).expect("text")
     }
 
     #[test]
     fn a_head_has_four_lines_and_114_bytes_beside_its_digits() {
-        let text = head("/10k", "", true, true);
+        let text = header("/10k", "", true, true);
         assert_eq!(
             text,
             "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/octet-stream\r\n\
@@ -200,22 +200,22 @@ mod tests {
     }
 
     #[test]
-    fn the_connection_is_mentioned_where_it_is_not_the_rule() {
-        assert!(head("/0", "", true, false).ends_with("Content-Length: 0\r\nConnection: close\r\n\r\n"));
-        assert!(head("/0", "", false, true).ends_with("Content-Length: 0\r\nConnection: keep-alive\r\n\r\n"));
-        assert!(head("/nowhere", "", true, true).starts_with("HTTP/1.1 404 Not Found\r\n"));
-        assert!(head("/1k", "chunked=10", true, true).ends_with("Transfer-Encoding: chunked\r\n\r\n"));
+    fn connection_field_is_sent_where_it_is_not_the_default() {
+        assert!(header("/0", "", true, false).ends_with("Content-Length: 0\r\nConnection: close\r\n\r\n"));
+        assert!(header("/0", "", false, true).ends_with("Content-Length: 0\r\nConnection: keep-alive\r\n\r\n"));
+        assert!(header("/nowhere", "", true, true).starts_with("HTTP/1.1 404 Not Found\r\n"));
+        assert!(header("/1k", "chunked=10", true, true).ends_with("Transfer-Encoding: chunked\r\n\r\n"));
     }
 
     #[test]
-    fn the_date_can_be_left_out_and_a_server_named() {
-        let answers = Answers::new(Arc::default(), false, Some("linerate/1"));
+    fn date_is_optional_and_server_field_is_added() {
+        let responses = ResponseWriter::new(Arc::default(), false, Some("linerate/1"));
         let mut bytes = Vec::new();
-        answers.write_head(
+        responses.write_header(
             &mut bytes,
-            &Reply {
+            &Response {
                 keep_alive: true,
-                ..Reply::refusal(204)
+                ..Response::refusal(204)
             },
             false,
         );
