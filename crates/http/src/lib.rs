@@ -13,10 +13,10 @@ pub mod control;
 pub mod fuzzing;
 pub mod load;
 pub mod message;
-pub mod permission;
 pub mod probe;
 pub mod protocol;
 pub mod request;
+pub mod safety_limits;
 pub mod server;
 pub mod target;
 #[cfg(feature = "tls")]

@@ -16,7 +16,7 @@ pub struct Protocol {
 /// Whom to expect behind TLS.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsPeer {
-    /// Name or address the certificate must be for; a name is told to the server (SNI).
+    /// Name or address the certificate must be for; a name is reported to the server (SNI).
     pub name: String,
     /// Which certificates are believed.
     pub trust: Trust,
@@ -44,7 +44,7 @@ impl Protocol {
         !self.is_http2 && self.tls.is_none()
     }
 
-    /// Whether this build speaks it.
+    /// Whether this build uses it.
     #[must_use]
     pub fn is_built(&self) -> bool {
         cfg!(feature = "tls") || self.is_plain_http1()

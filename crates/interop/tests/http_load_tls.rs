@@ -193,7 +193,7 @@ fn servers_that_speak_something_else_are_named_and_never_waited_for() {
     let certificate = Certificate::make();
     let plain = HttpServer::start(&[]);
     expect_refusal(&https(&plain.url("/1k")), &["-k"], 4, "does not speak TLS on this port");
-    expect_refusal(&plain.url("/1k"), &["--h2"], 4, "does not answer in HTTP/2");
+    expect_refusal(&plain.url("/1k"), &["--h2"], 4, "does not respond in HTTP/2");
     let old = Nginx::start_tls(&certificate, "ssl", "");
     expect_refusal(
         &old.https_url("/1k"),
@@ -203,7 +203,7 @@ fn servers_that_speak_something_else_are_named_and_never_waited_for() {
     );
     let silent = RawServer::that_says("", Then::Hold);
     for (url, options) in [(https(&silent.url("/")), "-k"), (silent.url("/"), "--h2")] {
-        expect_refusal(&url, &[options], 4, "no answer from");
+        expect_refusal(&url, &[options], 4, "no response from");
     }
 }
 

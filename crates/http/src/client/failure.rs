@@ -49,7 +49,7 @@ impl Failure {
     pub(crate) fn closed() -> Self {
         Self {
             class: ErrorClass::Eof,
-            text: "closed before the answer was complete".to_owned(),
+            text: "closed before the response was complete".to_owned(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// `has_begun`: some of the answer had arrived.
+    /// `has_begun`: some of the response had arrived.
     pub(crate) fn of_hyper(error: &hyper::Error, has_begun: bool) -> Self {
         let mut deepest: &(dyn Error + 'static) = error;
         let mut class = None;

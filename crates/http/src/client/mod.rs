@@ -1,8 +1,8 @@
-//! HTTP as hyper speaks it for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
+//! HTTP as hyper uses it for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
 
-mod answer;
 mod failure;
 mod request;
+mod response;
 mod session;
 mod tls;
 mod trust;
@@ -11,9 +11,9 @@ use linerate_model::http::{HttpVersion, Spoken};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-pub(crate) use answer::{Head, read_body};
 pub(crate) use failure::{Failure, Refusal};
-pub(crate) use session::{Driver, Session, Unanswered};
+pub(crate) use response::{Head, read_body};
+pub(crate) use session::{Driver, NoResponse, Session};
 
 use crate::protocol::Protocol;
 use request::Template;
@@ -27,7 +27,7 @@ pub(crate) struct Client {
 }
 
 /// A connection that can be asked.
-pub(crate) struct Greeted {
+pub(crate) struct Established {
     /// Takes requests.
     pub(crate) session: Session,
     /// Does the work: it has to be polled, and ends with the connection.
@@ -76,7 +76,7 @@ impl Client {
     ///
     /// # Errors
     /// Why nothing can be asked.
-    pub(crate) async fn greet(&self, stream: TcpStream) -> Result<Greeted, Refusal> {
+    pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
         let mut spoken = Spoken {
             http: self.version(),
             tls: None,
@@ -90,7 +90,7 @@ impl Client {
             }
         };
         let (session, driver) = Session::begin(stream, self.is_http2).await.map_err(Refusal::Http)?;
-        Ok(Greeted {
+        Ok(Established {
             session,
             driver,
             spoken,

@@ -21,9 +21,9 @@ pub(crate) enum Session {
 /// What moves the bytes of a connection; it ends with it.
 pub(crate) type Driver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>>>>;
 
-/// A request without an answer.
+/// A request without a response.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
+pub(crate) enum NoResponse {
     /// It never left, or the server said that it had not looked at it: the connection was through.
     NotSent,
     /// It failed.
@@ -64,17 +64,17 @@ impl Session {
         }
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn ask(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, Unanswered> {
-        let answered = match self {
+    /// Sends a request and waits for the head of its response.
+    pub(crate) async fn ask(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, NoResponse> {
+        let completed = match self {
             Self::Http1(sender) => sender.try_send_request(request).await,
             Self::Http2(sender) => sender.try_send_request(request).await,
         };
-        answered.map_err(|mut error| {
+        completed.map_err(|mut error| {
             if error.take_message().is_some() || failure::was_passed_over(error.error()) {
-                Unanswered::NotSent
+                NoResponse::NotSent
             } else {
-                Unanswered::Failed(Failure::of_hyper(error.error(), false))
+                NoResponse::Failed(Failure::of_hyper(error.error(), false))
             }
         })
     }

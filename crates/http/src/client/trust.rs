@@ -17,12 +17,12 @@ use crate::tls::{fingerprint, pairs};
 /// Judges certificates as the user wants them judged. That the server has the key of what it shows is always checked.
 #[derive(Debug)]
 struct Verifier {
-    believed: Believed,
+    anchors: TrustAnchors,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 #[derive(Debug)]
-enum Believed {
+enum TrustAnchors {
     Anything,
     Pinned([u8; 32]),
     /// Certificates that lead to one of these authorities, and these certificates themselves: one that is its own
@@ -34,10 +34,10 @@ enum Believed {
 /// In words: certificates that cannot be read, or none.
 pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<dyn ServerCertVerifier>, String> {
     Ok(Arc::new(Verifier {
-        believed: match trust {
-            Trust::Anything => Believed::Anything,
-            Trust::Pinned(fingerprint) => Believed::Pinned(*fingerprint),
-            Trust::System => Believed::SignedBy(system_store()?, Vec::new()),
+        anchors: match trust {
+            Trust::Anything => TrustAnchors::Anything,
+            Trust::Pinned(fingerprint) => TrustAnchors::Pinned(*fingerprint),
+            Trust::System => TrustAnchors::SignedBy(system_store()?, Vec::new()),
             Trust::File(path) => of_file(path)?,
         },
         algorithms: provider.signature_verification_algorithms,
@@ -62,7 +62,7 @@ fn system_store() -> Result<RootCertStore, String> {
     ))
 }
 
-fn of_file(path: &Path) -> Result<Believed, String> {
+fn of_file(path: &Path) -> Result<TrustAnchors, String> {
     let named = |error: &dyn std::fmt::Display| format!("--cacert {}: {error}", path.display());
     let own: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
@@ -74,7 +74,7 @@ fn of_file(path: &Path) -> Result<Believed, String> {
     for certificate in &own {
         store.add(certificate.clone()).map_err(|error| named(&error))?;
     }
-    Ok(Believed::SignedBy(store, own))
+    Ok(TrustAnchors::SignedBy(store, own))
 }
 
 /// A certificate that is not the one that was named; with its SHA-256.
@@ -97,11 +97,11 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match &self.believed {
-            Believed::Anything => {}
-            Believed::Pinned(expected) if fingerprint(certificate) == *expected => {}
-            Believed::Pinned(_) => return Err(NotPinned(fingerprint(certificate)).into()),
-            Believed::SignedBy(store, own) => {
+        match &self.anchors {
+            TrustAnchors::Anything => {}
+            TrustAnchors::Pinned(expected) if fingerprint(certificate) == *expected => {}
+            TrustAnchors::Pinned(_) => return Err(NotPinned(fingerprint(certificate)).into()),
+            TrustAnchors::SignedBy(store, own) => {
                 let parsed = ParsedCertificate::try_from(certificate)?;
                 if !own.iter().any(|known| known == certificate) {
                     let algorithms = self.algorithms.all;

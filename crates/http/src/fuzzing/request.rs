@@ -6,7 +6,7 @@ use crate::server::loopback_harness::LoopbackHarness;
 /// ResponseWriter the same requests in one piece and in pieces, whose lengths are the bytes of `cuts`.
 ///
 /// # Panics
-/// When the answers differ.
+/// When the responses differ.
 pub fn answer_requests(cuts: &[u8], requests: &[u8]) {
     let whole = LoopbackHarness::new().receive_all([requests]);
     let cut = LoopbackHarness::new().receive_all(pieces(cuts, requests));

@@ -1,8 +1,8 @@
-//! Answers of any server, cut in any way.
+//! Responses of any server, cut in any way.
 
-use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
+use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
 
-/// Whatever a server sends: reading it ends, takes no more than there is, and finds the same in one piece, in pieces, and
+/// Whatever a server sends: context it ends, takes no more than there is, and finds the same in one piece, in pieces, and
 /// with bodies that are dropped without being looked at. The first two bytes say how the rest is read and cut.
 pub fn response(bytes: &[u8]) {
     let [how, seed, input @ ..] = bytes else {
@@ -55,34 +55,34 @@ impl Cuts {
 /// What was found on a connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
-    answers: Vec<Answer>,
+    responses: Vec<ReceivedResponse>,
     /// It went on with what cannot be read.
     is_broken: bool,
     /// Bytes of a head that is not complete.
     kept_len: usize,
     /// Bytes of a body that are still to come, where that is known.
     body_left: Option<u64>,
-    /// The answer that the end of the connection completes.
-    last: Option<Answer>,
+    /// The response that the end of the connection completes.
+    last: Option<ReceivedResponse>,
 }
 
 /// A connection as the generator reads it.
 struct Connection {
-    reader: AnswerReader,
-    reading: Reading,
+    reader: ResponseReader,
+    context: ReaderContext,
     drops_bodies: bool,
     kept: Vec<u8>,
-    answers: Vec<Answer>,
+    responses: Vec<ReceivedResponse>,
 }
 
 impl Connection {
     fn new(is_head: bool, is_hashed: bool, drops_bodies: bool) -> Self {
         Self {
-            reader: AnswerReader::default(),
-            reading: Reading::new(is_head, is_hashed),
+            reader: ResponseReader::default(),
+            context: ReaderContext::new(is_head, is_hashed),
             drops_bodies,
             kept: Vec::new(),
-            answers: Vec::new(),
+            responses: Vec::new(),
         }
     }
 
@@ -94,7 +94,7 @@ impl Connection {
             is_broken = !self.take(piece);
         }
         Found {
-            answers: self.answers,
+            responses: self.responses,
             is_broken,
             // How much of what cannot be read was looked at depends on the cuts.
             kept_len: if is_broken { 0 } else { self.kept.len() },
@@ -110,22 +110,22 @@ impl Connection {
             && let Some(left) = self.reader.body_left().filter(|left| *left > 0)
         {
             let len = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-            self.answers.extend(self.reader.skip(len as u64));
+            self.responses.extend(self.reader.skip(len as u64));
             piece = &piece[len..];
         }
         let mut bytes = std::mem::take(&mut self.kept);
         bytes.extend_from_slice(piece);
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            match self.reader.feed(rest, &mut self.reading) {
-                Ok(Fed::More) => return true,
-                Ok(Fed::Keep(used)) => {
+            match self.reader.feed(rest, &mut self.context) {
+                Ok(ReadProgress::More) => return true,
+                Ok(ReadProgress::Incomplete(used)) => {
                     self.kept = rest[used..].to_vec();
                     return true;
                 }
-                Ok(Fed::Complete(used, answer)) => {
-                    assert!(used > 0, "an answer of nothing");
-                    self.answers.push(answer);
+                Ok(ReadProgress::Complete(used, response)) => {
+                    assert!(used > 0, "a response of nothing");
+                    self.responses.push(response);
                     rest = &rest[used..];
                 }
                 Err(_) => return false,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use linerate_http::control::Token;
-use linerate_http::permission::Claims;
+use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 
 use super::control::read_token;
@@ -67,7 +67,7 @@ impl SafetyArgs {
     ///
     /// # Errors
     /// A host that is not the URL's.
-    pub(super) fn claims(&self, target: &Target) -> Result<Claims, String> {
+    pub(super) fn claims(&self, target: &Target) -> Result<TargetOwnership, String> {
         let is_owned = match self.i_own_this_target.as_deref() {
             None => false,
             Some(host) if host.eq_ignore_ascii_case(&target.host) => true,
@@ -78,7 +78,7 @@ impl SafetyArgs {
                 ));
             }
         };
-        Ok(Claims {
+        Ok(TargetOwnership {
             is_ours: false,
             is_owned,
             allows_large: self.allow_large,

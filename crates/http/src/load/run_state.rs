@@ -1,4 +1,4 @@
-//! Where a lane is in its run, and what it is told on the way.
+//! Phases of a worker, and the commands it receives.
 
 use std::io;
 use std::sync::Arc;
@@ -6,41 +6,41 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use linerate_sys::poll::EventFd;
 
-use super::message::Order;
+use super::message::WorkerCommand;
 use super::recorder::Window;
 use super::spec::LoadSpec;
 
-/// How a lane is told what to do while it runs.
+/// Commands to a running worker.
 #[derive(Debug)]
-pub(crate) struct Orders {
+pub(crate) struct CommandSlot {
     begin_ns: AtomicU64,
     is_stopped: AtomicBool,
-    bell: EventFd,
+    waker: EventFd,
 }
 
-impl Orders {
+impl CommandSlot {
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             begin_ns: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
-            bell: EventFd::new().map_err(|error| error.source)?,
+            waker: EventFd::new().map_err(|error| error.source)?,
         })
     }
 
-    pub(crate) fn give(&self, order: Order) {
-        match order {
-            Order::Begin { at_ns } => self.begin_ns.store(at_ns, Ordering::Release),
-            Order::Stop => self.is_stopped.store(true, Ordering::Release),
+    pub(crate) fn send(&self, command: WorkerCommand) {
+        match command {
+            WorkerCommand::Begin { at_ns } => self.begin_ns.store(at_ns, Ordering::Release),
+            WorkerCommand::Stop => self.is_stopped.store(true, Ordering::Release),
         }
-        self.bell.signal();
+        self.waker.signal();
     }
 
-    /// Rings when there is something to obey.
-    pub(crate) fn bell(&self) -> &EventFd {
-        &self.bell
+    /// Readable after a command.
+    pub(crate) fn waker(&self) -> &EventFd {
+        &self.waker
     }
 
-    pub(crate) fn are_to_stop(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
     }
 
@@ -49,59 +49,59 @@ impl Orders {
     }
 }
 
-/// The phases of a lane: it opens connections, waits for the others, sends, waits for what is outstanding.
+/// Phases of a worker: ramp, wait for the others, load, drain.
 #[derive(Debug)]
-pub(crate) struct Course {
+pub(crate) struct RunState {
     stage: Stage,
-    orders: Arc<Orders>,
+    commands: Arc<CommandSlot>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// Connections are opened.
+    /// Connections are being opened.
     Ramp,
-    /// They are, and wait for the others.
+    /// They are open; the other workers are awaited.
     Waiting,
     /// Requests are sent.
     Load(Window),
-    /// Outstanding answers are waited for.
+    /// Outstanding responses are awaited.
     Drain {
         until_ns: u64,
     },
     Over,
 }
 
-/// What a lane has to do because a phase is over.
+/// What the worker does at the end of a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// Say that the connections are open.
+pub(crate) enum Transition {
+    /// Reports its open connections.
     Ramped,
-    /// Begin to send.
+    /// Begins to send.
     Begin(Window),
-    /// End the load: send what is due unless it was stopped, and [`Course::drain`].
+    /// Ends the load: sends what is due unless it was stopped, and calls [`RunState::drain`].
     End { is_stopped: bool },
 }
 
-impl Course {
-    pub(crate) fn new(orders: Arc<Orders>) -> Self {
+impl RunState {
+    pub(crate) fn new(commands: Arc<CommandSlot>) -> Self {
         Self {
             stage: Stage::Ramp,
-            orders,
+            commands,
         }
     }
 
-    /// Goes on to the next phase where an order or the time demands it. `is_ramped`: nothing is being opened;
-    /// `in_flight`: requests without an answer.
-    pub(crate) fn step(&mut self, spec: &LoadSpec, now_ns: u64, is_ramped: bool, in_flight: u64) -> Option<Turn> {
-        let is_stopped = self.orders.are_to_stop();
+    /// Enters the next phase on a command or when its time has come. `is_ramped`: no connection is being opened;
+    /// `in_flight`: requests without a response.
+    pub(crate) fn step(&mut self, spec: &LoadSpec, now_ns: u64, is_ramped: bool, in_flight: u64) -> Option<Transition> {
+        let is_stopped = self.commands.is_stopped();
         match self.stage {
             Stage::Ramp | Stage::Waiting if is_stopped => self.stage = Stage::Over,
             Stage::Ramp if is_ramped => {
                 self.stage = Stage::Waiting;
-                return Some(Turn::Ramped);
+                return Some(Transition::Ramped);
             }
             Stage::Waiting => {
-                let begin_ns = self.orders.begin_ns().filter(|begin_ns| now_ns >= *begin_ns)?;
+                let begin_ns = self.commands.begin_ns().filter(|begin_ns| now_ns >= *begin_ns)?;
                 let open_ns = begin_ns.saturating_add(spec.warmup_ns);
                 let window = Window {
                     begin_ns,
@@ -109,9 +109,11 @@ impl Course {
                     end_ns: open_ns.saturating_add(spec.duration_ns),
                 };
                 self.stage = Stage::Load(window);
-                return Some(Turn::Begin(window));
+                return Some(Transition::Begin(window));
             }
-            Stage::Load(window) if is_stopped || now_ns >= window.end_ns => return Some(Turn::End { is_stopped }),
+            Stage::Load(window) if is_stopped || now_ns >= window.end_ns => {
+                return Some(Transition::End { is_stopped });
+            }
             Stage::Drain { until_ns } if now_ns >= until_ns || in_flight == 0 => self.stage = Stage::Over,
             Stage::Ramp | Stage::Load(_) | Stage::Drain { .. } | Stage::Over => {}
         }
@@ -126,14 +128,14 @@ impl Course {
         }
     }
 
-    /// Sending ends at `end_ns`, earlier than it would.
+    /// Ends the window early.
     pub(crate) fn cut(&mut self, end_ns: u64) {
         if let Stage::Load(window) = &mut self.stage {
             window.end_ns = end_ns;
         }
     }
 
-    /// Nothing is sent any more; answers are waited for until `until_ns`.
+    /// Ends sending; responses are awaited until `until_ns`.
     pub(crate) fn drain(&mut self, until_ns: u64) {
         self.stage = Stage::Drain { until_ns };
     }
@@ -142,9 +144,9 @@ impl Course {
         self.stage == Stage::Over
     }
 
-    /// Whether the run was stopped instead of coming to its end.
+    /// Whether the run was stopped early.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.orders.are_to_stop()
+        self.commands.is_stopped()
     }
 
     /// When the phase ends by itself.
@@ -152,7 +154,7 @@ impl Course {
         match self.stage {
             Stage::Load(window) => Some(window.end_ns),
             Stage::Drain { until_ns } => Some(until_ns),
-            Stage::Waiting => self.orders.begin_ns(),
+            Stage::Waiting => self.commands.begin_ns(),
             Stage::Ramp | Stage::Over => None,
         }
     }

@@ -1,7 +1,6 @@
-//! What the tasks of a lane share: who is open, who waits for a request, what was counted.
+//! State shared by the tasks of a worker: connections, slots, statistics.
 //!
-//! A slot is a place for one request at a time: a connection of HTTP/1.1 has one, one of HTTP/2 as many as it has
-//! streams.
+//! A slot carries one request at a time: a connection of HTTP/1.1 has one, one of HTTP/2 as many as streams.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,29 +11,29 @@ use linerate_sys::clock;
 use tokio::sync::oneshot;
 
 use crate::client::Failure;
-use crate::load::answer::Answer;
 use crate::load::backlog::Backlog;
-use crate::load::course::{Course, Orders, Turn};
 use crate::load::pace::Pace;
 use crate::load::ramp::{Loss, Ramp};
 use crate::load::recorder::{Recorder, Sent};
+use crate::load::response::ReceivedResponse;
+use crate::load::run_state::{CommandSlot, RunState, Transition};
 use crate::load::spec::LoadSpec;
 
-pub(super) struct Desk {
+pub(super) struct WorkerState {
     pub(super) recorder: Recorder,
-    pub(super) course: Course,
+    pub(super) run_state: RunState,
     pub(super) pace: Pace,
     pub(super) ramp: Ramp,
     connections: Vec<Connection>,
     slots: Vec<Slot>,
     slots_each: u32,
-    /// Slots that may be given a request, the longest idle first. May name some that cannot any more.
+    /// Free slots, the longest idle first. May contain some that are not free any more.
     free: VecDeque<u32>,
-    /// Due times of requests that were given to a slot and never left.
+    /// Due times of requests that were assigned to a slot and never sent.
     returned: VecDeque<u64>,
-    /// Connections whose first request has no answer yet.
-    touching: u32,
-    /// Requests that were given to a slot and have not ended.
+    /// Connections whose first request has no response yet.
+    awaiting_first: u32,
+    /// Requests assigned to a slot that have not ended.
     in_flight: u64,
     backlog: Backlog,
     reconnects_max: u8,
@@ -43,38 +42,38 @@ pub(super) struct Desk {
 #[derive(Debug, Default)]
 struct Connection {
     is_open: bool,
-    /// It was open once.
+    /// It has been open.
     was_open: bool,
-    /// Times it was lost without notice.
+    /// Unannounced losses.
     losses: u8,
 }
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The request on its way, and until when slots were wanting when it was sent.
+    /// The current request, and the end of the last backlog when it was sent.
     outstanding: Option<(Sent, u64)>,
-    /// Takes the time at which the next request is due.
+    /// Receives the due time of the next request.
     waiter: Option<oneshot::Sender<u64>>,
 }
 
-/// What a slot does next.
+/// Next action of a slot.
 pub(super) enum Next {
     /// A request that is due now.
     Now(u64),
-    /// One that will be.
+    /// A request that is not due yet.
     Later(oneshot::Receiver<u64>),
 }
 
-impl Desk {
-    pub(super) fn new(spec: &LoadSpec, place: (u32, u32), orders: Arc<Orders>, now_ns: u64) -> Self {
+impl WorkerState {
+    pub(super) fn new(spec: &LoadSpec, place: (u32, u32), commands: Arc<CommandSlot>, now_ns: u64) -> Self {
         let connections = spec.connections_of(place.0, place.1);
         let slots_each = spec.streams.max(1);
         let is_open_loop = !matches!(spec.mode, Mode::Closed { .. });
         let mut recorder = Recorder::new(spec.verifies, is_open_loop);
-        recorder.tally.connections.wanted = u64::from(connections);
+        recorder.stats.connections.wanted = u64::from(connections);
         Self {
             recorder,
-            course: Course::new(orders),
+            run_state: RunState::new(commands),
             pace: Pace::Held,
             ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, place, now_ns),
             connections: (0..connections).map(|_| Connection::default()).collect(),
@@ -84,7 +83,7 @@ impl Desk {
             slots_each,
             free: VecDeque::new(),
             returned: VecDeque::new(),
-            touching: 0,
+            awaiting_first: 0,
             in_flight: 0,
             backlog: Backlog::default(),
             reconnects_max: spec.reconnects_max,
@@ -101,9 +100,9 @@ impl Desk {
         self.connections.iter().filter(|connection| connection.is_open).count() as u64
     }
 
-    pub(super) fn step(&mut self, spec: &LoadSpec, now_ns: u64) -> Option<Turn> {
-        let is_ramped = self.ramp.is_through() && self.touching == 0;
-        self.course.step(spec, now_ns, is_ramped, self.in_flight)
+    pub(super) fn step(&mut self, spec: &LoadSpec, now_ns: u64) -> Option<Transition> {
+        let is_ramped = self.ramp.is_through() && self.awaiting_first == 0;
+        self.run_state.step(spec, now_ns, is_ramped, self.in_flight)
     }
 
     /// A connection could not be opened.
@@ -113,7 +112,7 @@ impl Desk {
         }
     }
 
-    /// A connection is open; returns whether it is for the first time.
+    /// A connection is open; returns whether for the first time.
     pub(super) fn arrived(&mut self, number: u32, elapsed_ns: u64) -> bool {
         self.ramp.arrived();
         self.recorder.connected(elapsed_ns);
@@ -124,16 +123,16 @@ impl Desk {
         !std::mem::replace(&mut connection.was_open, true)
     }
 
-    pub(super) fn begin_touch(&mut self) {
-        self.touching += 1;
+    pub(super) fn begin_first_request(&mut self) {
+        self.awaiting_first += 1;
         self.in_flight += 1;
     }
 
-    pub(super) fn end_touch(&mut self) {
-        self.touching = self.touching.saturating_sub(1);
+    pub(super) fn end_first_request(&mut self) {
+        self.awaiting_first = self.awaiting_first.saturating_sub(1);
     }
 
-    /// A connection is gone; slots of it that wait for a request have waited in vain.
+    /// A connection has ended; its waiting slots end too.
     pub(super) fn gone(&mut self, number: u32) {
         for slot in self.slots_of(number) {
             if let Some(slot) = self.slots.get_mut(slot as usize) {
@@ -145,7 +144,7 @@ impl Desk {
         }
     }
 
-    /// Has a lost connection opened again where that is allowed.
+    /// Reopens a lost connection if allowed.
     pub(super) fn lose(&mut self, number: u32, loss: Loss) {
         let Some(connection) = self.connections.get_mut(number as usize) else {
             return;
@@ -154,15 +153,15 @@ impl Desk {
             .ramp
             .lost(number, loss, &mut connection.losses, self.reconnects_max)
         {
-            self.recorder.tally.connections.reconnects += 1;
+            self.recorder.stats.connections.reconnects += 1;
         }
     }
 
-    /// A slot is free. One that has just had an answer pauses first where that is wanted.
-    pub(super) fn next(&mut self, slot: u32, has_answered: bool) -> Next {
+    /// A slot is free. After a response it pauses first if there is think time.
+    pub(super) fn next(&mut self, slot: u32, has_response: bool) -> Next {
         let now_ns = clock::monotonic_ns();
-        // A slot of a closed loop always has something to do.
-        if let (Some(window), Pace::Closed) = (self.course.window(), &self.pace)
+        // A closed loop sends the next request at once.
+        if let (Some(window), Pace::Closed) = (self.run_state.window(), &self.pace)
             && now_ns < window.end_ns
         {
             self.in_flight += 1;
@@ -172,7 +171,7 @@ impl Desk {
         if let Some(slot) = self.slots.get_mut(slot as usize) {
             slot.waiter = Some(waiter);
         }
-        if has_answered && matches!(self.pace, Pace::Thinking { .. }) {
+        if has_response && matches!(self.pace, Pace::Thinking { .. }) {
             self.pace.pause(slot, now_ns);
         } else {
             self.free.push_back(slot);
@@ -180,9 +179,9 @@ impl Desk {
         Next::Later(due)
     }
 
-    /// Gives what is due to slots that are free.
+    /// Assigns due requests to free slots.
     pub(super) fn send_due(&mut self, spec: &LoadSpec, now_ns: u64) {
-        let Some(window) = self.course.window() else {
+        let Some(window) = self.run_state.window() else {
             return;
         };
         let free = &mut self.free;
@@ -191,7 +190,7 @@ impl Desk {
             let Some(waiter) = self.take_free() else {
                 break;
             };
-            // A task that is gone has no slot that waits.
+            // The task of a waiting slot may have ended.
             if waiter.send(due_ns).is_ok() {
                 self.take_due();
                 self.in_flight += 1;
@@ -205,8 +204,8 @@ impl Desk {
             .backlog
             .note_left(left_ns, now_ns, spec.timeout_ns, &mut self.recorder)
         {
-            // What was due until now is all there is.
-            self.course.cut(now_ns);
+            // What is due now is all that will be.
+            self.run_state.cut(now_ns);
             self.drain(spec, now_ns, false);
         }
     }
@@ -231,13 +230,13 @@ impl Desk {
         None
     }
 
-    /// A request leaves that was due at `due_ns`; in a closed loop it is due when it is sent. `false` when the end came
-    /// while it was decided: what is sent now would not count.
+    /// A request that was due at `due_ns` is sent; in a closed loop it is due when it is sent. `false` when the window has ended
+    /// meanwhile.
     pub(super) fn sending(&mut self, slot: u32, due_ns: u64) -> bool {
         let sent_ns = clock::monotonic_ns();
         let is_open_loop = matches!(self.pace, Pace::Open(_));
         let is_ramp = matches!(self.pace, Pace::Held);
-        let is_late = self.course.window().is_none_or(|window| sent_ns >= window.end_ns);
+        let is_late = self.run_state.window().is_none_or(|window| sent_ns >= window.end_ns);
         if is_late && !is_open_loop && !is_ramp {
             self.in_flight = self.in_flight.saturating_sub(1);
             return false;
@@ -249,8 +248,8 @@ impl Desk {
         true
     }
 
-    /// A request never left: the connection was through before. It is due for another one.
-    pub(super) fn give_back(&mut self, slot: u32) {
+    /// A request was not sent because the connection had ended. It is due again.
+    pub(super) fn return_request(&mut self, slot: u32) {
         if let Some((sent, _)) = self.settle(slot)
             && matches!(self.pace, Pace::Open(_))
         {
@@ -258,11 +257,11 @@ impl Desk {
         }
     }
 
-    pub(super) fn answered(&mut self, slot: u32, answer: &Answer) {
+    pub(super) fn response_complete(&mut self, slot: u32, response: &ReceivedResponse) {
         let done_ns = clock::monotonic_ns();
         if let Some((sent, starved_until_ns)) = self.settle(slot) {
             self.recorder.sent(sent, starved_until_ns);
-            self.recorder.answered(sent, done_ns, answer);
+            self.recorder.response_complete(sent, done_ns, response);
         }
     }
 
@@ -282,51 +281,51 @@ impl Desk {
         Some(outstanding)
     }
 
-    /// The window is over. What was due in it is still sent where a slot is free: it is this thread that is late.
+    /// The window has ended. What was due in it is still sent on free slots: this thread is late.
     pub(super) fn end_load(&mut self, spec: &LoadSpec, now_ns: u64, is_stopped: bool) {
         if !is_stopped {
             self.send_due(spec, now_ns);
         }
-        if self.course.window().is_some() {
+        if self.run_state.window().is_some() {
             self.drain(spec, now_ns, is_stopped);
         }
     }
 
-    /// Nothing is sent any more.
+    /// Ends sending.
     fn drain(&mut self, spec: &LoadSpec, now_ns: u64, is_stopped: bool) {
-        self.recorder.tally.connections.open_at_end = self.open_count();
+        self.recorder.stats.connections.open_at_end = self.open_count();
         self.ramp.give_up();
-        if let Some(window) = self.course.window().filter(|_| !is_stopped) {
+        if let Some(window) = self.run_state.window().filter(|_| !is_stopped) {
             for due_ns in self.returned.drain(..) {
                 self.recorder.unsent(due_ns, now_ns);
             }
             self.pace.abandon(window.end_ns, now_ns, &mut self.recorder);
         }
-        let patience_ns = if is_stopped { 0 } else { spec.timeout_ns };
-        self.course.drain(now_ns.saturating_add(patience_ns));
+        let timeout_ns = if is_stopped { 0 } else { spec.timeout_ns };
+        self.run_state.drain(now_ns.saturating_add(timeout_ns));
     }
 
-    /// When there is something to do even if nothing happens.
+    /// The next deadline.
     pub(super) fn wakes_ns(&self) -> u64 {
-        let is_loaded = self.course.window().is_some();
+        let is_loaded = self.run_state.window().is_some();
         let can_send = is_loaded && (!self.free.is_empty() || !self.pace.needs_free());
         let times = [
             self.ramp.next_ns(),
-            self.course.ends_ns(),
+            self.run_state.ends_ns(),
             self.pace.next_ns().filter(|_| can_send),
         ];
         times.into_iter().flatten().min().unwrap_or(u64::MAX)
     }
 
-    /// Whether somebody has to look at what just changed: an open loop gives a free slot what is due, a pause has to be
-    /// ended, and a drain ends with its last answer.
-    pub(super) fn wants_a_look(&self) -> bool {
-        self.course.window().is_none() || !matches!(self.pace, Pace::Closed)
+    /// Whether the worker must react: an open loop assigns due requests to free slots, a pause must be ended, and a drain ends
+    /// with its last response.
+    pub(super) fn needs_wakeup(&self) -> bool {
+        self.run_state.window().is_none() || !matches!(self.pace, Pace::Closed)
     }
 
-    /// Counts what has no answer, and what came back when nothing was sent any more.
+    /// Counts requests without a response, and returned ones.
     pub(super) fn close(&mut self, now_ns: u64) {
-        let is_stopped = self.course.is_stopped();
+        let is_stopped = self.run_state.is_stopped();
         for due_ns in self.returned.drain(..).filter(|_| !is_stopped) {
             self.recorder.unsent(due_ns, now_ns);
         }
@@ -337,7 +336,7 @@ impl Desk {
             self.in_flight = self.in_flight.saturating_sub(1);
             self.recorder.sent(sent, starved_until_ns);
             if !is_stopped {
-                let text = || "no complete answer in time".to_owned();
+                let text = || "no complete response in time".to_owned();
                 self.recorder.failed(sent, now_ns, ErrorClass::Timeout, text);
             }
         }

@@ -1,12 +1,12 @@
-//! Reading answers from whatever pieces a connection delivers: the head is parsed once, the body only counted.
+//! Parses responses from segments of any size: headers once, bodies only counted.
 
 use crate::message::chunked::{ChunkedError, Decoder};
 use crate::message::framing::BodyFraming;
 use crate::message::response::{self, ResponseError, ResponseHead};
 
-/// Where on a connection the next byte belongs.
+/// Parser state of a connection.
 #[derive(Debug, Default)]
-pub(crate) struct AnswerReader {
+pub(crate) struct ResponseReader {
     state: State,
     status: u16,
     keeps_alive: bool,
@@ -25,52 +25,52 @@ enum State {
     UntilClose,
 }
 
-/// What became of a piece.
+/// Result of one input.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Fed {
-    /// The next head is incomplete: what follows this many bytes is wanted again, with more behind it.
-    Keep(usize),
-    /// All of it was used; the answer goes on.
+pub(crate) enum ReadProgress {
+    /// The header is incomplete: the input after this many bytes is passed again with more.
+    Incomplete(usize),
+    /// All of it was used; the response is incomplete.
     More,
-    /// An answer is complete after this many bytes.
-    Complete(usize, Answer),
+    /// A response is complete after this many bytes.
+    Complete(usize, ReceivedResponse),
 }
 
-/// A complete answer.
+/// A complete response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Answer {
+pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
     pub(crate) keeps_alive: bool,
     pub(crate) has_retry_after: bool,
-    /// Absent where the bytes of the head are not seen.
+    /// `None` where headers are not counted.
     pub(crate) head_bytes: Option<u64>,
-    /// Payload; the framing of chunks is not part of it.
+    /// Payload without the framing of chunks.
     pub(crate) body_bytes: u64,
-    /// Of the payload; 0 unless it was asked for.
+    /// Hash of the payload; 0 unless requested.
     pub(crate) hash: u64,
 }
 
-/// An answer that cannot be read.
+/// A malformed response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum AnswerError {
+pub(crate) enum ReadError {
     #[error(transparent)]
     Head(#[from] ResponseError),
     #[error(transparent)]
     Body(#[from] ChunkedError),
 }
 
-/// How answers are read on all connections of a thread.
+/// Parser settings and cache of a thread.
 #[derive(Debug, Default)]
-pub(crate) struct Reading {
+pub(crate) struct ReaderContext {
     /// Requests are `HEAD`.
     pub(crate) is_head: bool,
     /// Bodies are hashed.
     pub(crate) is_hashed: bool,
-    /// The last head that was parsed and what it says: answers of one second mostly have the same.
+    /// The last header and its meaning: most responses of one second have the same.
     last: (Vec<u8>, Option<ResponseHead>),
 }
 
-impl Reading {
+impl ReaderContext {
     pub(crate) fn new(is_head: bool, is_hashed: bool) -> Self {
         Self {
             is_head,
@@ -96,8 +96,8 @@ impl Reading {
     }
 }
 
-impl AnswerReader {
-    /// Bytes of the body that are still to come, where that is known.
+impl ResponseReader {
+    /// Missing bytes of the body, where known.
     pub(crate) fn body_left(&self) -> Option<u64> {
         match self.state {
             State::Length(left) => Some(left),
@@ -105,18 +105,18 @@ impl AnswerReader {
         }
     }
 
-    /// Length of the body that is arriving, where that is known.
+    /// Length of the body, where known.
     pub(crate) fn body_len(&self) -> Option<u64> {
         Some(self.body_left()?.saturating_add(self.body_bytes))
     }
 
-    /// Whether some of an answer has arrived.
+    /// Whether part of a response has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         !matches!(self.state, State::Head)
     }
 
-    /// Counts `len` bytes of a body of known length that were received without being looked at.
-    pub(crate) fn skip(&mut self, len: u64) -> Option<Answer> {
+    /// Counts `len` bytes of a body of known length that were discarded in the kernel.
+    pub(crate) fn skip(&mut self, len: u64) -> Option<ReceivedResponse> {
         let State::Length(left) = &mut self.state else {
             return None;
         };
@@ -127,35 +127,35 @@ impl AnswerReader {
         is_complete.then(|| self.complete())
     }
 
-    /// Takes the next bytes of the connection. Call again with what follows a complete answer.
-    pub(crate) fn feed(&mut self, bytes: &[u8], reading: &mut Reading) -> Result<Fed, AnswerError> {
+    /// Parses the next bytes. Call again with what follows a complete response.
+    pub(crate) fn feed(&mut self, bytes: &[u8], context: &mut ReaderContext) -> Result<ReadProgress, ReadError> {
         let mut used = 0;
         while let State::Head = self.state {
             let rest = bytes.get(used..).unwrap_or_default();
-            let Some(head) = reading.head(rest)? else {
-                return Ok(Fed::Keep(used));
+            let Some(head) = context.head(rest)? else {
+                return Ok(ReadProgress::Incomplete(used));
             };
             used += head.len;
             if head.is_interim() {
                 continue;
             }
-            if let Some(answer) = self.begin(&head) {
-                return Ok(Fed::Complete(used, answer));
+            if let Some(response) = self.begin(&head) {
+                return Ok(ReadProgress::Complete(used, response));
             }
         }
         let rest = bytes.get(used..).unwrap_or_default();
-        Ok(match self.body(rest, reading.is_hashed)? {
-            (len, true) => Fed::Complete(used + len, self.complete()),
-            (_, false) => Fed::More,
+        Ok(match self.body(rest, context.is_hashed)? {
+            (len, true) => ReadProgress::Complete(used + len, self.complete()),
+            (_, false) => ReadProgress::More,
         })
     }
 
-    /// The connection ended in order: completes an answer that ends with it.
-    pub(crate) fn end(&mut self) -> Option<Answer> {
+    /// The connection was closed: completes a response without a length.
+    pub(crate) fn end(&mut self) -> Option<ReceivedResponse> {
         matches!(self.state, State::UntilClose).then(|| self.complete())
     }
 
-    fn begin(&mut self, head: &ResponseHead) -> Option<Answer> {
+    fn begin(&mut self, head: &ResponseHead) -> Option<ReceivedResponse> {
         *self = Self {
             state: match head.framing {
                 BodyFraming::None => State::Length(0),
@@ -173,8 +173,8 @@ impl AnswerReader {
         matches!(self.state, State::Length(0)).then(|| self.complete())
     }
 
-    /// Takes what of `bytes` belongs to the body: how many, and whether it is complete.
-    fn body(&mut self, bytes: &[u8], is_hashed: bool) -> Result<(usize, bool), AnswerError> {
+    /// Bytes that belong to the body, and whether it is complete.
+    fn body(&mut self, bytes: &[u8], is_hashed: bool) -> Result<(usize, bool), ReadError> {
         match &mut self.state {
             State::Head => Ok((0, false)),
             State::Length(left) => {
@@ -192,7 +192,7 @@ impl AnswerReader {
         }
     }
 
-    fn chunks(&mut self, bytes: &[u8], is_hashed: bool) -> Result<(usize, bool), AnswerError> {
+    fn chunks(&mut self, bytes: &[u8], is_hashed: bool) -> Result<(usize, bool), ReadError> {
         let mut used = 0;
         loop {
             let State::Chunked(decoder) = &mut self.state else {
@@ -216,9 +216,9 @@ impl AnswerReader {
         }
     }
 
-    fn complete(&mut self) -> Answer {
+    fn complete(&mut self) -> ReceivedResponse {
         self.state = State::Head;
-        Answer {
+        ReceivedResponse {
             status: self.status,
             keeps_alive: self.keeps_alive,
             has_retry_after: self.has_retry_after,
@@ -229,14 +229,14 @@ impl AnswerReader {
     }
 }
 
-/// FNV-1a, 64 bits: enough to notice a body that is not the same as the others.
+/// FNV-1a, 64 bits: detects a body that differs.
 pub(crate) fn hash_more(hash: u64, bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(HASH_PRIME))
 }
 
-/// The hash of nothing.
+/// Hash of no bytes.
 pub(crate) const HASH_START: u64 = 0xcbf2_9ce4_8422_2325;
 const HASH_PRIME: u64 = 0x0100_0000_01b3;
 
@@ -244,24 +244,24 @@ const HASH_PRIME: u64 = 0x0100_0000_01b3;
 mod tests {
     use super::*;
 
-    /// All answers in `input`, delivered `step` bytes at a time, as a connection would be read.
-    fn answers(input: &[u8], step: usize) -> Result<Vec<(u16, u64)>, AnswerError> {
-        let (mut reader, mut reading) = (AnswerReader::default(), Reading::new(false, true));
+    /// Parses `input` in segments of `step` bytes.
+    fn responses(input: &[u8], step: usize) -> Result<Vec<(u16, u64)>, ReadError> {
+        let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(false, true));
         let (mut kept, mut found) = (Vec::new(), Vec::new());
         for part in input.chunks(step) {
             kept.extend_from_slice(part);
             loop {
-                match reader.feed(&kept, &mut reading)? {
-                    Fed::Keep(used) => {
+                match reader.feed(&kept, &mut context)? {
+                    ReadProgress::Incomplete(used) => {
                         kept.drain(..used);
                         break;
                     }
-                    Fed::More => {
+                    ReadProgress::More => {
                         kept.clear();
                         break;
                     }
-                    Fed::Complete(used, answer) => {
-                        found.push((answer.status, answer.body_bytes));
+                    ReadProgress::Complete(used, response) => {
+                        found.push((response.status, response.body_bytes));
                         kept.drain(..used);
                     }
                 }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_the_same_however_they_are_cut() {
+    fn responses_do_not_depend_on_segmentation() {
         let input = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\
             HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\n\r\n\
             HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n\
@@ -282,27 +282,27 @@ mod tests {
             HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld";
         let expected = vec![(200, 5), (200, 7), (404, 0), (204, 0), (200, 5)];
         for step in 1..=input.len() {
-            assert_eq!(answers(input, step), Ok(expected.clone()), "{step} bytes at a time");
+            assert_eq!(responses(input, step), Ok(expected.clone()), "{step} bytes at a time");
         }
     }
 
     #[test]
-    fn an_answer_without_a_length_ends_with_the_connection() {
-        let (mut reader, mut reading) = (AnswerReader::default(), Reading::new(false, false));
-        let fed = reader.feed(b"HTTP/1.0 200 OK\r\n\r\nabc", &mut reading);
-        assert_eq!(fed, Ok(Fed::More));
-        let answer = reader.end().expect("the end completes it");
-        assert_eq!((answer.body_bytes, answer.keeps_alive), (3, false));
-        assert!(AnswerReader::default().end().is_none());
+    fn response_without_length_ends_with_the_connection() {
+        let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(false, false));
+        let fed = reader.feed(b"HTTP/1.0 200 OK\r\n\r\nabc", &mut context);
+        assert_eq!(fed, Ok(ReadProgress::More));
+        let response = reader.end().expect("the end completes it");
+        assert_eq!((response.body_bytes, response.keeps_alive), (3, false));
+        assert!(ResponseReader::default().end().is_none());
     }
 
     #[test]
-    fn bodies_that_differ_have_different_hashes() {
+    fn different_bodies_have_different_hashes() {
         let hash = |body: &str| {
-            let (mut reader, mut reading) = (AnswerReader::default(), Reading::new(false, true));
+            let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(false, true));
             let text = format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{body}");
-            match reader.feed(text.as_bytes(), &mut reading) {
-                Ok(Fed::Complete(_, answer)) => answer.hash,
+            match reader.feed(text.as_bytes(), &mut context) {
+                Ok(ReadProgress::Complete(_, response)) => response.hash,
                 other => panic!("{other:?}"),
             }
         };
@@ -311,17 +311,17 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_looked_at_counts_as_body() {
-        let (mut reader, mut reading) = (AnswerReader::default(), Reading::new(false, false));
-        let fed = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab", &mut reading);
-        assert_eq!((fed, reader.body_left()), (Ok(Fed::More), Some(98)));
+    fn discarded_bytes_count_as_body() {
+        let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(false, false));
+        let fed = reader.feed(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nab", &mut context);
+        assert_eq!((fed, reader.body_left()), (Ok(ReadProgress::More), Some(98)));
         assert_eq!(reader.skip(90), None);
-        assert_eq!(reader.skip(8).map(|answer| answer.body_bytes), Some(100));
+        assert_eq!(reader.skip(8).map(|response| response.body_bytes), Some(100));
         assert!(!reader.has_begun());
     }
 
     #[test]
-    fn a_reader_is_small() {
-        assert!(size_of::<AnswerReader>() <= 56, "{}", size_of::<AnswerReader>());
+    fn reader_is_small() {
+        assert!(size_of::<ResponseReader>() <= 56, "{}", size_of::<ResponseReader>());
     }
 }

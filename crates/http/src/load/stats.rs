@@ -1,4 +1,4 @@
-//! Everything one part of a generator counted, and how the parts become the result.
+//! Statistics of a load, merged from its workers into the result.
 
 use linerate_model::http::{Connections, ErrorCounts, Flag, LoadResult, Mode, Spoken};
 use serde::{Deserialize, Serialize};
@@ -7,31 +7,31 @@ use super::distribution::Distribution;
 use super::second::SecondPart;
 use super::spec::LoadSpec;
 
-/// What one lane, or all of them together, counted.
+/// Statistics of one worker, or of all.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Tally {
+pub struct LoadStats {
     pub(crate) connections: Connections,
     pub(crate) requests: u64,
     pub(crate) ok: u64,
     pub(crate) payload_bytes: u64,
-    /// Of no use where the bytes of heads are not seen.
+    /// Meaningless where headers are not counted.
     pub(crate) http_bytes: u64,
     pub(crate) response_head_bytes: Option<u64>,
     pub(crate) errors: ErrorCounts,
-    /// From due (open loop) or sent (closed loop) to done.
+    /// From due (open loop) or sent (closed loop) to complete.
     pub(crate) latency: Distribution,
     pub(crate) service: Distribution,
     pub(crate) send_lag: Distribution,
-    /// The part of the send lag that is the generator's own: a connection was free when the request was due.
+    /// Part of the send lag caused by the generator: a connection was free when the request was due.
     pub(crate) lateness: Distribution,
     pub(crate) connect: Distribution,
     pub(crate) is_overloaded: bool,
-    /// What the first connection agreed on; absent where none did.
+    /// Protocol negotiated by the first connection; `None` where none was.
     pub(crate) spoken: Option<Spoken>,
 }
 
-impl Tally {
-    /// Adds what another part of the same run counted.
+impl LoadStats {
+    /// Adds the statistics of another worker.
     pub fn merge(&mut self, other: Self) {
         let (ours, theirs) = (&mut self.connections, other.connections);
         ours.wanted += theirs.wanted;
@@ -54,13 +54,13 @@ impl Tally {
         self.spoken = self.spoken.take().or(other.spoken);
     }
 
-    /// The result of a run of `window_ns`, of which every second since the warm-up began is given.
+    /// Result of a run of `window_ns` with the seconds since the start of the warm-up.
     #[must_use]
     pub fn result(&self, spec: &LoadSpec, window_ns: u64, seconds: &[SecondPart], flags: &[Flag]) -> LoadResult {
         let is_open = !matches!(spec.mode, Mode::Closed { .. });
         let has_heads = spec.protocol.is_plain_http1();
         let optional = |times: &Distribution| (!times.is_empty()).then(|| times.summary());
-        // What comes after the window is the drain, in which nothing is sent.
+        // After the window comes the drain, in which nothing is sent.
         let whole_seconds = usize::try_from((spec.warmup_ns + spec.duration_ns) / 1_000_000_000).unwrap_or(usize::MAX);
         let mut flags = flags.to_vec();
         if self.is_overloaded {
@@ -91,8 +91,8 @@ impl Tally {
         }
     }
 
-    /// The 99th percentile of its own lateness is above 1 ms, or above a tenth of the median latency and more than a
-    /// host needs to wake a thread.
+    /// Whether the 99th percentile of the generator's lateness is above 1 ms, or above a tenth of the median latency and
+    /// more than a wake-up takes.
     fn is_generator_late(&self) -> bool {
         let late = self.lateness.quantile(0.99).map(|late| late.ns);
         let median = self.latency.quantile(0.5).map_or(u64::MAX, |median| median.ns);
@@ -100,7 +100,7 @@ impl Tally {
     }
 }
 
-/// Lateness nobody should overlook.
+/// Lateness above this is always reported.
 const LATE_MAX_NS: u64 = 1_000_000;
-/// What waking a thread may take on a virtual host.
+/// A wake-up may take this long on a virtual host.
 const WAKE_NS: u64 = 100_000;

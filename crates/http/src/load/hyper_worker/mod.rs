@@ -1,8 +1,8 @@
-//! One thread of the generator where hyper speaks: the same phases, paces and figures as the lane of the event loop, on
-//! an executor of its own. A connection is a task, and each of its streams another one.
+//! A worker over hyper: the same phases, paces and statistics as the event loop, on its own executor. A connection is a task,
+//! and each of its streams another one.
 
 mod connection;
-mod desk;
+mod state;
 
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
@@ -21,110 +21,118 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::{LocalSet, spawn_local};
 
-use super::course::{Orders, Turn};
 use super::failure;
 use super::message::Message;
 use super::opener::Opener;
 use super::pace::Pace;
+use super::run_state::{CommandSlot, Transition};
 use super::spec::LoadSpec;
 use crate::client::Client;
-use desk::Desk;
+use state::WorkerState;
 
-/// What a lane is given.
+/// Inputs of a worker.
 pub(crate) struct Job {
     pub(crate) spec: Arc<LoadSpec>,
     pub(crate) client: Arc<Client>,
     pub(crate) place: (u32, u32),
-    pub(crate) orders: Arc<Orders>,
+    pub(crate) commands: Arc<CommandSlot>,
     pub(crate) reports: Sender<Message>,
 }
 
-/// What the tasks of a lane have in common.
+/// State shared by the tasks of a worker.
 struct Shared {
     spec: Arc<LoadSpec>,
     client: Arc<Client>,
-    desk: RefCell<Desk>,
-    /// Something happened that the lane has to look at.
+    state: RefCell<WorkerState>,
+    /// Wakes the worker.
     changed: Notify,
 }
 
-struct Lane {
+struct LoadWorker {
     shared: Rc<Shared>,
     place: (u32, u32),
-    orders: Arc<Orders>,
+    commands: Arc<CommandSlot>,
     reports: Sender<Message>,
     opener: Opener,
     next_check_ns: u64,
 }
 
-/// Runs a lane to its end and reports what was counted.
+/// Runs a worker to its end and reports its statistics.
 ///
 /// # Errors
 /// The operating system's, for instance `EMFILE`.
 pub(crate) fn run(job: Job) -> io::Result<()> {
-    // Without it the kernel may wake this thread 50 µs late.
+    // The default timer slack of the kernel is 50 µs.
     let _ = clock::set_timer_slack_ns(1);
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let tasks = LocalSet::new();
-    let lane = Lane::new(job);
-    executor.block_on(tasks.run_until(lane.run()))
+    let worker = LoadWorker::new(job);
+    executor.block_on(tasks.run_until(worker.run()))
 }
 
-impl Lane {
+impl LoadWorker {
     fn new(job: Job) -> Self {
         let now_ns = clock::monotonic_ns();
         Self {
             opener: Opener::new(&job.spec, job.place),
             shared: Rc::new(Shared {
-                desk: RefCell::new(Desk::new(&job.spec, job.place, Arc::clone(&job.orders), now_ns)),
+                state: RefCell::new(WorkerState::new(
+                    &job.spec,
+                    job.place,
+                    Arc::clone(&job.commands),
+                    now_ns,
+                )),
                 spec: job.spec,
                 client: job.client,
                 changed: Notify::new(),
             }),
             place: job.place,
-            orders: job.orders,
+            commands: job.commands,
             reports: job.reports,
             next_check_ns: now_ns,
         }
     }
 
     async fn run(mut self) -> io::Result<()> {
-        let (timer, orders) = (TimerFd::new().map_err(|error| error.source)?, Arc::clone(&self.orders));
-        let rung = watch(timer.as_fd())?;
-        let ordered = watch(orders.bell().as_fd())?;
-        while !self.shared.desk.borrow().course.is_over() {
+        let (timer, commands) = (
+            TimerFd::new().map_err(|error| error.source)?,
+            Arc::clone(&self.commands),
+        );
+        let expired = watch(timer.as_fd())?;
+        let commanded = watch(commands.waker().as_fd())?;
+        while !self.shared.state.borrow().run_state.is_over() {
             let now_ns = clock::monotonic_ns();
-            self.obey(now_ns);
+            self.advance_run(now_ns);
             self.open_connections(now_ns);
-            self.shared.desk.borrow_mut().send_due(&self.shared.spec, now_ns);
+            self.shared.state.borrow_mut().send_due(&self.shared.spec, now_ns);
             if now_ns >= self.next_check_ns {
                 self.check(now_ns);
             }
             timer.set(self.wakes_ns())?;
-            self.wait((&timer, &rung), &ordered).await?;
+            self.wait((&timer, &expired), &commanded).await?;
         }
         self.finish();
         Ok(())
     }
 
-    /// Waits for the timer, an order, or something that happened on a connection.
+    /// Waits for the timer, a command, or a task.
     async fn wait(
         &self,
-        (timer, rung): (&TimerFd, &AsyncFd<BorrowedFd<'_>>),
-        ordered: &AsyncFd<BorrowedFd<'_>>,
+        (timer, expired): (&TimerFd, &AsyncFd<BorrowedFd<'_>>),
+        commanded: &AsyncFd<BorrowedFd<'_>>,
     ) -> io::Result<()> {
-        let bell = || match self.orders.bell().drain() {
+        let waker = || match self.commands.waker().drain() {
             true => Ok(()),
             false => Err(io::ErrorKind::WouldBlock.into()),
         };
-        let mut rung = pin!(rung.async_io(Interest::READABLE, |_| timer.drain()));
-        let mut ordered = pin!(ordered.async_io(Interest::READABLE, |_| bell()));
+        let mut expired = pin!(expired.async_io(Interest::READABLE, |_| timer.drain()));
+        let mut commanded = pin!(commanded.async_io(Interest::READABLE, |_| waker()));
         let mut changed = pin!(self.shared.changed.notified());
         poll_fn(|cx| {
-            if let Poll::Ready(result) = rung.as_mut().poll(cx) {
+            if let Poll::Ready(result) = expired.as_mut().poll(cx) {
                 return Poll::Ready(result);
             }
-            if let Poll::Ready(result) = ordered.as_mut().poll(cx) {
+            if let Poll::Ready(result) = commanded.as_mut().poll(cx) {
                 return Poll::Ready(result);
             }
             changed.as_mut().poll(cx).map(Ok)
@@ -132,31 +140,31 @@ impl Lane {
         .await
     }
 
-    /// Carries out what was ordered, and what its time has come for.
-    fn obey(&self, now_ns: u64) {
-        let desk = &mut *self.shared.desk.borrow_mut();
-        match desk.step(&self.shared.spec, now_ns) {
-            Some(Turn::Ramped) => {
-                let opened = desk.open_count();
-                desk.recorder.tally.connections.opened = opened;
+    /// Enters the next phase on a command or when its time has come.
+    fn advance_run(&self, now_ns: u64) {
+        let state = &mut *self.shared.state.borrow_mut();
+        match state.step(&self.shared.spec, now_ns) {
+            Some(Transition::Ramped) => {
+                let opened = state.open_count();
+                state.recorder.stats.connections.opened = opened;
                 let _ = self.reports.send(Message::Ramped { opened });
             }
-            Some(Turn::Begin(window)) => {
-                desk.recorder.set_window(window);
-                desk.pace = Pace::new(&self.shared.spec, window.begin_ns, self.place);
+            Some(Transition::Begin(window)) => {
+                state.recorder.set_window(window);
+                state.pace = Pace::new(&self.shared.spec, window.begin_ns, self.place);
             }
-            Some(Turn::End { is_stopped }) => desk.end_load(&self.shared.spec, now_ns, is_stopped),
+            Some(Transition::End { is_stopped }) => state.end_load(&self.shared.spec, now_ns, is_stopped),
             None => {}
         }
     }
 
     fn open_connections(&mut self, now_ns: u64) {
         loop {
-            let desk = &mut *self.shared.desk.borrow_mut();
-            let Some(number) = desk.ramp.take(now_ns) else {
+            let state = &mut *self.shared.state.borrow_mut();
+            let Some(number) = state.ramp.take(now_ns) else {
                 return;
             };
-            desk.recorder.connecting();
+            state.recorder.connecting();
             match self.opener.open() {
                 Ok(opened) => drop(spawn_local(connection::run(
                     Rc::clone(&self.shared),
@@ -166,39 +174,39 @@ impl Lane {
                 ))),
                 Err(error) => {
                     let text = linerate_sys::error::io_text(&error);
-                    desk.refuse(failure::of_connect(&error), &text);
+                    state.refuse(failure::of_connect(&error), &text);
                 }
             }
         }
     }
 
-    /// Hands in the second that is over. Deadlines are kept by the tasks themselves.
+    /// Reports the second that is complete. Tasks observe their timeouts themselves.
     fn check(&mut self, now_ns: u64) {
-        let recorder = &mut self.shared.desk.borrow_mut().recorder;
+        let recorder = &mut self.shared.state.borrow_mut().recorder;
         if let Some(second) = recorder.finished_second(now_ns) {
             let _ = self.reports.send(Message::Second(second));
         }
         self.next_check_ns = (now_ns + CHECK_NS).min(recorder.second_ends_ns());
     }
 
-    /// Until when there is nothing to do unless something happens.
+    /// The next deadline.
     fn wakes_ns(&self) -> u64 {
-        self.next_check_ns.min(self.shared.desk.borrow().wakes_ns())
+        self.next_check_ns.min(self.shared.state.borrow().wakes_ns())
     }
 
-    /// Counts what has no answer, and reports.
+    /// Counts requests without a response, and reports.
     fn finish(self) {
-        let desk = &mut *self.shared.desk.borrow_mut();
-        desk.close(clock::monotonic_ns());
-        if let Some(second) = desk.recorder.last_second() {
+        let state = &mut *self.shared.state.borrow_mut();
+        state.close(clock::monotonic_ns());
+        if let Some(second) = state.recorder.last_second() {
             let _ = self.reports.send(Message::Second(second));
         }
-        let tally = std::mem::take(&mut desk.recorder.tally);
-        let _ = self.reports.send(Message::Finished(Box::new(tally)));
+        let stats = std::mem::take(&mut state.recorder.stats);
+        let _ = self.reports.send(Message::Finished(Box::new(stats)));
     }
 }
 
-/// Has the executor look after a descriptor.
+/// Registers a descriptor with the executor.
 #[allow(
     deprecated,
     reason = "for descriptors that change under way; a borrowed one stays what it is, and the replacement is unsafe"

@@ -1,4 +1,4 @@
-//! Who carries out a load: threads of this process, or worker processes with threads of their own.
+//! Workers of a load: threads of this process, or of worker processes.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
-use super::course::Orders;
-use super::lane::Lane;
-use super::message::{Assignment, Message, Order};
+use super::message::{Message, WorkerAssignment, WorkerCommand};
+use super::run_state::CommandSlot;
 use super::spec::LoadSpec;
+use super::worker::LoadWorker;
 
-/// What a run is divided among.
+/// How a load is divided.
 #[derive(Debug)]
-pub struct Crew {
-    /// Lanes of all parts together, at least one.
-    pub lanes: u32,
-    /// How worker processes are started, and how many; absent for threads of this process.
+pub struct WorkerPool {
+    /// Workers of all processes together, at least one.
+    pub workers: u32,
+    /// Worker processes; `None` for threads of this process.
     pub processes: Option<Processes>,
 }
 
@@ -28,77 +28,78 @@ pub struct Processes {
     pub program: std::path::PathBuf,
     /// Its arguments.
     pub arguments: Vec<String>,
-    /// How many.
+    /// Number of processes.
     pub count: u32,
 }
 
-/// The lanes of a run, at work.
+/// Running workers.
 #[derive(Debug)]
-pub(crate) struct Team {
-    members: Vec<Member>,
-    pub(crate) lanes: u32,
+pub(crate) struct Workers {
+    handles: Vec<Worker>,
+    pub(crate) total: u32,
 }
 
 #[derive(Debug)]
-enum Member {
-    Lane(Arc<Orders>),
+enum Worker {
+    Thread(Arc<CommandSlot>),
     Process(Child, Option<ChildStdin>),
 }
 
-impl Team {
-    /// Starts all lanes; what they have to say comes through `reports`.
+impl Workers {
+    /// Starts all workers; they report through `reports`.
     ///
     /// # Errors
-    /// A thread, process or descriptor that cannot be had.
-    pub(crate) fn start(spec: &Arc<LoadSpec>, crew: &Crew, reports: &Sender<Message>) -> io::Result<Self> {
-        let lanes = crew.lanes.clamp(1, LANES_MAX).min(spec.connections.max(1));
-        let mut team = Self {
-            members: Vec::new(),
-            lanes,
+    /// A thread, process or descriptor could not be created.
+    pub(crate) fn start(spec: &Arc<LoadSpec>, pool: &WorkerPool, reports: &Sender<Message>) -> io::Result<Self> {
+        let total = pool.workers.clamp(1, WORKERS_MAX).min(spec.connections.max(1));
+        let mut workers = Self {
+            handles: Vec::new(),
+            total,
         };
-        match &crew.processes {
+        match &pool.processes {
             None => {
-                let orders = start_lanes(spec, 0..lanes, lanes, reports)?;
-                team.members.extend(orders.into_iter().map(Member::Lane));
+                let commands = start_threads(spec, 0..total, total, reports)?;
+                workers.handles.extend(commands.into_iter().map(Worker::Thread));
             }
             Some(processes) => {
-                let count = processes.count.clamp(1, lanes);
+                let count = processes.count.clamp(1, total);
                 for index in 0..count {
-                    let part = lanes * index / count..lanes * (index + 1) / count;
-                    team.members.push(start_process(spec, processes, part, lanes, reports)?);
+                    let part = total * index / count..total * (index + 1) / count;
+                    let process = start_process(spec, processes, part, total, reports)?;
+                    workers.handles.push(process);
                 }
             }
         }
-        Ok(team)
+        Ok(workers)
     }
 
-    /// Numbers of the worker processes.
-    pub(crate) fn workers(&self) -> Vec<u32> {
-        let number = |member: &Member| match member {
-            Member::Process(child, _) => Some(child.id()),
-            Member::Lane(_) => None,
+    /// PIDs of the worker processes.
+    pub(crate) fn process_ids(&self) -> Vec<u32> {
+        let number = |worker: &Worker| match worker {
+            Worker::Process(child, _) => Some(child.id()),
+            Worker::Thread(_) => None,
         };
-        self.members.iter().filter_map(number).collect()
+        self.handles.iter().filter_map(number).collect()
     }
 
-    pub(crate) fn order(&mut self, order: Order) {
-        for member in &mut self.members {
-            match member {
-                Member::Lane(orders) => orders.give(order),
-                // A process that is gone has said so by the end of its output.
-                Member::Process(_, Some(input)) => drop(write_line(input, &order)),
-                Member::Process(_, None) => {}
+    pub(crate) fn send(&mut self, command: WorkerCommand) {
+        for worker in &mut self.handles {
+            match worker {
+                Worker::Thread(commands) => commands.send(command),
+                // A process that has exited is reported by the end of its output.
+                Worker::Process(_, Some(input)) => drop(write_line(input, &command)),
+                Worker::Process(_, None) => {}
             }
         }
     }
 }
 
-impl Drop for Team {
-    /// Lanes end by themselves when told; processes when their input ends.
+impl Drop for Workers {
+    /// Threads stop on command, processes at the end of their input.
     fn drop(&mut self) {
-        self.order(Order::Stop);
-        for member in &mut self.members {
-            if let Member::Process(child, input) = member {
+        self.send(WorkerCommand::Stop);
+        for worker in &mut self.handles {
+            if let Worker::Process(child, input) = worker {
                 drop(input.take());
                 let _ = child.wait();
             }
@@ -106,24 +107,24 @@ impl Drop for Team {
     }
 }
 
-/// The main job of a worker process: reads its [`Assignment`], runs its lanes, passes on orders and messages.
+/// Main function of a worker process: reads its [`WorkerAssignment`], runs its workers, forwards commands and messages.
 ///
 /// # Errors
-/// What is wrong with the input, or a thread or descriptor that cannot be had.
+/// Invalid input, or a thread or descriptor could not be created.
 pub fn work(input: impl Read + Send + 'static, mut output: impl Write) -> io::Result<()> {
     let mut lines = BufReader::new(input);
-    let assignment: Assignment = read_line(&mut lines)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let assignment: WorkerAssignment = read_line(&mut lines)?.ok_or(io::ErrorKind::UnexpectedEof)?;
     let (reports, messages) = std::sync::mpsc::channel();
     let spec = Arc::new(assignment.spec);
-    let orders = start_lanes(&spec, assignment.lanes, assignment.lanes_total, &reports)?;
+    let commands = start_threads(&spec, assignment.workers, assignment.workers_total, &reports)?;
     drop(reports);
     thread::spawn(move || {
-        let give = |order| orders.iter().for_each(|lane| lane.give(order));
-        while let Ok(Some(order)) = read_line(&mut lines) {
-            give(order);
+        let give = |command| commands.iter().for_each(|worker| worker.send(command));
+        while let Ok(Some(command)) = read_line(&mut lines) {
+            give(command);
         }
-        // Whoever gave the orders is gone.
-        give(Order::Stop);
+        // The coordinator has exited.
+        give(WorkerCommand::Stop);
     });
     for message in messages {
         write_line(&mut output, &message)?;
@@ -131,20 +132,20 @@ pub fn work(input: impl Read + Send + 'static, mut output: impl Write) -> io::Re
     Ok(())
 }
 
-fn start_lanes(
+fn start_threads(
     spec: &Arc<LoadSpec>,
-    lanes: Range<u32>,
-    lanes_total: u32,
+    workers: Range<u32>,
+    workers_total: u32,
     reports: &Sender<Message>,
-) -> io::Result<Vec<Arc<Orders>>> {
+) -> io::Result<Vec<Arc<CommandSlot>>> {
     let kind = Kind::of(spec)?;
     let mut all = Vec::new();
-    for index in lanes {
-        let orders = Arc::new(Orders::new()?);
-        all.push(Arc::clone(&orders));
+    for index in workers {
+        let commands = Arc::new(CommandSlot::new()?);
+        all.push(Arc::clone(&commands));
         let (spec, kind, reports) = (Arc::clone(spec), kind.clone(), reports.clone());
         thread::Builder::new().name(format!("load {index}")).spawn(move || {
-            if let Err(error) = kind.run(spec, (index, lanes_total), orders, reports.clone()) {
+            if let Err(error) = kind.run(spec, (index, workers_total), commands, reports.clone()) {
                 let _ = reports.send(Message::Failed(format!("cannot start a thread's work: {error}")));
             }
         })?;
@@ -152,10 +153,10 @@ fn start_lanes(
     Ok(all)
 }
 
-/// Who speaks on the connections of a lane.
+/// Implementation of HTTP.
 #[derive(Clone)]
 enum Kind {
-    /// The event loop of our own: HTTP/1.1 in plain text.
+    /// Own event loop: HTTP/1.1 in plain text.
     Own,
     /// hyper.
     #[cfg(feature = "tls")]
@@ -175,7 +176,7 @@ impl Kind {
         #[cfg(not(feature = "tls"))]
         Err(io::Error::new(
             io::ErrorKind::Unsupported,
-            "this build speaks neither TLS nor HTTP/2",
+            "this build uses neither TLS nor HTTP/2",
         ))
     }
 
@@ -183,20 +184,20 @@ impl Kind {
         self,
         spec: Arc<LoadSpec>,
         place: (u32, u32),
-        orders: Arc<Orders>,
+        commands: Arc<CommandSlot>,
         reports: Sender<Message>,
     ) -> io::Result<()> {
         match self {
             Self::Own => {
-                Lane::new(&spec, place, orders, reports)?.run();
+                LoadWorker::new(&spec, place, commands, reports)?.run();
                 Ok(())
             }
             #[cfg(feature = "tls")]
-            Self::Hyper(client) => super::hyper_lane::run(super::hyper_lane::Job {
+            Self::Hyper(client) => super::hyper_worker::run(super::hyper_worker::Job {
                 spec,
                 client,
                 place,
-                orders,
+                commands,
                 reports,
             }),
         }
@@ -206,21 +207,21 @@ impl Kind {
 fn start_process(
     spec: &LoadSpec,
     processes: &Processes,
-    lanes: Range<u32>,
-    lanes_total: u32,
+    workers: Range<u32>,
+    workers_total: u32,
     reports: &Sender<Message>,
-) -> io::Result<Member> {
+) -> io::Result<Worker> {
     let mut child = Command::new(&processes.program)
         .args(&processes.arguments)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
     let mut input = child.stdin.take();
-    let count = lanes.len();
-    let assignment = Assignment {
+    let count = workers.len();
+    let assignment = WorkerAssignment {
         spec: spec.clone(),
-        lanes,
-        lanes_total,
+        workers,
+        workers_total,
     };
     if let Some(input) = &mut input {
         write_line(input, &assignment)?;
@@ -231,13 +232,13 @@ fn start_process(
             .name("worker".to_owned())
             .spawn(move || forward(output, count, &reports))?;
     }
-    Ok(Member::Process(child, input))
+    Ok(Worker::Process(child, input))
 }
 
-/// Passes on what a process says. One that ends before all of its `lanes` are through has failed.
-fn forward(output: impl Read, lanes: usize, reports: &Sender<Message>) {
+/// Forwards the messages of a process. One that exits before all of its `workers` have finished has failed.
+fn forward(output: impl Read, workers: usize, reports: &Sender<Message>) {
     let mut lines = BufReader::new(output);
-    let mut left = lanes;
+    let mut left = workers;
     while left > 0 {
         match read_line::<Message>(&mut lines) {
             Ok(Some(message)) => {
@@ -268,7 +269,7 @@ fn read_line<T: serde::de::DeserializeOwned>(input: &mut impl BufRead) -> io::Re
     Ok(Some(serde_json::from_slice(&line)?))
 }
 
-/// Threads beyond this number are a mistake.
-const LANES_MAX: u32 = 1024;
+/// Upper bound of threads.
+const WORKERS_MAX: u32 = 1024;
 /// A request with its body, and histograms.
 const LINE_MAX_BYTES: u64 = 512 << 20;

@@ -6,14 +6,14 @@ use linerate_model::http::Mode;
 
 /// Where a server is, as far as it decides what may be done to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub enum TargetScope {
     /// Loopback, link-local, private (RFC 1918, RFC 4193), or on a network this host is on.
     Private,
     /// Anywhere else.
     Public,
 }
 
-impl Reach {
+impl TargetScope {
     /// Of an address; `networks` are those this host is on, each with the length of its prefix.
     #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
@@ -45,8 +45,8 @@ pub struct Demand {
 
 /// What the user said about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Claims {
-    /// It answered with the right token on the control channel, so it is one of ours.
+pub struct TargetOwnership {
+    /// It completed with the right token on the control channel, so it is one of ours.
     pub is_ours: bool,
     /// The user owns it, and named its host to say so.
     pub is_owned: bool,
@@ -57,15 +57,15 @@ pub struct Claims {
 /// Most bytes a load may receive; absent without a limit.
 pub type BytesMax = Option<u64>;
 
-/// Looks whether a load may be run against a server at `reach`. Returns how many bytes it may receive.
+/// Looks whether a load may be run against a server at `scope`. Returns how many bytes it may receive.
 ///
 /// # Errors
 /// Which limit it exceeds, and what lifts it.
-pub fn check(demand: &Demand, reach: Reach, claims: Claims) -> Result<BytesMax, String> {
-    match reach {
-        _ if claims.is_ours => Ok(None),
-        Reach::Public if claims.is_owned => Ok(None),
-        Reach::Public => {
+pub fn check(demand: &Demand, scope: TargetScope, ownership: TargetOwnership) -> Result<BytesMax, String> {
+    match scope {
+        _ if ownership.is_ours => Ok(None),
+        TargetScope::Public if ownership.is_owned => Ok(None),
+        TargetScope::Public => {
             let lift = "it is a public address: --i-own-this-target HOST lifts the limit";
             within(
                 "connections",
@@ -82,8 +82,8 @@ pub fn check(demand: &Demand, reach: Reach, claims: Claims) -> Result<BytesMax, 
             check_public_rate(demand.mode, lift)?;
             Ok(Some(PUBLIC_BYTES_MAX))
         }
-        Reach::Private if claims.allows_large || claims.is_owned => Ok(None),
-        Reach::Private => {
+        TargetScope::Private if ownership.allows_large || ownership.is_owned => Ok(None),
+        TargetScope::Private => {
             let lift = "the server is not known to be one of ours: --allow-large lifts the limit";
             within(
                 "connections",
@@ -165,61 +165,61 @@ mod tests {
             (IpAddr::from([203, 0, 113, 1]), 0),
         ];
         for (address, expected) in [
-            ("127.0.0.1", Reach::Private),
-            ("10.1.2.3", Reach::Private),
-            ("169.254.1.1", Reach::Private),
-            ("::1", Reach::Private),
-            ("fd00::1", Reach::Private),
-            ("fe80::1", Reach::Private),
-            ("198.51.100.200", Reach::Private),
-            ("198.51.101.1", Reach::Public),
-            ("8.8.8.8", Reach::Public),
-            ("2001:db8::1", Reach::Public),
+            ("127.0.0.1", TargetScope::Private),
+            ("10.1.2.3", TargetScope::Private),
+            ("169.254.1.1", TargetScope::Private),
+            ("::1", TargetScope::Private),
+            ("fd00::1", TargetScope::Private),
+            ("fe80::1", TargetScope::Private),
+            ("198.51.100.200", TargetScope::Private),
+            ("198.51.101.1", TargetScope::Public),
+            ("8.8.8.8", TargetScope::Public),
+            ("2001:db8::1", TargetScope::Public),
         ] {
             let address = address.parse().expect("an address");
-            assert_eq!(Reach::of(address, &networks), expected, "{address}");
+            assert_eq!(TargetScope::of(address, &networks), expected, "{address}");
         }
     }
 
     #[test]
     fn a_public_server_is_spared_until_its_owner_says_otherwise() {
-        let claims = Claims::default();
+        let ownership = TargetOwnership::default();
         let polite = demand(16, Some(100.0), 30);
-        assert_eq!(check(&polite, Reach::Public, claims), Ok(Some(1_000_000_000)));
+        assert_eq!(check(&polite, TargetScope::Public, ownership), Ok(Some(1_000_000_000)));
         for rude in [
             demand(17, Some(100.0), 30),
             demand(16, Some(101.0), 30),
             demand(16, Some(100.0), 31),
             demand(16, None, 10),
         ] {
-            let refusal = check(&rude, Reach::Public, claims).expect_err("it is too much");
+            let refusal = check(&rude, TargetScope::Public, ownership).expect_err("it is too much");
             assert!(refusal.contains("--i-own-this-target"), "{refusal}");
-            let owned = Claims {
+            let owned = TargetOwnership {
                 is_owned: true,
-                ..claims
+                ..ownership
             };
-            assert_eq!(check(&rude, Reach::Public, owned), Ok(None));
-            let large = Claims {
+            assert_eq!(check(&rude, TargetScope::Public, owned), Ok(None));
+            let large = TargetOwnership {
                 allows_large: true,
-                ..claims
+                ..ownership
             };
-            assert!(check(&rude, Reach::Public, large).is_err());
+            assert!(check(&rude, TargetScope::Public, large).is_err());
         }
     }
 
     #[test]
     fn a_private_server_bears_more_and_ours_everything() {
         let large = demand(1025, None, 600);
-        let claims = Claims::default();
-        assert!(check(&large, Reach::Private, claims).is_err_and(|text| text.contains("--allow-large")));
+        let ownership = TargetOwnership::default();
+        assert!(check(&large, TargetScope::Private, ownership).is_err_and(|text| text.contains("--allow-large")));
         assert_eq!(
-            check(&demand(1024, None, 600), Reach::Private, claims),
+            check(&demand(1024, None, 600), TargetScope::Private, ownership),
             Ok(Some(100_000_000_000))
         );
-        let ours = Claims {
+        let ours = TargetOwnership {
             is_ours: true,
-            ..claims
+            ..ownership
         };
-        assert_eq!(check(&large, Reach::Private, ours), Ok(None));
+        assert_eq!(check(&large, TargetScope::Private, ours), Ok(None));
     }
 }

@@ -1,4 +1,4 @@
-//! Answers as hyper hands them over.
+//! Responses as hyper hands them over.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -8,9 +8,9 @@ use hyper::header::{CONNECTION, RETRY_AFTER};
 use hyper::{Response, Version};
 
 use super::Failure;
-use crate::load::answer::{Answer, HASH_START, hash_more};
+use crate::load::response::{HASH_START, ReceivedResponse, hash_more};
 
-/// What the head of an answer says.
+/// What the head of a response says.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) status: u16,
@@ -49,7 +49,7 @@ pub(crate) async fn read_body(
     mut body: Incoming,
     is_hashed: bool,
     bytes_max: u64,
-) -> Result<Answer, Failure> {
+) -> Result<ReceivedResponse, Failure> {
     let (mut body_bytes, mut hash) = (0_u64, HASH_START);
     while let Some(frame) = poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
         let frame = frame.map_err(|error| Failure::of_hyper(&error, true))?;
@@ -64,7 +64,7 @@ pub(crate) async fn read_body(
             hash = hash_more(hash, data);
         }
     }
-    Ok(Answer {
+    Ok(ReceivedResponse {
         status: head.status,
         keeps_alive: head.keeps_alive,
         has_retry_after: head.has_retry_after,

@@ -1,12 +1,12 @@
-//! Goal: a lane over hyper gives out every request that is due exactly once, and knows at the end that none is under way.
-//! Method: desks at the beginning of a load, without a connection or an executor: the test is their tasks.
+//! Goal: a worker over hyper assigns every due request exactly once, and none is in flight at the end.
+//! Method: states at the beginning of a load, without connections or executor; the test takes the part of the tasks.
 
 use linerate_model::http::Arrivals;
 use oneshot::Receiver;
 use oneshot::error::TryRecvError;
 
 use super::*;
-use crate::load::message::Order;
+use crate::load::message::WorkerCommand;
 use crate::load::ports::PortChoice;
 use crate::protocol::Protocol;
 
@@ -35,7 +35,7 @@ fn spec(mode: Mode, connections: u32, streams: u32) -> LoadSpec {
         streams,
         mode,
         connections,
-        touches: false,
+        sends_first_request: false,
         ramp_per_s: None,
         connects_in_flight: connections,
         connect_timeout_ns: TIMEOUT_NS,
@@ -53,9 +53,9 @@ fn spec(mode: Mode, connections: u32, streams: u32) -> LoadSpec {
     }
 }
 
-/// A desk whose load began just now, and what it is asked with.
+/// A state whose load began just now, and its specification.
 struct Load {
-    desk: Desk,
+    state: WorkerState,
     spec: LoadSpec,
     begin_ns: u64,
 }
@@ -63,66 +63,66 @@ struct Load {
 impl Load {
     fn begin(mode: Mode, connections: u32, streams: u32) -> Self {
         let mut load = Self::ramp(mode, connections, streams);
-        assert_eq!(load.step(), Some(Turn::Ramped));
-        let Some(Turn::Begin(window)) = load.step() else {
-            panic!("it was ordered to begin");
+        assert_eq!(load.step(), Some(Transition::Ramped));
+        let Some(Transition::Begin(window)) = load.step() else {
+            panic!("it was commanded to begin");
         };
-        load.desk.recorder.set_window(window);
-        load.desk.pace = Pace::new(&load.spec, window.begin_ns, (0, 1));
+        load.state.recorder.set_window(window);
+        load.state.pace = Pace::new(&load.spec, window.begin_ns, (0, 1));
         load
     }
 
     /// All connections are open.
     fn ramp(mode: Mode, connections: u32, streams: u32) -> Self {
         let (spec, begin_ns) = (spec(mode, connections, streams), clock::monotonic_ns());
-        let orders = Arc::new(Orders::new().expect("a descriptor"));
-        orders.give(Order::Begin { at_ns: begin_ns });
-        let mut desk = Desk::new(&spec, (0, 1), orders, begin_ns);
-        while let Some(number) = desk.ramp.take(begin_ns) {
-            assert!(desk.arrived(number, 1), "for the first time");
+        let commands = Arc::new(CommandSlot::new().expect("a descriptor"));
+        commands.send(WorkerCommand::Begin { at_ns: begin_ns });
+        let mut state = WorkerState::new(&spec, (0, 1), commands, begin_ns);
+        while let Some(number) = state.ramp.take(begin_ns) {
+            assert!(state.arrived(number, 1), "for the first time");
         }
-        Self { desk, spec, begin_ns }
+        Self { state, spec, begin_ns }
     }
 
-    fn step(&mut self) -> Option<Turn> {
-        self.desk.step(&self.spec, self.begin_ns)
+    fn step(&mut self) -> Option<Transition> {
+        self.state.step(&self.spec, self.begin_ns)
     }
 
-    /// The time this many milliseconds after the beginning.
+    /// Milliseconds after the beginning.
     fn at(&self, ms: u64) -> u64 {
         self.begin_ns + ms * MS
     }
 
     fn send_due(&mut self, ms: u64) {
         let now_ns = self.at(ms);
-        self.desk.send_due(&self.spec, now_ns);
+        self.state.send_due(&self.spec, now_ns);
     }
 
-    /// A slot that is free waits for its next request.
+    /// A free slot waits for its next request.
     fn wait(&mut self, slot: u32) -> Receiver<u64> {
-        match self.desk.next(slot, false) {
+        match self.state.next(slot, false) {
             Next::Later(due) => due,
             Next::Now(_) => panic!("nothing is to be sent now"),
         }
     }
 
-    /// A slot that is free has something to do at once.
+    /// A free slot has a request at once.
     fn take(&mut self, slot: u32) -> u64 {
-        match self.desk.next(slot, false) {
+        match self.state.next(slot, false) {
             Next::Now(due_ns) => due_ns,
             Next::Later(_) => panic!("a closed loop does not wait"),
         }
     }
 
-    /// How many requests never left, of so many in all.
+    /// Unsent requests, of all requests.
     fn unsent(&self) -> (u64, u64) {
-        let tally = &self.desk.recorder.tally;
-        (tally.errors.count(ErrorClass::Unsent), tally.requests)
+        let stats = &self.state.recorder.stats;
+        (stats.errors.count(ErrorClass::Unsent), stats.requests)
     }
 }
 
-fn well() -> Answer {
-    Answer {
+fn well() -> ReceivedResponse {
+    ReceivedResponse {
         status: 200,
         keeps_alive: true,
         has_retry_after: false,
@@ -140,28 +140,28 @@ fn reset() -> Failure {
 }
 
 #[test]
-fn what_is_due_goes_to_the_slots_that_have_waited_longest() {
+fn due_requests_go_to_the_slots_idle_longest() {
     let mut load = Load::begin(OPEN, 3, 1);
     let [mut last, mut first, mut second] = [2, 0, 1].map(|slot| load.wait(slot));
     load.send_due(1);
     assert_eq!(last.try_recv(), Ok(load.at(0)), "it came first");
     assert_eq!(first.try_recv(), Ok(load.at(1)));
     assert_eq!(second.try_recv(), Err(TryRecvError::Empty), "nothing else is due");
-    assert_eq!(load.desk.in_flight, 2);
+    assert_eq!(load.state.in_flight, 2);
     load.send_due(2);
     assert_eq!(second.try_recv(), Ok(load.at(2)));
 }
 
 #[test]
-fn a_request_that_never_left_goes_first_and_is_due_when_it_was() {
+fn unsent_request_goes_first_and_keeps_its_due_time() {
     let mut load = Load::begin(OPEN, 3, 1);
     let mut given = load.wait(0);
     load.send_due(0);
     let due_ns = given.try_recv().expect("due at the beginning");
-    assert!(load.desk.sending(0, due_ns));
-    load.desk.give_back(0);
-    load.desk.gone(0);
-    assert_eq!(load.desk.in_flight, 0);
+    assert!(load.state.sending(0, due_ns));
+    load.state.return_request(0);
+    load.state.gone(0);
+    assert_eq!(load.state.in_flight, 0);
     let (mut next, mut one_more) = (load.wait(1), load.wait(2));
     load.send_due(1);
     assert_eq!(next.try_recv(), Ok(load.at(0)), "the one that came back");
@@ -169,25 +169,25 @@ fn a_request_that_never_left_goes_first_and_is_due_when_it_was() {
 }
 
 #[test]
-fn a_request_is_not_given_to_a_slot_that_is_gone() {
+fn ended_slot_gets_no_request() {
     let mut load = Load::begin(OPEN, 3, 1);
     let mut of_lost_connection = load.wait(0);
-    load.desk.gone(0);
+    load.state.gone(0);
     drop(load.wait(1));
     let mut alive = load.wait(2);
     load.send_due(0);
     assert_eq!(of_lost_connection.try_recv(), Err(TryRecvError::Closed));
     assert_eq!(alive.try_recv(), Ok(load.at(0)));
-    assert_eq!((load.desk.in_flight, load.desk.open_count()), (1, 2));
+    assert_eq!((load.state.in_flight, load.state.open_count()), (1, 2));
 }
 
 #[test]
-fn a_rate_that_cannot_be_sustained_is_cut_and_what_was_due_counts() {
+fn unsustainable_rate_ends_the_window() {
     let mut load = Load::begin(OPEN, 1, 1);
     load.send_due(1_000);
-    assert!(load.desk.course.window().is_some(), "an answer may take that long");
+    assert!(load.state.run_state.window().is_some(), "a response may take that long");
     load.send_due(1_001);
-    assert!(load.desk.recorder.tally.is_overloaded && load.desk.course.window().is_none());
+    assert!(load.state.recorder.stats.is_overloaded && load.state.run_state.window().is_none());
     assert_eq!(load.unsent(), (1_001, 1_001), "what was due before the cut");
     let mut too_late = load.wait(0);
     load.send_due(1_002);
@@ -197,84 +197,88 @@ fn a_rate_that_cannot_be_sustained_is_cut_and_what_was_due_counts() {
         "nothing is sent any more"
     );
     load.step();
-    assert!(load.desk.course.is_over(), "nothing is under way");
+    assert!(load.state.run_state.is_over(), "nothing is under way");
 }
 
 #[test]
-fn a_request_that_comes_back_while_others_are_waited_for_is_counted_as_unsent() {
+fn request_returned_during_the_drain_is_unsent() {
     let mut load = Load::begin(OPEN, 1, 1);
     let mut given = load.wait(0);
     load.send_due(0);
     let due_ns = given.try_recv().expect("due at the beginning");
-    assert!(load.desk.sending(0, due_ns));
+    assert!(load.state.sending(0, due_ns));
     let end_ns = load.begin_ns + DURATION_NS;
-    load.desk.end_load(&load.spec, end_ns, false);
-    load.desk.give_back(0);
-    load.desk.close(end_ns);
+    load.state.end_load(&load.spec, end_ns, false);
+    load.state.return_request(0);
+    load.state.close(end_ns);
     assert_eq!(load.unsent(), (10_000, 10_000), "every one that was due");
 }
 
 #[test]
-fn connections_are_open_when_their_first_request_has_its_answer() {
+fn connections_are_open_after_their_first_response() {
     let mut load = Load::ramp(CLOSED, 1, 1);
-    load.desk.begin_touch();
-    assert_eq!((load.step(), load.desk.in_flight), (None, 1), "it waits for the answer");
-    assert!(load.desk.sending(0, load.begin_ns));
-    load.desk.answered(0, &well());
-    load.desk.end_touch();
-    assert_eq!((load.step(), load.desk.in_flight), (Some(Turn::Ramped), 0));
-    assert_eq!(load.desk.recorder.tally.requests, 0, "it does not count");
+    load.state.begin_first_request();
+    assert_eq!(
+        (load.step(), load.state.in_flight),
+        (None, 1),
+        "it waits for the response"
+    );
+    assert!(load.state.sending(0, load.begin_ns));
+    load.state.response_complete(0, &well());
+    load.state.end_first_request();
+    assert_eq!((load.step(), load.state.in_flight), (Some(Transition::Ramped), 0));
+    assert_eq!(load.state.recorder.stats.requests, 0, "it does not count");
 }
 
 #[test]
-fn nothing_is_under_way_when_every_request_has_ended_however() {
-    type End = (&'static str, fn(&mut Desk, u32), u64);
+fn nothing_is_in_flight_when_every_request_has_ended() {
+    type End = (&'static str, fn(&mut WorkerState, u32), u64);
     let ends: [End; 4] = [
-        ("answered", |desk, slot| desk.answered(slot, &well()), 2),
-        ("failed", |desk, slot| desk.failed(slot, &reset()), 2),
-        ("given back", Desk::give_back, 0),
-        ("closed", |desk, _| desk.close(clock::monotonic_ns()), 2),
+        ("completed", |state, slot| state.response_complete(slot, &well()), 2),
+        ("failed", |state, slot| state.failed(slot, &reset()), 2),
+        ("given back", WorkerState::return_request, 0),
+        ("closed", |state, _| state.close(clock::monotonic_ns()), 2),
     ];
     for (name, end, requests) in ends {
         let mut load = Load::begin(CLOSED, 2, 2);
         // Both streams of the second connection.
-        for slot in load.desk.slots_of(1) {
+        for slot in load.state.slots_of(1) {
             let due_ns = load.take(slot);
-            assert!(load.desk.sending(slot, due_ns), "{name}");
+            assert!(load.state.sending(slot, due_ns), "{name}");
         }
-        assert_eq!(load.desk.in_flight, 2, "{name}");
-        for slot in load.desk.slots_of(1) {
-            end(&mut load.desk, slot);
-            end(&mut load.desk, slot);
+        assert_eq!(load.state.in_flight, 2, "{name}");
+        for slot in load.state.slots_of(1) {
+            end(&mut load.state, slot);
+            end(&mut load.state, slot);
         }
-        assert_eq!(load.desk.in_flight, 0, "{name}");
-        assert_eq!(load.desk.recorder.tally.requests, requests, "{name}");
+        assert_eq!(load.state.in_flight, 0, "{name}");
+        assert_eq!(load.state.recorder.stats.requests, requests, "{name}");
     }
 }
 
 #[test]
-fn a_closed_loop_sends_nothing_after_its_end() {
+fn closed_loop_sends_nothing_after_the_window() {
     let mut load = Load::begin(CLOSED, 2, 1);
     let due_ns = load.take(0);
-    // The end comes while it is decided.
-    load.desk.course.cut(load.begin_ns);
-    assert!(!load.desk.sending(0, due_ns));
-    assert_eq!(load.desk.in_flight, 0);
+    // The window ends meanwhile.
+    load.state.run_state.cut(load.begin_ns);
+    assert!(!load.state.sending(0, due_ns));
+    assert_eq!(load.state.in_flight, 0);
     let mut never = load.wait(1);
     load.send_due(1);
     assert_eq!(never.try_recv(), Err(TryRecvError::Empty));
-    load.desk.close(clock::monotonic_ns());
-    assert_eq!(load.desk.recorder.tally.requests, 0);
+    load.state.close(clock::monotonic_ns());
+    assert_eq!(load.state.recorder.stats.requests, 0);
 }
 
 #[test]
-fn a_user_who_thinks_asks_again_after_the_pause() {
+fn think_time_precedes_the_next_request() {
     let mode = Mode::Closed {
         pipeline: 1,
         think_ns: 5_000 * MS,
     };
     let mut load = Load::begin(mode, 1, 1);
-    let mut due = match load.desk.next(0, true) {
+    let mut due = match load.state.next(0, true) {
         Next::Later(due) => due,
         Next::Now(_) => panic!("a pause comes first"),
     };
@@ -282,5 +286,5 @@ fn a_user_who_thinks_asks_again_after_the_pause() {
     assert_eq!(due.try_recv(), Err(TryRecvError::Empty));
     // The pause began a moment after the load.
     load.send_due(9_999);
-    assert_eq!((due.try_recv(), load.desk.in_flight), (Ok(load.at(9_999)), 1));
+    assert_eq!((due.try_recv(), load.state.in_flight), (Ok(load.at(9_999)), 1));
 }
