@@ -1,4 +1,4 @@
-//! The first target with a server: one request, before any load.
+//! The probe: one request before a load.
 
 #[cfg(feature = "tls")]
 mod by_hyper;
@@ -14,38 +14,38 @@ use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, Respo
 use crate::load::single;
 use crate::protocol::Protocol;
 
-/// What a server completed to one request.
+/// Response to the probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeResult {
-    /// What was spoken.
+    /// Negotiated protocol.
     pub spoken: Spoken,
     /// Status code.
     pub status: u16,
-    /// Bytes of the head; absent inside TLS and in HTTP/2, where they are not seen.
+    /// Bytes of the header; `None` inside TLS and in HTTP/2, where they are not counted.
     pub head_bytes: Option<u64>,
     /// Bytes of the body, without the framing of chunks.
     pub body_bytes: u64,
-    /// The connection serves another request.
+    /// The connection is persistent.
     pub keeps_alive: bool,
-    /// What the server calls itself (`Server`).
+    /// `Server` field.
     pub server: Option<String>,
-    /// Where it sends its clients (`Location`).
+    /// `Location` field.
     pub location: Option<String>,
 }
 
-/// A server that did not response as one.
+/// Failure of the probe.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
-    /// No connection.
+    /// The connection could not be opened.
     #[error("cannot connect to {0}: {text}", text = linerate_sys::error::io_text(.1))]
     Connect(SocketAddr, #[source] io::Error),
-    /// The connection broke, or nothing came in time.
+    /// The connection failed, or the timeout expired.
     #[error("no response from {0}: {text}", text = linerate_sys::error::io_text(.1))]
     Exchange(SocketAddr, #[source] io::Error),
-    /// What came is no HTTP.
+    /// The response is not HTTP.
     #[error("{0} does not respond in {1}: {2}")]
     Protocol(SocketAddr, &'static str, String),
-    /// Its certificate is not believed.
+    /// The certificate is not trusted.
     #[error(
         "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 HEX this certificate, \
              --insecure any"
@@ -54,28 +54,28 @@ pub enum ProbeError {
     /// TLS failed otherwise.
     #[error("no TLS with {0}: {1}")]
     Tls(SocketAddr, String),
-    /// What was asked for cannot be sent.
+    /// The request cannot be sent.
     #[error("{0}")]
     Request(String),
 }
 
-/// Who is asked, from where, and how.
+/// Destination, source and protocol of a probe.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeTarget<'a> {
-    /// The server.
+    /// Address of the server.
     pub address: SocketAddr,
-    /// Where it is asked from.
+    /// Local address and port.
     pub local: Local<'a>,
-    /// What is spoken.
+    /// Protocol.
     pub protocol: &'a Protocol,
-    /// Time for all of it.
+    /// Timeout of the whole probe.
     pub timeout: Duration,
 }
 
-/// Sends `request` and reads the response. A body beyond 1 GiB is not read to its end and is an error.
+/// Sends `request` and reads the response. A body beyond 1 GiB is an error.
 ///
 /// # Errors
-/// What went wrong.
+/// Failure of the probe.
 pub fn send(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<ProbeResult, ProbeError> {
     if target.protocol.is_plain_http1() {
         return send_plain(target, request, is_head);
@@ -148,7 +148,7 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
     let field = |name: &str| {
         let mut fields = [httparse::EMPTY_HEADER; crate::message::response::FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
-        // It was read before, so what is wrong with it is only that a body follows.
+        // It has been parsed before, so the only possible error is a body that follows.
         let _ = response.parse(head);
         let found = response
             .headers
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_the_server_is_and_sends() {
+    fn result_has_status_server_and_location() {
         let response = ask_one_that_says(
             b"HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc",
         );
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn it_asks_from_the_address_it_is_told() {
+    fn probe_uses_the_given_source_address() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_not_ours_has_no_port() {
+    fn foreign_address_has_no_port() {
         let protocol = Protocol::default();
         for ports in [PortChoice::Kernel, PortChoice::Explicit, PortChoice::Auto] {
             let foreign = Local {
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
+    fn invalid_responses_are_distinguished() {
         assert!(matches!(
             ask_one_that_says(b"SSH-2.0-x\r\n"),
             Err(ProbeError::Protocol(..))

@@ -1,20 +1,20 @@
-//! What may be done to a server that is not known to be one of ours.
+//! Limits of loads on servers that are not known to be the user's.
 
 use std::net::IpAddr;
 
 use linerate_model::http::Mode;
 
-/// Where a server is, as far as it decides what may be done to it.
+/// Location of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TargetScope {
-    /// Loopback, link-local, private (RFC 1918, RFC 4193), or on a network this host is on.
+    /// Loopback, link-local, private (RFC 1918, RFC 4193), or on a network of this host.
     Private,
     /// Anywhere else.
     Public,
 }
 
 impl TargetScope {
-    /// Of an address; `networks` are those this host is on, each with the length of its prefix.
+    /// Of an address; `networks` are the addresses of this host with their prefix lengths.
     #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
         let is_private = match address {
@@ -32,7 +32,7 @@ impl TargetScope {
     }
 }
 
-/// What a load asks of a server.
+/// Size of a load.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Demand {
     /// Connections.
@@ -43,24 +43,24 @@ pub struct Demand {
     pub duration_ns: u64,
 }
 
-/// What the user said about the server.
+/// The user's statements about the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TargetOwnership {
-    /// It completed with the right token on the control channel, so it is one of ours.
+    /// It proved the token on the control channel.
     pub is_ours: bool,
-    /// The user owns it, and named its host to say so.
+    /// The user owns it and confirmed its host.
     pub is_owned: bool,
-    /// Large loads on private addresses are wanted.
+    /// Large loads on private addresses are allowed.
     pub allows_large: bool,
 }
 
-/// Most bytes a load may receive; absent without a limit.
+/// Bytes a load may receive; `None` without a limit.
 pub type BytesMax = Option<u64>;
 
-/// Looks whether a load may be run against a server at `scope`. Returns how many bytes it may receive.
+/// Checks a load against the limits of `scope`. Returns how many bytes it may receive.
 ///
 /// # Errors
-/// Which limit it exceeds, and what lifts it.
+/// The exceeded limit, and the option that lifts it.
 pub fn check(demand: &Demand, scope: TargetScope, ownership: TargetOwnership) -> Result<BytesMax, String> {
     match scope {
         _ if ownership.is_ours => Ok(None),
@@ -96,7 +96,7 @@ pub fn check(demand: &Demand, scope: TargetScope, ownership: TargetOwnership) ->
     }
 }
 
-/// A closed loop has no rate of its own, so a public server gets an open one.
+/// A closed loop has no rate limit, so a public server gets an open one.
 fn check_public_rate(mode: Mode, lift: &str) -> Result<(), String> {
     match mode {
         Mode::Open { rate_per_s, .. } if rate_per_s <= PUBLIC_RATE_MAX_PER_S => Ok(()),
@@ -125,7 +125,7 @@ fn shares_prefix(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
         _ => return false,
     };
     let ignored = 128_u32.min(bits).saturating_sub(u32::from(prefix));
-    // A prefix of no bits is no network one is on.
+    // A prefix of no bits is not a network.
     prefix > 0 && (a ^ b).checked_shr(ignored).unwrap_or(0) == 0
 }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_near_or_public() {
+    fn addresses_are_private_or_public() {
         let networks = [
             (IpAddr::from([198, 51, 100, 7]), 24),
             (IpAddr::from([203, 0, 113, 1]), 0),
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_public_server_is_spared_until_its_owner_says_otherwise() {
+    fn public_server_has_limits_unless_owned() {
         let ownership = TargetOwnership::default();
         let polite = demand(16, Some(100.0), 30);
         assert_eq!(check(&polite, TargetScope::Public, ownership), Ok(Some(1_000_000_000)));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_private_server_bears_more_and_ours_everything() {
+    fn private_server_has_higher_limits_and_own_server_none() {
         let large = demand(1025, None, 600);
         let ownership = TargetOwnership::default();
         assert!(check(&large, TargetScope::Private, ownership).is_err_and(|text| text.contains("--allow-large")));

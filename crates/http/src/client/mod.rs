@@ -1,4 +1,4 @@
-//! HTTP as hyper uses it for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
+//! HTTP over hyper for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
 
 mod failure;
 mod request;
@@ -19,33 +19,33 @@ use crate::protocol::Protocol;
 use request::Template;
 use tls::Tls;
 
-/// What is needed to ask a server: how it is spoken to, and what it is asked.
+/// Protocol and request of a load.
 pub(crate) struct Client {
     tls: Option<Tls>,
     is_http2: bool,
     template: Template,
 }
 
-/// A connection that can be asked.
+/// An established connection.
 pub(crate) struct Established {
-    /// Takes requests.
+    /// Sends requests.
     pub(crate) session: Session,
-    /// Does the work: it has to be polled, and ends with the connection.
+    /// Drives the connection: must be polled, and ends with it.
     pub(crate) driver: Driver,
-    /// What was agreed on.
+    /// Negotiated protocol.
     pub(crate) spoken: Spoken,
 }
 
-/// Whatever carries the bytes. One type, so that hyper is compiled once.
+/// A byte stream. One type, so that hyper is compiled once.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Client {
-    /// Prepares to send `request`, given as HTTP/1.1 has it.
+    /// Prepares to send `request`, given in HTTP/1.1 form.
     ///
     /// # Errors
-    /// In words: certificates that cannot be read, a name that is none, a request HTTP/2 cannot express.
+    /// Unreadable certificates, an invalid name, or a request HTTP/2 cannot express.
     pub(crate) fn new(protocol: &Protocol, request: &[u8]) -> Result<Self, String> {
         let tls = protocol.tls.as_ref().map(|peer| Tls::new(peer, protocol.is_http2));
         Ok(Self {
@@ -72,10 +72,10 @@ impl Client {
         self.template.request()
     }
 
-    /// Agrees with the server at the other end of a new connection on how to go on. It has no deadline of its own.
+    /// Performs the handshake on a new connection, without a timeout of its own.
     ///
     /// # Errors
-    /// Why nothing can be asked.
+    /// Why it failed.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
         let mut spoken = Spoken {
             http: self.version(),

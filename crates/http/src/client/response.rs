@@ -1,4 +1,4 @@
-//! Responses as hyper hands them over.
+//! Responses of hyper.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -10,11 +10,11 @@ use hyper::{Response, Version};
 use super::Failure;
 use crate::load::response::{HASH_START, ReceivedResponse, hash_more};
 
-/// What the head of a response says.
+/// Contents of a response header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// The connection serves another request.
+    /// The connection is persistent.
     pub(crate) keeps_alive: bool,
     pub(crate) has_retry_after: bool,
 }
@@ -43,7 +43,7 @@ impl Head {
 /// Reads a body to its end and drops it.
 ///
 /// # Errors
-/// How it broke off, or that it has more than `bytes_max`.
+/// A failure, or more than `bytes_max` bytes.
 pub(crate) async fn read_body(
     head: Head,
     mut body: Incoming,

@@ -1,4 +1,4 @@
-//! Which certificates are believed.
+//! Trust in certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use crate::protocol::Trust;
 use crate::tls::{fingerprint, pairs};
 
-/// Judges certificates as the user wants them judged. That the server has the key of what it shows is always checked.
+/// Verifies certificates according to the user's trust. Possession of the key is always verified.
 #[derive(Debug)]
 struct Verifier {
     anchors: TrustAnchors,
@@ -25,13 +25,13 @@ struct Verifier {
 enum TrustAnchors {
     Anything,
     Pinned([u8; 32]),
-    /// Certificates that lead to one of these authorities, and these certificates themselves: one that is its own
-    /// authority may not vouch for itself by the rules of authorities.
+    /// Certificates that lead to one of these authorities, and these certificates themselves: a self-signed authority is not
+    /// valid as an end entity by the rules of authorities.
     SignedBy(RootCertStore, Vec<CertificateDer<'static>>),
 }
 
 /// # Errors
-/// In words: certificates that cannot be read, or none.
+/// Unreadable or missing certificates.
 pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<dyn ServerCertVerifier>, String> {
     Ok(Arc::new(Verifier {
         anchors: match trust {
@@ -47,7 +47,7 @@ pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<d
 fn system_store() -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // A store has certificates in it that nobody can read any more.
+    // Stores contain certificates that cannot be parsed.
     let (added, _) = store.add_parsable_certificates(found.certs);
     if added > 0 {
         return Ok(store);
@@ -77,7 +77,7 @@ fn of_file(path: &Path) -> Result<TrustAnchors, String> {
     Ok(TrustAnchors::SignedBy(store, own))
 }
 
-/// A certificate that is not the one that was named; with its SHA-256.
+/// A certificate other than the pinned one, with its SHA-256.
 #[derive(Debug, thiserror::Error)]
 #[error("its SHA-256 is another one, {}", pairs(.0))]
 struct NotPinned([u8; 32]);

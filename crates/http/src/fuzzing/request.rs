@@ -3,7 +3,7 @@
 use crate::message::chunked::{ChunkedError, Decoder};
 use crate::server::loopback_harness::LoopbackHarness;
 
-/// ResponseWriter the same requests in one piece and in pieces, whose lengths are the bytes of `cuts`.
+/// Handles the same requests at once and in segments, whose lengths are the bytes of `cuts`.
 ///
 /// # Panics
 /// When the responses differ.
@@ -13,11 +13,11 @@ pub fn answer_requests(cuts: &[u8], requests: &[u8]) {
     assert_eq!(whole, cut);
 }
 
-/// Reads the same body in one piece and in pieces, whose lengths are the bytes of `cuts`; returns its payload where it is
-/// complete.
+/// Decodes the same body at once and in segments, whose lengths are the bytes of `cuts`; returns the payload of a complete
+/// body.
 ///
 /// # Panics
-/// When the two readings differ, or more was taken than given.
+/// When the results differ, or more was consumed than given.
 pub fn decode_chunks(cuts: &[u8], body: &[u8]) -> Option<Vec<u8>> {
     let whole = decode([body]);
     let cut = decode(pieces(cuts, body));
@@ -57,7 +57,7 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Decoded, Chu
     Ok(decoded)
 }
 
-/// The input in pieces; what the cuts leave over is the last one.
+/// The input in segments; what `cuts` leaves over is the last one.
 fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     let cut = cuts.iter().map(move |len| {

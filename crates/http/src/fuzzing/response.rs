@@ -1,9 +1,9 @@
-//! Responses of any server, cut in any way.
+//! Responses of any server, segmented in any way.
 
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
 
-/// Whatever a server sends: context it ends, takes no more than there is, and finds the same in one piece, in pieces, and
-/// with bodies that are dropped without being looked at. The first two bytes say how the rest is read and cut.
+/// Parsing any bytes ends, consumes no more than there is, and gives the same result at once, in segments, and with bodies
+/// discarded unread. The first two bytes select the settings and the segmentation.
 pub fn response(bytes: &[u8]) {
     let [how, seed, input @ ..] = bytes else {
         return;
@@ -19,7 +19,7 @@ pub fn response(bytes: &[u8]) {
     }
 }
 
-/// Lengths of pieces.
+/// Lengths of segments.
 struct Cuts {
     state: u32,
     max: usize,
@@ -52,17 +52,17 @@ impl Cuts {
     }
 }
 
-/// What was found on a connection.
+/// Result of parsing a connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     responses: Vec<ReceivedResponse>,
-    /// It went on with what cannot be read.
+    /// It contains a malformed response.
     is_broken: bool,
-    /// Bytes of a head that is not complete.
+    /// Bytes of an incomplete header.
     kept_len: usize,
-    /// Bytes of a body that are still to come, where that is known.
+    /// Missing bytes of a body, where known.
     body_left: Option<u64>,
-    /// The response that the end of the connection completes.
+    /// The response completed by the end of the connection.
     last: Option<ReceivedResponse>,
 }
 
@@ -96,14 +96,14 @@ impl Connection {
         Found {
             responses: self.responses,
             is_broken,
-            // How much of what cannot be read was looked at depends on the cuts.
+            // How much of a malformed response was parsed depends on the segments.
             kept_len: if is_broken { 0 } else { self.kept.len() },
             body_left: self.reader.body_left().filter(|_| !is_broken),
             last: self.reader.end().filter(|_| !is_broken),
         }
     }
 
-    /// Takes what was received; `false` when it cannot be read.
+    /// Parses received bytes; `false` when they are malformed.
     fn take(&mut self, piece: &[u8]) -> bool {
         let mut piece = piece;
         if self.drops_bodies
@@ -148,7 +148,7 @@ mod tests {
     ];
 
     #[test]
-    fn answers_are_the_same_in_pieces() {
+    fn responses_do_not_depend_on_segmentation() {
         for input in INPUTS {
             for how in 0..16 {
                 for seed in 0..=255 {

@@ -1,4 +1,4 @@
-//! The first target where hyper uses.
+//! The probe over hyper.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -39,7 +39,7 @@ async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> R
     } = established;
     let mut completed = pin!(async {
         let response = session
-            .ask(client.request())
+            .send(client.request())
             .await
             .map_err(|unanswered| match unanswered {
                 NoResponse::NotSent => trouble(address, client, &Failure::closed()),
@@ -69,7 +69,7 @@ async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> R
             .as_mut()
             .is_some_and(|driver| driver.as_mut().poll(cx).is_ready())
         {
-            // What it ended with, the exchange is reported as well, when it is dropped at the latest.
+            // A failure of the connection is reported by the exchange as well.
             driver = None;
         }
         completed.as_mut().poll(cx)

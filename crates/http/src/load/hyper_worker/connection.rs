@@ -195,7 +195,7 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
     if !shared.state.borrow_mut().sending(slot, due_ns) {
         return true;
     }
-    let completed = match timeout(shared.timeout(), ask(shared, session)).await {
+    let completed = match timeout(shared.timeout(), send(shared, session)).await {
         Ok(completed) => completed,
         Err(_) => Err(NoResponse::Failed(Failure {
             class: ErrorClass::Timeout,
@@ -224,8 +224,8 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
     }
 }
 
-async fn ask(shared: &Shared, session: &mut Session) -> Result<ReceivedResponse, NoResponse> {
-    let response = session.ask(shared.client.request()).await?;
+async fn send(shared: &Shared, session: &mut Session) -> Result<ReceivedResponse, NoResponse> {
+    let response = session.send(shared.client.request()).await?;
     let head = Head::of(&response);
     let body = read_body(head, response.into_body(), shared.spec.verifies, u64::MAX);
     body.await.map_err(NoResponse::Failed)

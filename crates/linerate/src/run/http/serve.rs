@@ -11,8 +11,8 @@ use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{manager, process};
 
-use super::agent::{self, Crew};
-use super::crew::ServerCrew;
+use super::agent::{self, TestedServer};
+use super::restartable_server::RestartableServer;
 use crate::cli::http::control::ControlChannel;
 use crate::cli::http::serve::{ServePlan, TcpSpec};
 use crate::exit_code::ExitCode;
@@ -47,11 +47,15 @@ fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
     if let Some(tcp) = &tcp {
         text.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
     }
-    let crew = Arc::new(ServerCrew::new(&plan.spec, server, tcp.as_ref().map(Embedded::port)));
+    let server = Arc::new(RestartableServer::new(
+        &plan.spec,
+        server,
+        tcp.as_ref().map(Embedded::port),
+    ));
     let control = plan
         .control
         .as_ref()
-        .map_or(Ok(None), |channel| open_control(&crew, channel))?;
+        .map_or(Ok(None), |channel| open_control(&server, channel))?;
     if let (Some(control), Some(channel)) = (&control, &plan.control) {
         text.push_str(&agent::introduction(control.address(), channel));
     }
@@ -61,7 +65,7 @@ fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
     wait_for_signal(&signals).map_err(|error| error.to_string())?;
     let _ = manager::notify("STOPPING=1");
     drop((control, tcp));
-    Ok(crew.stop())
+    Ok(server.stop())
 }
 
 /// Opens the server of TCP tests.
@@ -73,12 +77,12 @@ fn open_tcp(spec: &TcpSpec) -> Result<Embedded, String> {
 }
 
 /// Opens the channel beside the server. A default port that somebody else has costs the channel, not the server.
-fn open_control(crew: &Arc<ServerCrew>, channel: &ControlChannel) -> Result<Option<Control>, String> {
+fn open_control(server: &Arc<RestartableServer>, channel: &ControlChannel) -> Result<Option<Control>, String> {
     let watched = Watched {
         pids: vec![std::process::id()],
-        tested: crew.port().map_or(Tested::Nothing, |port| Tested::Server { port }),
+        tested: server.port().map_or(Tested::Nothing, |port| Tested::Server { port }),
     };
-    match agent::open(&watched, Some(Arc::clone(crew) as Arc<dyn Crew>), channel) {
+    match agent::open(&watched, Some(Arc::clone(server) as Arc<dyn TestedServer>), channel) {
         Ok(control) => Ok(Some(control)),
         Err(why) if channel.is_address_chosen => Err(why),
         Err(why) => {

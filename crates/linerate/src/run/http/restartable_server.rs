@@ -1,31 +1,31 @@
-//! The threads of our own server, as the control channel sees them.
+//! A server that the control channel can restart.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use linerate_http::control::Refusal;
 use linerate_http::server::{Listen, Server, ServerSpec, ServerStats};
 
-use super::agent::{Crew, ThreadConnections};
+use super::agent::{TestedServer, ThreadConnections};
 
-/// A server that can be started anew on the same addresses.
+/// A server that can be restarted on the same addresses.
 #[derive(Debug)]
-pub(super) struct ServerCrew {
-    /// With the addresses the kernel chose.
+pub(super) struct RestartableServer {
+    /// With ports chosen by the kernel.
     spec: ServerSpec,
-    /// Where TCP alone is tested.
+    /// Port of the iperf3 server beside it.
     tcp_port: Option<u16>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// Absent when it could not be started anew.
+    /// `None` after a failed restart.
     server: Option<Server>,
-    /// What servers before it did.
+    /// Statistics before the last restart.
     past: ServerStats,
 }
 
-impl ServerCrew {
+impl RestartableServer {
     pub(super) fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
         let mut spec = spec.clone();
         spec.listen = Listen::At(server.addresses().to_vec());
@@ -40,7 +40,7 @@ impl ServerCrew {
         }
     }
 
-    /// The port it listens on; the first of several.
+    /// The first port it listens on.
     pub(super) fn port(&self) -> Option<u16> {
         match &self.spec.listen {
             Listen::At(addresses) => addresses.first().map(std::net::SocketAddr::port),
@@ -48,7 +48,7 @@ impl ServerCrew {
         }
     }
 
-    /// Ends it, and says what it did since the beginning, thread by thread.
+    /// Stops it; statistics per thread, including those before restarts.
     pub(super) fn stop(&self) -> ServerStats {
         let mut state = self.lock();
         state.retire();
@@ -68,7 +68,7 @@ impl State {
     }
 }
 
-impl Crew for ServerCrew {
+impl TestedServer for RestartableServer {
     fn connections(&self) -> Vec<ThreadConnections> {
         let stats = self.lock().server.as_ref().map(Server::stats).unwrap_or_default();
         let threads = stats.threads.iter();
@@ -86,16 +86,14 @@ impl Crew for ServerCrew {
 
     fn restart(&self) -> Result<(), Refusal> {
         let mut state = self.lock();
-        // Two servers on one port would share its connections, so the old one goes first.
+        // Two servers on one port would share its connections, so the old one stops first.
         state.retire();
         match Server::start(&self.spec) {
             Ok(server) => {
                 state.server = Some(server);
                 Ok(())
             }
-            Err(error) => Err(Refusal::Failed(format!(
-                "the server could not be started anew: {error}"
-            ))),
+            Err(error) => Err(Refusal::Failed(format!("the server could not be restarted: {error}"))),
         }
     }
 }
@@ -110,30 +108,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crew_that_was_restarted_serves_on_the_same_port_and_forgets_nothing() {
+    fn restarted_server_keeps_its_port_and_statistics() {
         let mut spec = ServerSpec::on_loopback();
         spec.threads = Some(2);
         let server = Server::start(&spec).expect("a server");
         let address = server.addresses()[0];
-        let crew = ServerCrew::new(&spec, server, None);
-        assert_eq!(crew.port(), Some(address.port()));
+        let server = RestartableServer::new(&spec, server, None);
+        assert_eq!(server.port(), Some(address.port()));
         ask(address);
-        assert_eq!(crew.connections().iter().map(|thread| thread.accepted).sum::<u64>(), 1);
-        restart(&crew);
         assert_eq!(
-            crew.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
+            server.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
+            1
+        );
+        restart(&server);
+        assert_eq!(
+            server.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
             0,
             "as if new"
         );
         ask(address);
-        assert_eq!(crew.stop().total().requests, 2);
-        assert!(crew.connections().is_empty());
+        assert_eq!(server.stop().total().requests, 2);
+        assert!(server.connections().is_empty());
     }
 
-    /// A process that a test beside this one is starting holds every listener of this one until it executes.
-    fn restart(crew: &ServerCrew) {
+    /// A process started by a concurrent test inherits the listeners until it executes.
+    fn restart(server: &RestartableServer) {
         let deadline = Instant::now() + Duration::from_secs(20);
-        while let Err(refusal) = crew.restart() {
+        while let Err(refusal) = server.restart() {
             assert!(Instant::now() < deadline, "the port is ours: {refusal:?}");
             thread::yield_now();
         }
