@@ -1364,7 +1364,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__serve)
-            opts="-b -t -h --bind --threads --backlog --max-conns --idle-timeout --max-body --body-path --allow --server-header --no-date --tcp --aids --sndbuf --rcvbuf --congestion --no-control --control --control-allow --token --token-file --no-token --help"
+            opts="-b -t -h --bind --threads --backlog --max-conns --idle-timeout --max-body --allow --server-header --no-date --tcp --sndbuf --rcvbuf --congestion --no-control --control --control-allow --token --token-file --no-token --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1400,10 +1400,6 @@ _linerate() {
                     ;;
                 --max-body)
                     COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --body-path)
-                    COMPREPLY=($(compgen -W "auto copy sendfile zerocopy" -- "${cur}"))
                     return 0
                     ;;
                 --allow)

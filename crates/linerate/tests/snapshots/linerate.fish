@@ -123,10 +123,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l max-conns -d 'Most connections at a time; above it they are answered 503 and closed [default: 90 % of the descriptors allowed]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l idle-timeout -d 'Close connections that make no progress for this long' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l max-body -d 'Longest body of a request; above it the answer is 413' -r
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l body-path -d 'How bodies get to the socket' -r -f -a "auto\t'Small ones copied, large ones as a measurement at the start says'
-copy\t'The kernel copies them'
-sendfile\t'From a file that is never read from a disk'
-zerocopy\t'Lent to the kernel'"
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l allow -d 'Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l tcp -d 'Serve iperf3\'s tests as well, to the same addresses, for the lab\'s TCP baseline [port: 5201]' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l sndbuf -d 'Send buffer of the sockets' -r
@@ -138,7 +134,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l token-file -d 'A file with what clients have to show; made, readable for its owner only, if it is not there' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l server-header -d 'Add `Server: linerate/VERSION` to every answer'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-date -d 'Leave the date out of answers'
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l aids -d 'Let requests ask for trouble: ?delay=MS, ?close=1, ?status=CODE, and ?stall=MS, which stops a whole thread'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-control -d 'Open no control channel: clients get no figures of this host'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -l no-token -d 'Ask clients for nothing: then only this host and --control-allow are answered'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
