@@ -2,6 +2,7 @@
 
 #[cfg(feature = "tls")]
 mod by_hyper;
+mod target;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,68 +10,10 @@ use std::time::{Duration, Instant};
 
 use linerate_model::http::Spoken;
 
-use crate::load::ports::Local;
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
-use crate::load::single;
-use crate::protocol::Protocol;
+use target::{BYTES_MAX, connect};
 
-/// Response to the probe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeResult {
-    /// Negotiated protocol.
-    pub spoken: Spoken,
-    /// Status code.
-    pub status: u16,
-    /// Bytes of the header; `None` inside TLS and in HTTP/2, where they are not counted.
-    pub head_bytes: Option<u64>,
-    /// Bytes of the body, without the framing of chunks.
-    pub body_bytes: u64,
-    /// The connection is persistent.
-    pub keeps_alive: bool,
-    /// `Server` field.
-    pub server: Option<String>,
-    /// `Location` field.
-    pub location: Option<String>,
-}
-
-/// Failure of the probe.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// The connection could not be opened.
-    #[error("cannot connect to {0}: {text}", text = linerate_sys::error::io_text(.1))]
-    Connect(SocketAddr, #[source] io::Error),
-    /// The connection failed, or the timeout expired.
-    #[error("no response from {0}: {text}", text = linerate_sys::error::io_text(.1))]
-    Exchange(SocketAddr, #[source] io::Error),
-    /// The response is not HTTP.
-    #[error("{0} does not respond in {1}: {2}")]
-    Protocol(SocketAddr, &'static str, String),
-    /// The certificate is not trusted.
-    #[error(
-        "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 HEX this certificate, \
-             --insecure any"
-    )]
-    Untrusted(SocketAddr, String),
-    /// TLS failed otherwise.
-    #[error("no TLS with {0}: {1}")]
-    Tls(SocketAddr, String),
-    /// The request cannot be sent.
-    #[error("{0}")]
-    Request(String),
-}
-
-/// Destination, source and protocol of a probe.
-#[derive(Debug, Clone, Copy)]
-pub struct ProbeTarget<'a> {
-    /// Address of the server.
-    pub address: SocketAddr,
-    /// Local address and port.
-    pub local: Local<'a>,
-    /// Protocol.
-    pub protocol: &'a Protocol,
-    /// Timeout of the whole probe.
-    pub timeout: Duration,
-}
+pub use target::{ProbeError, ProbeResult, ProbeTarget};
 
 /// Sends `request` and reads the response. A body beyond 1 GiB is an error.
 ///
@@ -97,11 +40,6 @@ fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         _ => ProbeError::Exchange(address, error),
     })
-}
-
-fn connect(target: ProbeTarget<'_>) -> Result<TcpStream, ProbeError> {
-    let connected = single::connect(&target.local, target.address, target.timeout);
-    connected.map_err(|error| ProbeError::Connect(target.address, error))
 }
 
 fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
@@ -169,7 +107,6 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
 
 const BUFFER_BYTES: usize = 64 * 1024;
 const HEAD_KEPT_MAX: usize = 64 * 1024;
-const BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::agent::Agent;
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::route::{self, ControlResponse};
-use super::server::SlotGuard;
+use super::slots::SlotGuard;
 use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::message::chunked;

@@ -4,7 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::client::{ControlError, text};
+use super::error::{ControlError, text};
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
