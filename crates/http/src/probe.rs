@@ -1,7 +1,8 @@
-//! The first contact with a server: one request, before any load.
+//! The probe: one request before a load.
 
 #[cfg(feature = "tls")]
 mod by_hyper;
+mod target;
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -9,89 +10,29 @@ use std::time::{Duration, Instant};
 
 use linerate_model::http::NegotiatedProtocol;
 
-use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
-use crate::load::ports::Local;
-use crate::load::single;
-use crate::protocol::Protocol;
+use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
+use target::{BYTES_MAX, connect};
 
-/// What a server answered to one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FirstAnswer {
-    /// What was spoken.
-    pub spoken: NegotiatedProtocol,
-    /// Status code.
-    pub status: u16,
-    /// Bytes of the head; absent inside TLS and in HTTP/2, where they are not seen.
-    pub head_bytes: Option<u64>,
-    /// Bytes of the body, without the framing of chunks.
-    pub body_bytes: u64,
-    /// The connection serves another request.
-    pub keeps_alive: bool,
-    /// What the server calls itself (`Server`).
-    pub server: Option<String>,
-    /// Where it sends its clients (`Location`).
-    pub location: Option<String>,
-}
+pub use target::{ProbeError, ProbeResult, ProbeTarget};
 
-/// A server that did not answer as one.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// No connection.
-    #[error("cannot connect to {0}: {text}", text = linerate_sys::error::io_text(.1))]
-    Connect(SocketAddr, #[source] io::Error),
-    /// The connection broke, or nothing came in time.
-    #[error("no answer from {0}: {text}", text = linerate_sys::error::io_text(.1))]
-    Exchange(SocketAddr, #[source] io::Error),
-    /// What came is no HTTP.
-    #[error("{0} does not answer in {1}: {2}")]
-    Protocol(SocketAddr, &'static str, String),
-    /// Its certificate is not believed.
-    #[error(
-        "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 HEX this certificate, \
-             --insecure any"
-    )]
-    Untrusted(SocketAddr, String),
-    /// TLS failed otherwise.
-    #[error("no TLS with {0}: {1}")]
-    Tls(SocketAddr, String),
-    /// What was asked for cannot be sent.
-    #[error("{0}")]
-    Request(String),
-}
-
-/// Who is asked, from where, and how.
-#[derive(Debug, Clone, Copy)]
-pub struct Contact<'a> {
-    /// The server.
-    pub address: SocketAddr,
-    /// Where it is asked from.
-    pub local: Local<'a>,
-    /// What is spoken.
-    pub protocol: &'a Protocol,
-    /// Time for all of it.
-    pub timeout: Duration,
-}
-
-/// Sends `request` and reads the answer. A body beyond 1 GiB is not read to its end and is an error.
+/// Sends `request` and reads the response. A body beyond 1 GiB is an error.
 ///
 /// # Errors
-/// What went wrong.
-pub fn ask(contact: Contact<'_>, request: &[u8], is_head: bool) -> Result<FirstAnswer, ProbeError> {
-    if contact.protocol.is_plain_http1() {
-        return ask_plainly(contact, request, is_head);
+/// Failure of the probe.
+pub fn send(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<ProbeResult, ProbeError> {
+    if target.protocol.is_plain_http1() {
+        return send_plain(target, request, is_head);
     }
     #[cfg(feature = "tls")]
-    return by_hyper::ask(contact, request);
+    return by_hyper::send(target, request);
     #[cfg(not(feature = "tls"))]
-    Err(ProbeError::Request(
-        "this build speaks neither TLS nor HTTP/2".to_owned(),
-    ))
+    Err(ProbeError::Request("this build uses neither TLS nor HTTP/2".to_owned()))
 }
 
-fn ask_plainly(contact: Contact<'_>, request: &[u8], is_head: bool) -> Result<FirstAnswer, ProbeError> {
-    let Contact { address, timeout, .. } = contact;
+fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<ProbeResult, ProbeError> {
+    let ProbeTarget { address, timeout, .. } = target;
     let deadline = Instant::now() + timeout;
-    let mut stream = connect(contact)?;
+    let mut stream = connect(target)?;
     let exchange = |error| ProbeError::Exchange(address, error);
     stream.set_write_timeout(Some(timeout)).map_err(exchange)?;
     stream.write_all(request).map_err(exchange)?;
@@ -101,13 +42,8 @@ fn ask_plainly(contact: Contact<'_>, request: &[u8], is_head: bool) -> Result<Fi
     })
 }
 
-fn connect(contact: Contact<'_>) -> Result<TcpStream, ProbeError> {
-    let connected = single::connect(&contact.local, contact.address, contact.timeout);
-    connected.map_err(|error| ProbeError::Connect(contact.address, error))
-}
-
-fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<FirstAnswer> {
-    let (mut reader, mut reading) = (AnswerReader::default(), Reading::new(is_head, false));
+fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
+    let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(is_head, false));
     let (mut kept, mut head, mut total) = (Vec::new(), Vec::new(), 0_u64);
     let mut buffer = vec![0; BUFFER_BYTES];
     loop {
@@ -123,8 +59,8 @@ fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<
             return Err(io::ErrorKind::TimedOut.into());
         }
         if len == 0 {
-            let answer = reader.end().ok_or(io::ErrorKind::UnexpectedEof)?;
-            return Ok(first_answer(&head, &answer));
+            let response = reader.end().ok_or(io::ErrorKind::UnexpectedEof)?;
+            return Ok(probe_result(&head, &response));
         }
         total += len as u64;
         if total > BYTES_MAX {
@@ -137,20 +73,20 @@ fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<
         if head.len() < HEAD_KEPT_MAX && !reader.has_begun() {
             head.clone_from(&kept);
         }
-        match reader.feed(&kept, &mut reading) {
-            Ok(Fed::Complete(_, answer)) => return Ok(first_answer(&head, &answer)),
-            Ok(Fed::More) => kept.clear(),
-            Ok(Fed::Keep(used)) => drop(kept.drain(..used)),
+        match reader.feed(&kept, &mut context) {
+            Ok(ReadProgress::Complete(_, response)) => return Ok(probe_result(&head, &response)),
+            Ok(ReadProgress::More) => kept.clear(),
+            Ok(ReadProgress::Incomplete(used)) => drop(kept.drain(..used)),
             Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
         }
     }
 }
 
-fn first_answer(head: &[u8], answer: &Answer) -> FirstAnswer {
+fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
     let field = |name: &str| {
         let mut fields = [httparse::EMPTY_HEADER; crate::message::response::FIELDS_MAX];
         let mut response = httparse::Response::new(&mut fields);
-        // It was read before, so what is wrong with it is only that a body follows.
+        // It has been parsed before, so the only possible error is a body that follows.
         let _ = response.parse(head);
         let found = response
             .headers
@@ -158,12 +94,12 @@ fn first_answer(head: &[u8], answer: &Answer) -> FirstAnswer {
             .find(|field| field.name.eq_ignore_ascii_case(name));
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
-    FirstAnswer {
+    ProbeResult {
         spoken: NegotiatedProtocol::default(),
-        status: answer.status,
-        head_bytes: answer.head_bytes,
-        body_bytes: answer.body_bytes,
-        keeps_alive: answer.keeps_alive,
+        status: response.status,
+        head_bytes: response.head_bytes,
+        body_bytes: response.body_bytes,
+        keeps_alive: response.keeps_alive,
         server: field("server"),
         location: field("location"),
     }
@@ -171,7 +107,6 @@ fn first_answer(head: &[u8], answer: &Answer) -> FirstAnswer {
 
 const BUFFER_BYTES: usize = 64 * 1024;
 const HEAD_KEPT_MAX: usize = 64 * 1024;
-const BYTES_MAX: u64 = 1 << 30;
 
 #[cfg(test)]
 mod tests {
@@ -181,8 +116,8 @@ mod tests {
     use super::*;
     use crate::load::PortChoice;
 
-    fn contact(address: SocketAddr, protocol: &Protocol) -> Contact<'_> {
-        Contact {
+    fn target(address: SocketAddr, protocol: &Protocol) -> ProbeTarget<'_> {
+        ProbeTarget {
             address,
             local: Local::default(),
             protocol,
@@ -190,18 +125,18 @@ mod tests {
         }
     }
 
-    /// A server that reads one request and writes `answer`.
-    fn ask_one_that_says(answer: &'static [u8]) -> Result<FirstAnswer, ProbeError> {
+    /// A server that reads one request and writes `response`.
+    fn ask_one_that_says(response: &'static [u8]) -> Result<ProbeResult, ProbeError> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a client");
             let mut request = [0; 1024];
             let _ = stream.read(&mut request);
-            let _ = stream.write_all(answer);
+            let _ = stream.write_all(response);
         });
-        let found = ask(
-            contact(address, &Protocol::default()),
+        let found = send(
+            target(address, &Protocol::default()),
             b"GET / HTTP/1.1\r\nHost: h\r\n\r\n",
             false,
         );
@@ -210,18 +145,21 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_the_server_is_and_sends() {
-        let answer = ask_one_that_says(
+    fn result_has_status_server_and_location() {
+        let response = ask_one_that_says(
             b"HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc",
         );
-        let answer = answer.expect("an answer");
-        assert_eq!((answer.status, answer.body_bytes, answer.keeps_alive), (302, 3, true));
-        assert_eq!(answer.server.as_deref(), Some("x/1"));
-        assert_eq!(answer.location.as_deref(), Some("http://other/"));
+        let response = response.expect("a response");
+        assert_eq!(
+            (response.status, response.body_bytes, response.keeps_alive),
+            (302, 3, true)
+        );
+        assert_eq!(response.server.as_deref(), Some("x/1"));
+        assert_eq!(response.location.as_deref(), Some("http://other/"));
     }
 
     #[test]
-    fn it_asks_from_the_address_it_is_told() {
+    fn probe_uses_the_given_source_address() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
@@ -230,20 +168,20 @@ mod tests {
             client.ip()
         });
         let (source, protocol) = (IpAddr::from([127, 0, 0, 9]), Protocol::default());
-        let contact = Contact {
+        let target = ProbeTarget {
             local: Local {
                 address: Some(source),
                 ..Local::default()
             },
-            ..contact(address, &protocol)
+            ..target(address, &protocol)
         };
-        let answer = ask(contact, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
-        assert_eq!(answer.expect("an answer").status, 204);
+        let response = send(target, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", false);
+        assert_eq!(response.expect("a response").status, 204);
         assert_eq!(server.join().expect("the server ends"), source);
     }
 
     #[test]
-    fn an_address_that_is_not_ours_has_no_port() {
+    fn foreign_address_has_no_port() {
         let protocol = Protocol::default();
         for ports in [PortChoice::Kernel, PortChoice::Explicit, PortChoice::Auto] {
             let foreign = Local {
@@ -251,11 +189,11 @@ mod tests {
                 ports,
                 ports_skipped: &[],
             };
-            let contact = Contact {
+            let target = ProbeTarget {
                 local: foreign,
-                ..contact(SocketAddr::from(([127, 0, 0, 1], 1)), &protocol)
+                ..target(SocketAddr::from(([127, 0, 0, 1], 1)), &protocol)
             };
-            let refused = ask(contact, b"", false).expect_err("it cannot be bound");
+            let refused = send(target, b"", false).expect_err("it cannot be bound");
             assert!(
                 refused.to_string().ends_with("Cannot assign requested address"),
                 "{refused}"
@@ -264,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_told_apart() {
+    fn invalid_responses_are_distinguished() {
         assert!(matches!(
             ask_one_that_says(b"SSH-2.0-x\r\n"),
             Err(ProbeError::Protocol(..))
@@ -277,10 +215,7 @@ mod tests {
         let closed = listener.local_addr().expect("bound");
         drop(listener);
         let protocol = Protocol::default();
-        let refused = ask(contact(closed, &protocol), b"", false).expect_err("the port is closed");
-        assert_eq!(
-            refused.to_string(),
-            format!("cannot connect to {closed}: Connection refused")
-        );
+        let refused = send(target(nobody, &protocol), b"", false).expect_err("nobody is there");
+        assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
     }
 }

@@ -1,35 +1,35 @@
-//! How a server is to be spoken to.
+//! Protocol of a load.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// A version of HTTP, in plain text or inside TLS. HTTP/1.1 in plain text is the default.
+/// A version of HTTP, in plain text or inside TLS. Default: HTTP/1.1 in plain text.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Protocol {
     /// HTTP/2: by prior knowledge in plain text, by ALPN inside TLS.
     pub is_http2: bool,
-    /// Absent for plain text.
+    /// `None`: plain text.
     pub tls: Option<TlsPeer>,
 }
 
-/// Whom to expect behind TLS.
+/// Expected identity of a TLS server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsPeer {
-    /// Name or address the certificate must be for; a name is told to the server (SNI).
+    /// Name or address the certificate must match; a name is sent as SNI.
     pub name: String,
-    /// Which certificates are believed.
+    /// Trusted certificates.
     pub trust: Trust,
 }
 
-/// Which certificates are believed.
+/// Trusted certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trust {
-    /// Those that lead to an authority of this host's store.
+    /// Those of an authority in the store of this host.
     #[default]
     System,
-    /// Those that lead to a certificate of this PEM file, and those in it.
+    /// Those of a certificate in this PEM file, and those in it.
     File(PathBuf),
     /// The one with this SHA-256.
     Pinned([u8; 32]),
@@ -38,13 +38,13 @@ pub enum Trust {
 }
 
 impl Protocol {
-    /// HTTP/1.1 in plain text, which runs over the event loop of our own.
+    /// HTTP/1.1 in plain text, which has its own event loop.
     #[must_use]
     pub fn is_plain_http1(&self) -> bool {
         !self.is_http2 && self.tls.is_none()
     }
 
-    /// Whether this build speaks it.
+    /// Whether this build supports it.
     #[must_use]
     pub fn is_built(&self) -> bool {
         cfg!(feature = "tls") || self.is_plain_http1()

@@ -1,25 +1,25 @@
-//! The request a load sends, as bytes.
+//! The request of a load as bytes.
 
 use crate::target::Target;
 
-/// What is asked for.
+/// Parts of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestSpec {
     /// Method, a token such as `GET`.
     pub method: String,
-    /// Fields in addition, or instead of those that are sent by themselves (`Host`, `User-Agent`, `Accept-Encoding`).
+    /// Fields that are added, or replace the default ones (`Host`, `User-Agent`, `Accept-Encoding`).
     pub fields: Vec<(String, String)>,
     /// The body, sent with `Content-Length`.
     pub body: Vec<u8>,
 }
 
-/// A request that would not be one.
+/// An invalid request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The method is no token.
     #[error("'{0}' is no method: letters, such as GET")]
     Method(String),
-    /// A field that would break the head, or change where the body ends.
+    /// A field that would break the header, or the framing of the body.
     #[error(
         "'{0}' is no header field that can be sent: NAME: VALUE, without control characters, and neither \
              Content-Length nor Transfer-Encoding"
@@ -38,11 +38,10 @@ impl RequestSpec {
         }
     }
 
-    /// The request for `target` as it goes over the wire. `User-Agent` is always sent; a field replaces it, none
-    /// removes it.
+    /// The request for `target` as sent. `User-Agent` is always sent; a field replaces it, none removes it.
     ///
     /// # Errors
-    /// What about it is no request.
+    /// Why it is invalid.
     pub fn bytes(&self, target: &Target) -> Result<Vec<u8>, RequestError> {
         if !is_token(&self.method) {
             return Err(RequestError::Method(self.method.clone()));
@@ -110,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_get_names_host_and_sender() {
+    fn get_names_host_and_user_agent() {
         let text = bytes(&RequestSpec::get()).expect("a request");
         assert!(
             text.starts_with("GET /b/1k HTTP/1.1\r\nHost: h:8080\r\nUser-Agent: linerate/"),
@@ -120,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_replace_what_is_sent_by_itself_and_cannot_remove_it() {
+    fn fields_replace_defaults_and_cannot_remove_them() {
         let text = bytes(&with(&[("user-agent", "x"), ("X-A", "b")])).expect("a request");
         assert!(
             text.contains("\r\nUser-Agent: x\r\n") && text.contains("\r\nX-A: b\r\n"),
@@ -131,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_breaks_the_head_or_its_length() {
+    fn fields_cannot_break_the_header() {
         for field in [
             ("A b", "c"),
             ("A", "b\r\nC: d"),
@@ -152,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_announced_with_its_length() {
+    fn body_has_a_content_length() {
         let spec = RequestSpec {
             method: "POST".to_owned(),
             body: b"abc".to_vec(),

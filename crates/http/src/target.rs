@@ -1,4 +1,4 @@
-//! What is to be asked: a URL, and the request that is made from it.
+//! The URL under test.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// several ports of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
-    /// TLS is spoken.
+    /// The scheme is `https`.
     pub is_tls: bool,
     /// Name or address; of IPv6 without brackets.
     pub host: String,
@@ -19,7 +19,7 @@ pub struct Target {
     pub path: String,
 }
 
-/// What is wrong with a URL.
+/// Why a URL is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{url}' is no URL to test: {reason}; write http://HOST[:PORT[-PORT]][/PATH]")]
 pub struct TargetError {
@@ -108,7 +108,7 @@ fn parse_ports(text: &str, is_tls: bool) -> Result<RangeInclusive<u16>, &'static
 }
 
 impl Target {
-    /// What the `Host` field says.
+    /// Value of the `Host` field.
     #[must_use]
     pub fn authority(&self) -> String {
         let host = match self.host.parse::<IpAddr>() {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn urls_are_parsed() {
         for (url, is_tls, host, ports, path) in [
             ("http://10.0.0.2", false, "10.0.0.2", 80..=80, "/"),
             (
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_is_written_as_it_is_read() {
+    fn target_is_displayed_as_parsed() {
         for url in [
             "http://h/",
             "http://h:8080-8083/x",
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_url_is_refused_with_a_reason() {
+    fn invalid_url_is_refused_with_reason() {
         for (url, reason) in [
             ("10.0.0.2:80", "no scheme"),
             ("ftp://h/", "neither http nor https"),

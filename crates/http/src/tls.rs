@@ -1,9 +1,9 @@
-//! What both ends can do in TLS.
+//! TLS parameters.
 
 use aws_lc_rs::digest;
 use rustls::crypto::{CryptoProvider, aws_lc_rs as library};
 
-/// What every peer of the last ten years can do one of, and no more: each further one is code in the program.
+/// Cipher suites and groups of which every peer of the last ten years has one; each further one enlarges the program.
 pub(crate) fn provider() -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![
@@ -18,14 +18,14 @@ pub(crate) fn provider() -> CryptoProvider {
     }
 }
 
-/// SHA-256 of a certificate, which names it.
+/// SHA-256 of a certificate.
 pub(crate) fn fingerprint(certificate: &[u8]) -> [u8; 32] {
     let mut bytes = [0; 32];
     bytes.copy_from_slice(digest::digest(&digest::SHA256, certificate).as_ref());
     bytes
 }
 
-/// Bytes in hexadecimal, pairs separated by colons, as browsers and openssl show them.
+/// Hexadecimal pairs separated by colons, as browsers and openssl print them.
 pub(crate) fn pairs(bytes: &[u8]) -> String {
     let pairs: Vec<String> = bytes.iter().map(|byte| format!("{byte:02X}")).collect();
     pairs.join(":")

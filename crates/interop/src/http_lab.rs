@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -9,9 +10,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::certificate::Certificate;
 use crate::deadline::{TIMEOUT, wait_for};
 use crate::namespaces::{Net, SERVER};
 use crate::net::{free_http_port, free_port};
+use crate::nginx::Nginx;
 use crate::process::{Finished, Process};
 use crate::program::ours;
 
@@ -26,6 +29,8 @@ pub struct HttpLab {
     /// What the client is started by: nothing, or a program that starts others.
     client: Vec<String>,
     folder: TempDir,
+    /// The server under test where it is not [`Self::server`], which watches it then.
+    nginx: Option<(Nginx, Certificate)>,
 }
 
 impl HttpLab {
@@ -70,23 +75,80 @@ impl HttpLab {
         let server = Process::start(command);
         server.wait_for_stdout("Listening on", 1);
         let control = has_control.then(|| printed(&server, "control"));
-        let scheme = if arguments.contains(&"--tls") { "https" } else { "http" };
         Self {
             server,
-            url: format!("{scheme}://{address}"),
+            url: format!("http://{address}"),
             control: control.unwrap_or_default(),
             client: client.iter().map(|word| (*word).to_owned()).collect(),
             folder,
+            nginx: None,
         }
     }
 
-    /// SHA-256 of the server's certificate, as it printed it.
+    /// nginx, which serves one path (1 KiB), and an agent beside it. `words` are those of its `listen` line, such as
+    /// `ssl http2`; the client is started by `client`.
     ///
     /// # Panics
-    /// When it printed none.
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
+        let certificate = Certificate::make();
+        let (nginx, url) = if words.contains("ssl") {
+            let nginx = Nginx::start_tls(&certificate, words, KEPT_OPEN);
+            let url = nginx.https_url("/1k");
+            (nginx, url)
+        } else {
+            let nginx = Nginx::start_speaking(words, KEPT_OPEN);
+            let url = nginx.url("/1k");
+            (nginx, url)
+        };
+        let lab = Self::beside(nginx.address, url, client);
+        Self {
+            nginx: Some((nginx, certificate)),
+            ..lab
+        }
+    }
+
+    /// An agent beside a server, on the next port, where clients look for a control channel.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn beside(server: SocketAddr, url: String, client: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let token = folder.path().join("token");
+        fs::write(&token, TOKEN).expect("a file");
+        let (host, port) = (server.ip(), server.port());
+        let control = format!("{host}:{}", port + 1);
+        let mut command = command(&[]);
+        command.args([
+            "http",
+            "agent",
+            "--listen-port",
+            &port.to_string(),
+            "--control",
+            &control,
+        ]);
+        command.arg("--token-file").arg(token);
+        let server = Process::start(command);
+        Self {
+            control: printed(&server, "control"),
+            server,
+            url,
+            client: client.iter().map(|word| (*word).to_owned()).collect(),
+            folder,
+            nginx: None,
+        }
+    }
+
+    /// SHA-256 of the server's certificate.
+    ///
+    /// # Panics
+    /// When it has none.
     #[must_use]
     pub fn pin(&self) -> String {
-        printed(&self.server, "certificate  SHA-256")
+        let (_, certificate) = self.nginx.as_ref().expect("nginx has a certificate");
+        certificate.fingerprint()
     }
 
     /// The path of a file or folder of this test.
@@ -339,6 +401,8 @@ impl fmt::Debug for HttpStudy {
     }
 }
 
+/// nginx closes a connection after a thousand requests otherwise.
+const KEPT_OPEN: &str = "keepalive_requests 10000000;";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Processors that other programs may use before a verdict is theirs.
 const OTHERS_MAX: f64 = 0.4;

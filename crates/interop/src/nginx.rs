@@ -7,6 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
+use crate::certificate::Certificate;
 use crate::deadline::{TIMEOUT, wait_for};
 use crate::net::{free_http_port, listens};
 use crate::process::Process;
@@ -32,7 +33,18 @@ impl Nginx {
         Self::start_speaking("", server)
     }
 
-    /// The same with words for its `listen` line, such as `ssl http2`.
+    /// The same inside TLS, with this certificate and words for its `listen` line: `ssl` or `ssl http2`.
+    ///
+    /// # Panics
+    /// As [`Self::start`].
+    #[must_use]
+    pub fn start_tls(certificate: &Certificate, words: &str, server: &str) -> Self {
+        let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
+        let tls = format!("ssl_certificate {cert}; ssl_certificate_key {key}; ");
+        Self::start_speaking(words, &(tls + server))
+    }
+
+    /// The same with words for its `listen` line, such as `http2`.
     ///
     /// # Panics
     /// As [`Self::start`].
@@ -66,6 +78,12 @@ impl Nginx {
     #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
+    }
+
+    /// The URL of a path inside TLS.
+    #[must_use]
+    pub fn https_url(&self, path: &str) -> String {
+        format!("https://{}{path}", self.address)
     }
 
     /// Requests in its log. One is written there after its answer was sent.
@@ -113,7 +131,7 @@ fn configuration(folder: &Path, address: SocketAddr, words: &str, server: &str) 
          events {{ worker_connections 4096; }}\n\
          http {{\n{temporary}\n\
          log_format plain '$status'; access_log {folder}/access.log plain;\n\
-         default_type application/octet-stream;\n\
+         default_type application/octet-stream; ssl_protocols TLSv1.2 TLSv1.3;\n\
          server {{ listen {address} backlog=4096 {words}; root {folder}/www;\n{server}\n}}\n}}\n"
     )
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-use linerate_interop::{Certificate, HttpServer, Keys, Process, Service, TIMEOUT, ours, skip, wait_for};
+use linerate_interop::{Keys, Process, Service, TIMEOUT, ours, skip};
 
 fn set_mode(path: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
@@ -62,19 +62,4 @@ fn a_control_channel_warns_about_a_readable_token() {
         text.contains("warning - token file") && text.contains("mode 0644"),
         "{text}"
     );
-}
-
-#[test]
-fn an_http_server_warns_about_a_readable_key() {
-    if ours().is_original() {
-        return skip("the original has no such service");
-    }
-    let certificate = Certificate::make();
-    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
-    set_mode(&key, 0o604);
-    let server = HttpServer::start(&["--cert", &cert, "--key", &key]);
-    let warned = wait_for(TIMEOUT, || {
-        server.process.stderr().contains("warning - key").then_some(())
-    });
-    assert!(warned.is_some(), "{server:?}");
 }

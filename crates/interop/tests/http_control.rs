@@ -431,27 +431,24 @@ fn samples_are_streamed_in_order_until_the_program_ends() {
     while next().is_some() {}
 }
 
+/// Listens with a queue of one connection, prints its port and accepts nothing until its input ends.
+const STUCK: &str = "
+import socket, sys
+listener = socket.create_server(('127.0.0.1', 0), backlog=1)
+print('port', listener.getsockname()[1], flush=True)
+sys.stdin.readline()
+";
+
 #[test]
 fn server_replies_although_its_udp_port_is_stuck() {
-    let channel = Channel::start(&[
-        "serve",
-        "--bind",
-        "127.0.0.1:0",
-        "--threads",
-        "1",
-        "--backlog",
-        "1",
-        "--aids",
-        "--token",
-        TOKEN,
-    ]);
-    let data = data_address(&channel);
+    let (input, _held) = std::io::pipe().expect("a pipe");
+    let mut command = Command::new("python3");
+    command.args(["-c", STUCK]);
+    let stuck = Process::start_reading(command, input);
+    let port: u16 = wait_for(TIMEOUT, || printed(&stuck.stdout(), "port")?.parse().ok()).expect("a port");
+    let channel = Channel::start(&["agent", "--listen-port", &port.to_string(), "--token", TOKEN]);
     channel.get("POST", "/v1/cell", r#"{"id":"stuck"}"#);
-    // The only thread stops, so no connection is accepted any more.
-    let mut stalling = TcpStream::connect(data).expect("connect");
-    stalling
-        .write_all(b"GET /0?stall=60000 HTTP/1.1\r\nHost: a\r\n\r\n")
-        .expect("asked");
+    let data = SocketAddr::from(([127, 0, 0, 1], port));
     let mut waiting = Vec::new();
     let is_full = wait_for(TIMEOUT, || {
         match TcpStream::connect_timeout(&data, Duration::from_secs(2)) {

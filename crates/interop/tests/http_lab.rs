@@ -212,8 +212,8 @@ fn check_tags(page: &str) {
 }
 
 const SLOW_RUNS: &str = "[phase2]\npayloads = [\"1k\"]\nconnections = [2, 4]\nrefine_knee = false\n";
-/// Answers come late, so that a closed loop of few connections leaves the processors to others.
-const SLOW_PATH: &str = "/b/1k?delay=5";
+/// The one path that every cell requests.
+const SLOW_PATH: &str = "/b/1k";
 
 /// Two repeats of two cells.
 fn slow_plan(lab: &HttpLab) -> String {
@@ -242,7 +242,7 @@ fn modified(path: &str) -> SystemTime {
 
 #[test]
 fn killed_experiment_resumes() {
-    let lab = HttpLab::start(&["--aids"]);
+    let lab = HttpLab::start(&[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("killed"));
     let url = format!("{}{SLOW_PATH}", lab.url);
     let client = lab.client(&["matrix", &url, &plan, "--out", &directory]);
@@ -303,7 +303,7 @@ fn refuses_what_it_cannot_continue(lab: &HttpLab, url: &str, directory: &str) {
 
 #[test]
 fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
-    let lab = HttpLab::start(&["--aids"]);
+    let lab = HttpLab::start(&[]);
     let (plan, directory) = (slow_plan(&lab), lab.path("interrupted"));
     let url = format!("{}{SLOW_PATH}", lab.url);
     let client = lab.client(&["matrix", &url, &plan, "--out", &directory, "--json-stream"]);
@@ -333,7 +333,7 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
 
 #[test]
 fn an_experiment_survives_the_end_of_the_control_channel() {
-    let lab = HttpLab::start(&["--aids", "--no-control"]);
+    let lab = HttpLab::start(&["--no-control"]);
     let port = lab.url.rsplit(':').next().unwrap_or_default();
     let mut agent = Command::new(ours().path());
     agent.args([
@@ -401,7 +401,7 @@ fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
 #[test]
 fn missing_descriptors_are_predicted_and_spread_over_processes() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
-    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
+    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("many.toml", "8, 1000");
     let hard = descriptors_predicted(&lab, &plan, 0);
     assert_eq!(
@@ -439,7 +439,7 @@ fn missing_descriptors_are_predicted_and_spread_over_processes() {
 #[test]
 fn cells_beyond_any_descriptor_limit_are_skipped() {
     let starter = ["sh", "-c", FEW_DESCRIPTORS, "sh"];
-    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &["--aids"]);
+    let lab = HttpLab::start_by(&starter, &[], "127.0.0.1", &[]);
     let plan = lab.plan_of_one_cell("more.toml", "8, 15000");
     let hard = descriptors_predicted(&lab, &plan, 3);
     assert_eq!(

@@ -1,13 +1,10 @@
 //! Goal: an experiment inside TLS and in HTTP/2 is one like any other: kept, gone on with, watched at both ends and refused
 //! where it cannot be; what only plaintext HTTP/1.1 tells is absent with its reason.
-//! Method: experiments of few and short cells against `linerate http serve` and nginx on loopback.
+//! Method: experiments of few and short cells against nginx on loopback, watched by an agent.
 
 use std::fs;
-use std::process::Command;
 
-use linerate_interop::{
-    Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, Process, TIMEOUT, each_case, free_port_run, ours,
-};
+use linerate_interop::{Certificate, FEW_DESCRIPTORS, HttpLab, HttpStudy, Nginx, TIMEOUT, each_case};
 use serde_json::{Value, json};
 
 /// Cells of the matrix with 1 KiB, each run once, and what follows in the plan.
@@ -51,9 +48,8 @@ fn check_server_side(study: &HttpStudy, connections: u64) {
 
 #[test]
 fn experiment_over_tls_is_stored_reported_and_resumed() {
-    let lab = HttpLab::start(&["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let (plan, directory, pin) = (lab.plan("plan.toml", &matrix("2", IDLE)), lab.path("kept"), lab.pin());
-    // Between steps of idle connections the server is started anew, and must still be the one that was pinned.
     let words = [
         "lab",
         "--phases",
@@ -107,17 +103,6 @@ fn refuses_to_go_on_otherwise(lab: &HttpLab, directory: &str) {
         .expect_stderr("now HTTP/1.1 over TLS 1.3");
 }
 
-/// A server with a control channel where clients look for one, and the URL of the server.
-fn server_with_control(words: &[&str], scheme: &str) -> (Process, String) {
-    let address = format!("127.0.0.1:{}", free_port_run(2));
-    let mut command = Command::new(ours().path());
-    command.args(["http", "serve", "--tcp=0", "--no-token", "--bind", &address]);
-    command.args(words);
-    let server = Process::start(command);
-    server.wait_for_stdout("control ", 1);
-    (server, format!("{scheme}://{address}"))
-}
-
 /// Little's law: answers per second times their latency are the requests in flight.
 #[track_caller]
 fn check_in_flight(study: &HttpStudy, expected: u32) {
@@ -131,27 +116,28 @@ fn check_in_flight(study: &HttpStudy, expected: u32) {
 fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
     let short = "[defaults]\nwarmup = \"200ms\"\nduration = \"1s\"\ncooldown = \"0s\"\nrepeats = 1\n";
     let rows = [
-        (&["--h2"][..], "http", "version = \"2\"\nstreams = 4\n", ("2", None), 4),
-        (
-            &["--tls"],
-            "https",
-            "version = \"2\"\ninsecure = true\n",
-            ("2", Some("1.3")),
-            1,
-        ),
+        ("http2", "version = \"2\"\nstreams = 4\n", ("2", None), 4),
+        ("ssl http2", "version = \"2\"\ninsecure = true\n", ("2", Some("1.3")), 1),
     ];
     each_case(
         &rows,
-        |(words, _, protocol, ..)| format!("{words:?} {protocol}"),
-        |(words, scheme, protocol, (http, tls), streams)| {
-            let (_server, url) = server_with_control(words, scheme);
-            let folder = tempfile::tempdir().expect("a folder");
-            let [plan, runs] = ["plan.toml", "runs"].map(|name| folder.path().join(name).display().to_string());
+        |(words, protocol, ..)| format!("{words} {protocol}"),
+        |(words, protocol, (http, tls), streams)| {
+            let lab = HttpLab::beside_nginx(words, &[]);
+            let [plan, runs, token] = ["plan.toml", "runs", "token"].map(|name| lab.path(name));
             let cells = matrix("2", "");
             fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
-            let mut command = Command::new(ours().path());
-            command.args(["http", "matrix", &url, &plan, "--out", &runs, "--json"]);
-            let study = HttpStudy::of(Process::start(command).finish_within(TIMEOUT));
+            let words = [
+                "matrix",
+                &lab.url,
+                &plan,
+                "--out",
+                &runs,
+                "--json",
+                "--token-file",
+                &token,
+            ];
+            let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
             check_runs(&study, 2, http, *tls);
             check_server_side(&study, 2);
             check_in_flight(&study, 2 * streams);
@@ -162,12 +148,9 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
 #[test]
 fn foreign_server_has_no_stats_and_limited_load() {
     let certificate = Certificate::make();
-    let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
-    let nginx = Nginx::start_speaking(
-        "ssl http2",
-        &format!("ssl_certificate {cert}; ssl_certificate_key {key}; ssl_protocols TLSv1.2;"),
-    );
-    let url = nginx.url("/1k").replace("http://", "https://");
+    let cert = certificate.path("cert.pem");
+    let nginx = Nginx::start_tls(&certificate, "ssl http2", "ssl_protocols TLSv1.2;");
+    let url = nginx.https_url("/1k");
     let lab = HttpLab::start(&["--no-control"]);
     let (plan, directory) = (lab.plan("foreign.toml", &matrix("2", "")), lab.path("foreign"));
     let words = [
@@ -192,23 +175,22 @@ fn foreign_server_has_no_stats_and_limited_load() {
 
 #[test]
 fn impossible_plan_is_rejected_with_reason() {
-    let lab = HttpLab::start(&["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let plan = lab.plan("plan.toml", &matrix("2", ""));
     let plain = lab.url.replace("https://", "http://");
     let (tls, pin) = (lab.url.as_str(), "ab".repeat(32));
-    let rows: [(&str, &[&str], i32, &str); 7] = [
+    let rows: [(&str, &[&str], i32, &str); 6] = [
         (
             tls,
             &["--pin-sha256", &pin],
             4,
             "cannot be trusted: invalid peer certificate: its SHA-256 is another one",
         ),
-        (tls, &[], 4, "UnknownIssuer; --cacert FILE"),
+        (tls, &[], 4, "CaUsedAsEndEntity; --cacert FILE"),
         (tls, &["--cacert", "/nowhere.pem"], 2, "--cacert /nowhere.pem: "),
         (tls, &["--pin-sha256", "abc"], 2, "64 hexadecimal digits"),
         (tls, &["-k", "--streams", "4"], 2, "--streams is for HTTP/2"),
         (&plain, &["-k"], 2, "only https has"),
-        (&plain, &[], 4, "does not answer in HTTP/1.1"),
     ];
     each_case(
         &rows,
@@ -227,7 +209,7 @@ fn impossible_plan_is_rejected_with_reason() {
 
 #[test]
 fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
-    let lab = HttpLab::start(&["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &[]);
     let plan = lab.plan("plan.toml", &matrix("2, 10001", ""));
     let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
     check.expect_code(3);
@@ -256,7 +238,7 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
 
 #[test]
 fn timed_worker_processes_trust_the_same_certificates() {
-    let lab = HttpLab::start_by(&["sh", "-c", FEW_DESCRIPTORS, "sh"], &[], "127.0.0.1", &["--tls"]);
+    let lab = HttpLab::beside_nginx("ssl http2", &["sh", "-c", FEW_DESCRIPTORS, "sh"]);
     let plan = lab.plan("plan.toml", &matrix("400", ""));
     let study = lab.study(&["matrix", "--h2", "-m", "2", "--pin-sha256", &lab.pin()], &plan);
     check_runs(&study, 400, "2", Some("1.3"));

@@ -3,10 +3,11 @@
 //! Ethernet does.
 
 use std::fs;
+use std::thread;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{HttpLab, HttpStudy, TIMEOUT, skip};
+use linerate_interop::{HttpLab, HttpStudy, RawServer, TIMEOUT, Then, send_text, skip};
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
 /// uses the processors.
@@ -123,11 +124,15 @@ fn a_server_of_one_thread_is_bound_by_the_core_it_runs_on() {
 
 #[test]
 fn too_few_connections_are_distinguished_from_a_slow_server() {
-    let lab = HttpLab::start(&["--aids"]);
+    let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: 1024\r\n\r\n{}", "x".repeat(1024));
+    let slow = RawServer::start(move |_, stream| {
+        thread::sleep(Duration::from_millis(50));
+        send_text(stream, &answer, Then::Next)
+    });
+    let lab = HttpLab::beside(slow.address, slow.url("/1k"), &[]);
     let plan = lab.plan_of_one_cell("few.toml", "4, 16, 64");
-    let url = format!("{}/b/1k?delay=50", lab.url);
     judge(
-        || lab.study_of(&["matrix"], &url, &plan),
+        || lab.study(&["matrix"], &plan),
         |study| {
             let notes = study.json["notes"].to_string();
             assert!(notes.contains("the URL names a path"), "{notes}");

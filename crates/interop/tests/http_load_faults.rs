@@ -216,10 +216,10 @@ fn peer_without_http_gets_no_load() {
         (
             "garbage",
             |_, stream| send_text(stream, "SSH-2.0-x\r\n\r\n", Then::Hold),
-            "does not answer in HTTP/1.1",
+            "does not respond in HTTP/1.1",
         ),
-        ("reset", |_, _| Then::Reset, "no answer from"),
-        ("closed", |_, _| Then::Close, "no answer from"),
+        ("reset", |_, _| Then::Reset, "no response from"),
+        ("closed", |_, _| Then::Close, "no response from"),
     ];
     each_case(
         &rows,

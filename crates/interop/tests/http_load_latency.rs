@@ -1,20 +1,21 @@
 //! Latency is that of the client, also while the server is stalled.
 
+use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{HttpLoad, HttpServer, Signal, Status, TIMEOUT, wait_for};
+use linerate_interop::{HttpLoad, HttpServer, Process, Signal, TIMEOUT, wait_for};
 
-/// What the server is asked to stand still for.
-const STALL: &str = "/0?stall=600";
+/// How long the server is stopped.
+const STALL: Duration = Duration::from_millis(600);
 
 /// A rate is offered for six seconds, in which the server stands still once. Those who were due then waited for the
 /// rest of the stall: of `n` requests the `k`-th longest wait is the stall less `k / rate`. Their connections, 64 of
 /// them, were asked only once, so the time from sending to the answer hardly shows it.
 #[test]
 fn timed_stall_is_part_of_the_latency_of_due_requests() {
-    let server = HttpServer::start(&["--threads", "1", "--aids"]);
+    let server = HttpServer::start(&["--threads", "1"]);
     let rate = rate_for(&server);
-    let idle = Status::of(server.process.id());
     let rate_text = rate.to_string();
     let load = HttpLoad::start(
         &server.url("/1k"),
@@ -31,9 +32,7 @@ fn timed_stall_is_part_of_the_latency_of_due_requests() {
             "1",
         ],
     );
-    let is_open = || (Status::of(server.process.id()).descriptors >= idle.descriptors + 64).then_some(());
-    assert!(wait_for(TIMEOUT, is_open).is_some(), "no load: {load:?}");
-    let stall = stall_in_a_second(&server);
+    let stall = stall_after_a_second(&server, &load);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
     let n = load.number("requests") as f64;
@@ -55,13 +54,19 @@ fn rate_for(server: &HttpServer) -> u64 {
     if load.number("ok") >= 40_000 { 5_000 } else { 2_000 }
 }
 
-/// Lets the server count to one and then stand still; how long that was for the one who asked for it.
-fn stall_in_a_second(server: &HttpServer) -> Duration {
-    let mut client = server.connect();
-    assert_eq!(client.get("/0?delay=1000").status, 200);
+/// Stops the server when the load has run for a second; how long it was stopped.
+fn stall_after_a_second(server: &HttpServer, load: &Process) -> Duration {
+    wait_for_a_second(load);
     let began = Instant::now();
-    assert_eq!(client.get(STALL).status, 200);
+    server.process.signal(Signal::Stop);
+    thread::sleep(STALL);
+    server.process.signal(Signal::Continue);
     began.elapsed()
+}
+
+fn wait_for_a_second(load: &Process) {
+    let has_begun = || load.stderr().contains("1 of ").then_some(());
+    assert!(wait_for(TIMEOUT, has_begun).is_some(), "no load: {load:?}");
 }
 
 #[track_caller]
@@ -77,15 +82,12 @@ fn expect_close(load: &HttpLoad, path: &str, truth_ms: f64, tolerance: f64) {
 /// A closed loop has no requests that were due: of its 16 connections each saw the stall once.
 #[test]
 fn a_closed_loop_does_not_invent_requests() {
-    let server = HttpServer::start(&["--threads", "1", "--aids"]);
-    let idle = Status::of(server.process.id());
+    let server = HttpServer::start(&["--threads", "1"]);
     let load = HttpLoad::start(
         &server.url("/1k"),
         &["-c", "16", "-d", "4s", "--warmup", "0", "--threads", "1"],
     );
-    let is_open = || (Status::of(server.process.id()).descriptors >= idle.descriptors + 16).then_some(());
-    assert!(wait_for(TIMEOUT, is_open).is_some(), "no load: {load:?}");
-    let stall = stall_in_a_second(&server);
+    let stall = stall_after_a_second(&server, &load);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();
     assert!(load.quantile_ms("latency/max") >= 0.97 * 600.0, "{stall:?}: {load:?}");
@@ -95,7 +97,7 @@ fn a_closed_loop_does_not_invent_requests() {
 /// A generator that does not run while its window ends has still a connection for every request that was due.
 #[test]
 fn delayed_generator_sends_all_due_requests() {
-    let server = HttpServer::start(&["--threads", "1", "--aids"]);
+    let server = HttpServer::start(&["--threads", "1"]);
     let options = [
         "-c",
         "1000",
@@ -111,11 +113,9 @@ fn delayed_generator_sends_all_due_requests() {
         "1",
     ];
     let load = HttpLoad::start(&server.url("/0"), &options);
-    let has_begun = || load.stderr().contains("1 of 3 s").then_some(());
-    assert!(wait_for(TIMEOUT, has_begun).is_some(), "{load:?}");
+    wait_for_a_second(&load);
     load.signal(Signal::Stop);
-    let mut timer = server.connect();
-    assert_eq!(timer.get("/0?delay=2500").status, 200);
+    thread::sleep(Duration::from_millis(2500));
     load.signal(Signal::Continue);
     let load = HttpLoad::of(load.finish());
     load.expect_all_well();

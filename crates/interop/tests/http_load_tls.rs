@@ -1,6 +1,9 @@
 //! The load generator over TLS and HTTP/2: counts that agree with the server's, certificates that are trusted or
 //! not, and servers that do not speak what is asked for.
 
+use std::net::TcpListener;
+use std::thread;
+
 use linerate_interop::{
     Certificate, HttpLoad, HttpServer, Nginx, RawServer, Signal, TIMEOUT, Then, each_case, wait_for,
 };
@@ -21,110 +24,105 @@ fn expect_refusal(url: &str, arguments: &[&str], code: i32, text: &str) {
     finished.expect_code(code).expect_stderr(text);
 }
 
-/// nginx with a certificate.
-fn nginx(certificate: &Certificate, words: &str) -> Nginx {
-    let (cert, key) = (certificate.path("cert.pem"), certificate.path("key.pem"));
-    Nginx::start_speaking(words, &format!("ssl_certificate {cert}; ssl_certificate_key {key};"))
+/// nginx with TLS and HTTP/2 that closes no connection after a number of requests.
+fn nginx(certificate: &Certificate) -> Nginx {
+    Nginx::start_tls(certificate, "ssl http2", KEPT_OPEN)
 }
 
-/// Words of the server, words of the generator, a path, and the negotiated versions of HTTP and TLS.
-type ProtocolRow<'a> = (&'a [&'a str], &'a [&'a str], &'a str, (&'a str, &'a str));
+const KEPT_OPEN: &str = "keepalive_requests 10000000;";
+
+/// Words of nginx's `listen` line, options of the generator, a path, and the versions of HTTP and TLS in use.
+type Case<'a> = (&'a str, &'a [&'a str], &'a str, (&'a str, &'a str));
 
 #[test]
 fn the_server_counts_what_the_generator_counts() {
-    let rows: [ProtocolRow<'_>; 8] = [
-        (&["--tls"], &["-k"], "/1k", ("1.1", "1.3")),
-        (&["--tls"], &["-k", "--h2", "-m", "8"], "/10k", ("2", "1.3")),
-        (&["--h2"], &["--h2", "--streams", "3"], "/1k", ("2", "")),
-        (&["--tls"], &["-k", "--h2", "-X", "HEAD"], "/1m", ("2", "1.3")),
+    let certificate = Certificate::make();
+    let rows: [Case<'_>; 8] = [
+        ("ssl http2", &["-k"], "/1k", ("1.1", "1.3")),
+        ("ssl http2", &["-k", "--h2", "-m", "8"], "/10k", ("2", "1.3")),
+        ("http2", &["--h2", "--streams", "3"], "/1k", ("2", "")),
+        ("ssl http2", &["-k", "--h2", "-X", "HEAD"], "/100k", ("2", "1.3")),
+        ("ssl http2", &["-k", "--verify"], "/100k", ("1.1", "1.3")),
         (
-            &["--tls"],
-            &["-k", "--verify"],
-            "/b/300001?chunked=70000",
-            ("1.1", "1.3"),
-        ),
-        (
-            &["--tls"],
+            "ssl http2",
             &["-k", "--h2", "-m", "2", "--rate", "400"],
             "/1k",
             ("2", "1.3"),
         ),
         (
-            &["--tls"],
+            "ssl http2",
             &["-k", "--rate", "400", "--arrival", "poisson"],
             "/1k",
             ("1.1", "1.3"),
         ),
-        (&["--h2"], &["--h2", "--think", "5ms", "--procs", "2"], "/1k", ("2", "")),
+        ("http2", &["--h2", "--think", "5ms", "--procs", "2"], "/1k", ("2", "")),
     ];
     each_case(
         &rows,
         |(_, options, path, _)| format!("{options:?} {path}"),
-        |(server, options, path, (http, tls))| {
-            let server = HttpServer::start(server);
-            let url = if tls.is_empty() {
-                server.url(path)
+        |(words, options, path, (http, tls))| {
+            let (server, url) = if tls.is_empty() {
+                let server = Nginx::start_speaking(words, KEPT_OPEN);
+                let url = server.url(path);
+                (server, url)
             } else {
-                https(&server.url(path))
+                let server = Nginx::start_tls(&certificate, words, KEPT_OPEN);
+                let url = server.https_url(path);
+                (server, url)
             };
             let load = HttpLoad::run(&url, &[&SHORT, *options].concat());
             load.expect_all_well();
             assert_eq!(load.protocol(), ((*http).to_owned(), (*tls).to_owned()), "{load:?}");
             assert!(!load.has("http_bytes") && !load.has("response_head_bytes"), "{load:?}");
-            let requests = load.number("requests") + FIRST_CONTACT;
-            server
-                .stop()
-                .expect_stdout(&format!("{requests} requests, {requests} answers (0 errors)"));
+            server.expect_logged(load.number("requests") + FIRST_CONTACT);
         },
     );
 }
 
 #[test]
 fn payload_is_what_the_bodies_had_and_an_open_loop_sends_what_is_due() {
-    let server = HttpServer::start(&["--tls"]);
-    let url = https(&server.url("/b/12345"));
+    let server = nginx(&Certificate::make());
     let load = HttpLoad::run(
-        &url,
+        &server.https_url("/10k"),
         &[&SHORT[..], &["-k", "--h2", "-m", "4", "--rate", "1000"]].concat(),
     );
     load.expect_all_well().expect_all_open(4);
     assert_eq!(load.number("requests"), 500, "{load:?}");
-    assert_eq!(load.number("payload_bytes"), 500 * 12_345, "{load:?}");
+    assert_eq!(load.number("payload_bytes"), 500 * 10_240, "{load:?}");
     assert_eq!(load.number("service/n"), 500, "{load:?}");
 }
 
+/// nginx passes the bodies on to a server of ours, which counts their bytes.
 #[test]
 fn bodies_are_sent_in_both_versions() {
-    let server = HttpServer::start(&["--tls"]);
+    let counting = HttpServer::start(&[]);
+    let pass = format!("location / {{ proxy_pass {}; }} {KEPT_OPEN}", counting.url(""));
+    let server = Nginx::start_tls(&Certificate::make(), "ssl http2", &pass);
     let folder = tempfile::tempdir().expect("a folder");
     let body = folder.path().join("body");
     std::fs::write(&body, vec![b'x'; 5000]).expect("write");
     let body = body.display().to_string();
     let upload = ["-k", "-X", "POST", "--allow-unsafe-methods", "--body", &body];
-    let first = HttpLoad::run(&https(&server.url("/sink")), &[&SHORT[..], &upload].concat());
-    let second = HttpLoad::run(&https(&server.url("/sink")), &[&SHORT[..], &upload, &["--h2"]].concat());
+    let first = HttpLoad::run(&server.https_url("/sink"), &[&SHORT[..], &upload].concat());
+    let second = HttpLoad::run(&server.https_url("/sink"), &[&SHORT[..], &upload, &["--h2"]].concat());
     let sent = [&first, &second].map(|load| load.expect_all_well().number("requests") + FIRST_CONTACT);
-    let reported = server.stop();
-    let received = reported
-        .stdout
-        .lines()
-        .find_map(|line| line.split_once(" B sent, "))
-        .expect("a summary");
+    let summary = counting.stop();
+    let mut totals = summary.stdout.lines().filter_map(|line| line.split_once(" B sent, "));
+    let (_, received) = totals.next().expect("a summary");
     let received: u64 = received
-        .1
         .split(' ')
         .next()
         .and_then(|bytes| bytes.parse().ok())
         .expect("bytes");
-    assert!(received > 5000 * (sent[0] + sent[1]), "{reported:?}");
+    assert!(received > 5000 * (sent[0] + sent[1]), "{summary:?}");
 }
 
 #[test]
 fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
     let certificate = Certificate::make();
-    let server = nginx(&certificate, "ssl http2");
+    let server = Nginx::start_tls(&certificate, "ssl http2", "");
     let cacert = certificate.path("cert.pem");
-    let url = https(&server.url("/1k"));
+    let url = server.https_url("/1k");
     let mut logged = 0;
     // Far more than the thousand requests after which nginx closes a connection, in HTTP/2 by GOAWAY.
     for (options, version) in [
@@ -146,9 +144,9 @@ fn timed_nginx_counts_the_same_although_it_closes_connections_now_and_then() {
 #[test]
 fn certificate_is_trusted_by_store_file_pin_or_option() {
     let certificate = Certificate::make();
-    let server = nginx(&certificate, "ssl http2");
+    let server = nginx(&certificate);
     let (cacert, pin) = (certificate.path("cert.pem"), certificate.fingerprint());
-    let url = https(&server.url("/1k"));
+    let url = server.https_url("/1k");
     let rows: [&[&str]; 4] = [
         &["--insecure"],
         &["--cacert", &cacert],
@@ -192,51 +190,33 @@ fn certificate_is_trusted_by_store_file_pin_or_option() {
 
 #[test]
 fn a_self_made_certificate_is_pinned_by_what_the_server_printed() {
-    let server = HttpServer::start(&["--tls"]);
-    expect_refusal(&https(&server.url("/1k")), &[], 4, "UnknownIssuer; --cacert FILE");
-    let printed = server.process.stdout();
-    let pin = printed
-        .split_once("SHA-256 ")
-        .expect("a fingerprint")
-        .1
-        .lines()
-        .next()
-        .expect("a line");
-    HttpLoad::run(
-        &https(&server.url("/1k")),
-        &[&SHORT[..], &["--pin-sha256", pin]].concat(),
-    )
-    .expect_all_well();
-}
-
-#[test]
-fn servers_of_other_protocols_are_named_without_waiting() {
     let certificate = Certificate::make();
     let plain = HttpServer::start(&[]);
     expect_refusal(&https(&plain.url("/1k")), &["-k"], 4, "does not speak TLS on this port");
-    expect_refusal(&plain.url("/1k"), &["--h2"], 4, "does not answer in HTTP/2");
-    let old = nginx(&certificate, "ssl");
+    expect_refusal(&plain.url("/1k"), &["--h2"], 4, "does not respond in HTTP/2");
+    let old = Nginx::start_tls(&certificate, "ssl", "");
     expect_refusal(
-        &https(&old.url("/1k")),
+        &old.https_url("/1k"),
         &["-k", "--h2"],
         4,
         "does not agree to HTTP/2 (ALPN)",
     );
     let silent = RawServer::that_sends("", Then::Hold);
     for (url, options) in [(https(&silent.url("/")), "-k"), (silent.url("/"), "--h2")] {
-        expect_refusal(&url, &[options], 4, "no answer from");
+        expect_refusal(&url, &[options], 4, "no response from");
     }
 }
 
 #[test]
 fn handshakes_that_fail_are_a_class_of_their_own() {
-    // The server closes what is too much before the handshake.
-    let server = HttpServer::start(&["--tls", "--max-conns", "2"]);
+    let server = nginx(&Certificate::make());
+    // Every other connection goes to the next port, where each is closed before the handshake.
+    let next = server.address.port() + 1;
+    let listener = TcpListener::bind(("127.0.0.1", next)).expect("a port that is kept for this");
+    thread::spawn(move || listener.incoming().for_each(drop));
+    let url = server.https_url("/1k").replace("/1k", &format!("-{next}/1k"));
     for version in [&[][..], &["--h2"]] {
-        let load = HttpLoad::run(
-            &https(&server.url("/1k")),
-            &[&SHORT[..], &["-k", "--no-breaker"], version].concat(),
-        );
+        let load = HttpLoad::run(&url, &[&SHORT[..], &["-k", "--no-breaker"], version].concat());
         load.expect_only("tls");
         assert_eq!(load.number("connections/opened"), 2, "{load:?}");
         assert!(load.number("ok") > 0, "{load:?}");
@@ -245,32 +225,25 @@ fn handshakes_that_fail_are_a_class_of_their_own() {
 
 #[test]
 fn what_fails_on_a_stream_has_its_class_and_leaves_the_connection_alone() {
-    let server = HttpServer::start(&["--tls", "--aids"]);
-    let rows: [(&str, &[&str], &str); 3] = [
-        ("/1k?status=503", &[], "status_5xx"),
+    let busy = format!("location /busy {{ return 503; }} {KEPT_OPEN}");
+    let server = Nginx::start_tls(&Certificate::make(), "ssl http2", &busy);
+    for (path, options, class) in [
+        ("/busy", &[][..], "status_5xx"),
         ("/nowhere", &["--h2", "-m", "2"], "status_4xx"),
-        ("/1k?delay=20000", &["--h2", "-m", "2", "--timeout", "300ms"], "timeout"),
-    ];
-    each_case(
-        &rows,
-        |(path, options, _)| format!("{path} {options:?}"),
-        |(path, options, class)| {
-            // A first contact that is answered at once, and a load that is not.
-            let url = https(&server.url(path));
-            if *class == "timeout" {
-                return expect_refusal(&url, &[&["-k"], *options].concat(), 4, "no answer from");
-            }
-            let load = HttpLoad::run(&url, &[&SHORT[..], &["-k", "--no-breaker"], options].concat());
-            load.expect_only(class);
-            assert_eq!(load.number("connections/reconnects"), 0, "{load:?}");
-        },
-    );
+    ] {
+        let load = HttpLoad::run(
+            &server.https_url(path),
+            &[&SHORT[..], &["-k", "--no-breaker"], options].concat(),
+        );
+        load.expect_only(class);
+        assert_eq!(load.number("connections/reconnects"), 0, "{load:?}");
+    }
 }
 
 #[test]
 fn a_server_that_dies_ends_the_load_with_typed_failures() {
     for options in [&[][..], &["--h2", "-m", "4"]] {
-        let server = HttpServer::start(&["--tls"]);
+        let server = nginx(&Certificate::make());
         let arguments = [
             &[
                 "-k",
@@ -286,7 +259,7 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
             ],
             options,
         ];
-        let load = HttpLoad::start(&https(&server.url("/1k")), &arguments.concat());
+        let load = HttpLoad::start(&server.https_url("/1k"), &arguments.concat());
         let begun = wait_for(TIMEOUT, || load.stderr().contains("1 of 3 s").then_some(()));
         assert!(begun.is_some(), "{load:?}");
         server.process.signal(Signal::Kill);
@@ -313,7 +286,7 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
 
 #[test]
 fn idle_connections_are_held_and_their_heartbeats_counted() {
-    let server = HttpServer::start(&["--tls", "--idle-timeout", "60"]);
+    let server = nginx(&Certificate::make());
     let options = [
         "-k",
         "--h2",
@@ -328,11 +301,10 @@ fn idle_connections_are_held_and_their_heartbeats_counted() {
         "--warmup",
         "0",
     ];
-    let load = HttpLoad::run(&https(&server.url("/0")), &options);
+    let load = HttpLoad::run(&server.https_url("/1k"), &options);
     load.expect_all_open(50).expect_all_well();
     assert_eq!(load.number("requests"), 100, "{load:?}");
-    let requested = 100 + 50 + FIRST_CONTACT;
-    server.stop().expect_stdout(&format!("{requested} requests"));
+    server.expect_logged(100 + 50 + FIRST_CONTACT);
 }
 
 #[test]

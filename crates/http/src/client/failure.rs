@@ -1,4 +1,4 @@
-//! What went wrong, as the classes of the generator have it.
+//! Failures of hyper and TLS as error classes.
 
 use std::error::Error;
 use std::fmt;
@@ -8,21 +8,21 @@ use linerate_model::http::ErrorClass;
 
 use crate::load::failure::of_exchange;
 
-/// A request that failed.
+/// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) class: ErrorClass,
     pub(crate) text: String,
 }
 
-/// A connection that cannot be asked anything.
+/// A failed handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// The server's certificate is not believed.
+    /// The certificate is not trusted.
     Untrusted(String),
     /// TLS failed otherwise.
     Tls(String),
-    /// HTTP could not begin.
+    /// HTTP failed to start.
     Http(Failure),
 }
 
@@ -49,7 +49,7 @@ impl Failure {
     pub(crate) fn closed() -> Self {
         Self {
             class: ErrorClass::Eof,
-            text: "closed before the answer was complete".to_owned(),
+            text: "closed before the response was complete".to_owned(),
         }
     }
 
@@ -60,7 +60,7 @@ impl Failure {
         }
     }
 
-    /// `has_begun`: some of the answer had arrived.
+    /// `has_begun`: part of the response had arrived.
     pub(crate) fn of_hyper(error: &hyper::Error, has_begun: bool) -> Self {
         let mut deepest: &(dyn Error + 'static) = error;
         let mut class = None;
@@ -83,14 +83,14 @@ impl Failure {
     }
 }
 
-/// Whether the server closed the connection in order before it came to this request (GOAWAY with a lower stream, RFC
-/// 9113, section 6.8): it may be sent again, and the server never counted it.
-pub(super) fn was_passed_over(error: &hyper::Error) -> bool {
+/// Whether the server closed the connection in order without processing this request (GOAWAY with a lower stream, RFC 9113,
+/// section 6.8): it may be sent again, and the server never counted it.
+pub(super) fn is_unprocessed(error: &hyper::Error) -> bool {
     let cause = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
     cause.is_some_and(|cause| cause.is_go_away() && cause.is_remote() && cause.reason() == Some(h2::Reason::NO_ERROR))
 }
 
-/// The class of an error by its kind; absent where the kind does not tell.
+/// Error class of an error kind; `None` where the kind does not determine it.
 fn class_of(error: &(dyn Error + 'static), has_begun: bool) -> Option<ErrorClass> {
     if let Some(error) = error.downcast_ref::<io::Error>() {
         return of_io(error, has_begun);
@@ -113,7 +113,7 @@ fn of_io(error: &io::Error, has_begun: bool) -> Option<ErrorClass> {
     }
     match error.kind() {
         io::ErrorKind::UnexpectedEof => Some(ErrorClass::Eof),
-        // h2 says so of streams whose connection is gone.
+        // h2 reports this for streams whose connection is gone.
         io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Some(of_reset(has_begun)),
         _ if error.raw_os_error().is_some() => Some(of_exchange(error, has_begun, false)),
         _ => None,

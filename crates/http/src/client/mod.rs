@@ -1,51 +1,46 @@
-//! HTTP as hyper speaks it for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
+//! HTTP over hyper for the generator: HTTP/1.1 inside TLS, and HTTP/2 with and without.
 
-mod answer;
 mod failure;
 mod request;
+mod response;
 mod session;
 mod tls;
 mod trust;
 
 use linerate_model::http::{HttpVersion, NegotiatedProtocol};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-pub(crate) use answer::{Head, read_body};
 pub(crate) use failure::{Failure, Refusal};
-pub(crate) use session::{Driver, Session, Unanswered};
+pub(crate) use response::{Head, read_body};
+pub(crate) use session::{Driver, NoResponse, Session};
 
 use crate::protocol::Protocol;
 use request::Template;
+use session::Stream;
 use tls::Tls;
 
-/// What is needed to ask a server: how it is spoken to, and what it is asked.
+/// Protocol and request of a load.
 pub(crate) struct Client {
     tls: Option<Tls>,
     is_http2: bool,
     template: Template,
 }
 
-/// A connection that can be asked.
-pub(crate) struct Greeted {
-    /// Takes requests.
+/// An established connection.
+pub(crate) struct Established {
+    /// Sends requests.
     pub(crate) session: Session,
-    /// Does the work: it has to be polled, and ends with the connection.
+    /// Drives the connection: must be polled, and ends with it.
     pub(crate) driver: Driver,
-    /// What was agreed on.
+    /// Negotiated protocol.
     pub(crate) spoken: NegotiatedProtocol,
 }
 
-/// Whatever carries the bytes. One type, so that hyper is compiled once.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
-
 impl Client {
-    /// Prepares to send `request`, given as HTTP/1.1 has it.
+    /// Prepares to send `request`, given in HTTP/1.1 form.
     ///
     /// # Errors
-    /// In words: certificates that cannot be read, a name that is none, a request HTTP/2 cannot express.
+    /// Unreadable certificates, an invalid name, or a request HTTP/2 cannot express.
     pub(crate) fn new(protocol: &Protocol, request: &[u8]) -> Result<Self, String> {
         let tls = protocol.tls.as_ref().map(|peer| Tls::new(peer, protocol.is_http2));
         Ok(Self {
@@ -72,11 +67,11 @@ impl Client {
         self.template.request()
     }
 
-    /// Agrees with the server at the other end of a new connection on how to go on. It has no deadline of its own.
+    /// Performs the handshake on a new connection, without a timeout of its own.
     ///
     /// # Errors
-    /// Why nothing can be asked.
-    pub(crate) async fn greet(&self, stream: TcpStream) -> Result<Greeted, Refusal> {
+    /// Why it failed.
+    pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
         let mut spoken = NegotiatedProtocol {
             http: self.version(),
             tls: None,
@@ -90,7 +85,7 @@ impl Client {
             }
         };
         let (session, driver) = Session::begin(stream, self.is_http2).await.map_err(Refusal::Http)?;
-        Ok(Greeted {
+        Ok(Established {
             session,
             driver,
             spoken,

@@ -1,4 +1,4 @@
-//! Requests as hyper wants them, made from the bytes the event loop of our own would send.
+//! Requests for hyper, made from the bytes the own event loop sends.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use hyper::{Method, Request, Uri};
 use crate::message::request::FIELDS_MAX;
 use crate::protocol::Protocol;
 
-/// One request, to be sent many times.
+/// A request that is sent many times.
 pub(super) struct Template {
     method: Method,
     uri: Uri,
@@ -22,7 +22,7 @@ pub(super) struct Template {
 
 impl Template {
     /// # Errors
-    /// In words, what about the request cannot be sent.
+    /// Why the request cannot be sent.
     pub(super) fn new(bytes: &[u8], protocol: &Protocol) -> Result<Self, String> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         let mut head = httparse::Request::new(&mut fields);
@@ -40,7 +40,7 @@ impl Template {
         }
         let path = head.path.unwrap_or("/");
         let uri = if protocol.is_http2 {
-            // HTTP/2 names scheme and host beside the path instead of in a field (RFC 9113, section 8.3.1).
+            // HTTP/2 has pseudo-headers for scheme and host (RFC 9113, section 8.3.1).
             let host = kept.remove(HOST).unwrap_or(HeaderValue::from_static(""));
             let scheme = if protocol.tls.is_some() { "https" } else { "http" };
             let uri = Uri::builder().scheme(scheme).authority(host.as_bytes());
@@ -65,7 +65,7 @@ impl Template {
     }
 }
 
-/// What is left to send of a body.
+/// The rest of a body.
 pub(crate) struct Upload(Bytes);
 
 impl Body for Upload {
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_request_is_refused() {
+    fn incomplete_request_is_refused() {
         assert!(Template::new(b"GET / HTTP/1.1\r\nHost: h\r\n", &Protocol::default()).is_err());
     }
 }

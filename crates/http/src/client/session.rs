@@ -1,4 +1,4 @@
-//! A connection that has been agreed on, in either version of HTTP.
+//! An established connection of either version of HTTP.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,32 +9,37 @@ use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 
+use super::failure::{self, Failure};
 use super::request::Upload;
-use super::{Failure, Stream, failure};
 
-/// Takes requests for one connection. In HTTP/2 every copy has requests of its own under way.
+/// A byte stream. One type, so that hyper is compiled once.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
+
+/// Sends requests on one connection. In HTTP/2 every copy has its own request in flight.
 pub(crate) enum Session {
     Http1(http1::SendRequest<Upload>),
     Http2(http2::SendRequest<Upload>),
 }
 
-/// What moves the bytes of a connection; it ends with it.
+/// Drives a connection; ends with it.
 pub(crate) type Driver = Pin<Box<dyn Future<Output = Result<(), hyper::Error>>>>;
 
-/// A request without an answer.
+/// A request without a response.
 #[derive(Debug)]
-pub(crate) enum Unanswered {
-    /// It never left, or the server said that it had not looked at it: the connection was through.
+pub(crate) enum NoResponse {
+    /// It was not sent, or the server did not process it: the connection had ended.
     NotSent,
     /// It failed.
     Failed(Failure),
 }
 
 impl Session {
-    /// Begins to speak.
+    /// Starts HTTP on a connection.
     ///
     /// # Errors
-    /// What could not be written.
+    /// Write failures.
     pub(super) async fn begin(stream: Box<dyn Stream>, is_http2: bool) -> Result<(Self, Driver), Failure> {
         let failed = |error: hyper::Error| Failure::of_hyper(&error, false);
         let io = TokioIo::new(stream);
@@ -48,7 +53,7 @@ impl Session {
         }
     }
 
-    /// As many of them as are wanted; HTTP/1.1 has one.
+    /// Copies for concurrent requests; HTTP/1.1 has one.
     pub(crate) fn split(self, count: u32) -> Vec<Self> {
         match self {
             Self::Http1(_) => vec![self],
@@ -56,7 +61,7 @@ impl Session {
         }
     }
 
-    /// Waits until another request can be sent; `false` when none can be any more.
+    /// Waits until a request can be sent; `false` when the connection has ended.
     pub(crate) async fn is_ready(&mut self) -> bool {
         match self {
             Self::Http1(sender) => sender.ready().await.is_ok(),
@@ -64,23 +69,23 @@ impl Session {
         }
     }
 
-    /// Sends a request and waits for the head of its answer.
-    pub(crate) async fn ask(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, Unanswered> {
-        let answered = match self {
+    /// Sends a request and waits for the header of its response.
+    pub(crate) async fn send(&mut self, request: Request<Upload>) -> Result<Response<Incoming>, NoResponse> {
+        let completed = match self {
             Self::Http1(sender) => sender.try_send_request(request).await,
             Self::Http2(sender) => sender.try_send_request(request).await,
         };
-        answered.map_err(|mut error| {
-            if error.take_message().is_some() || failure::was_passed_over(error.error()) {
-                Unanswered::NotSent
+        completed.map_err(|mut error| {
+            if error.take_message().is_some() || failure::is_unprocessed(error.error()) {
+                NoResponse::NotSent
             } else {
-                Unanswered::Failed(Failure::of_hyper(error.error(), false))
+                NoResponse::Failed(Failure::of_hyper(error.error(), false))
             }
         })
     }
 }
 
-/// Runs what HTTP/2 does beside its requests in the thread that asked for it.
+/// Runs the background tasks of HTTP/2 in the current thread.
 #[derive(Debug, Clone, Copy)]
 struct SameThread;
 

@@ -1,4 +1,4 @@
-//! TLS as a client.
+//! TLS client.
 
 use std::io;
 use std::sync::Arc;
@@ -10,11 +10,12 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Refusal, trust};
+use super::failure::Refusal;
+use super::trust;
 use crate::protocol::TlsPeer;
 use crate::tls::provider;
 
-/// How a server is expected to identify itself.
+/// Expected identity of a server.
 pub(super) struct Tls {
     connector: TlsConnector,
     name: ServerName<'static>,
@@ -23,7 +24,7 @@ pub(super) struct Tls {
 
 impl Tls {
     /// # Errors
-    /// In words: a name that is none, certificates that cannot be read.
+    /// An invalid name, or unreadable certificates.
     pub(super) fn new(peer: &TlsPeer, is_http2: bool) -> Result<Self, String> {
         let name = ServerName::try_from(peer.name.clone());
         let provider = Arc::new(provider());
@@ -43,10 +44,10 @@ impl Tls {
         })
     }
 
-    /// The handshake.
+    /// Performs the handshake.
     ///
     /// # Errors
-    /// Why it failed; a server that does not agree to HTTP/2.
+    /// Its failure, or a server without HTTP/2.
     pub(super) async fn secure(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, Refusal> {
         let connected = self.connector.connect(self.name.clone(), stream).await;
         let stream = connected.map_err(|error| refusal(&error))?;
@@ -57,7 +58,7 @@ impl Tls {
     }
 }
 
-/// What was negotiated.
+/// Negotiated parameters.
 pub(super) fn spoken(stream: &TlsStream<TcpStream>) -> NegotiatedTls {
     let session = session(stream);
     let suite = session.negotiated_cipher_suite();

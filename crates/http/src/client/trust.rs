@@ -1,4 +1,4 @@
-//! Which certificates are believed.
+//! Trust in certificates.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use crate::protocol::Trust;
 use crate::tls::{fingerprint, pairs};
 
-/// Judges certificates as the user wants them judged. That the server has the key of what it shows is always checked.
+/// Verifies certificates according to the user's trust. Possession of the key is always verified.
 #[derive(Debug)]
 struct Verifier {
-    believed: Believed,
+    anchors: TrustAnchors,
     algorithms: WebPkiSupportedAlgorithms,
 }
 
 #[derive(Debug)]
-enum Believed {
+enum TrustAnchors {
     Anything,
     Pinned([u8; 32]),
-    /// Certificates that lead to one of these authorities, and these certificates themselves: one that is its own
-    /// authority may not vouch for itself by the rules of authorities.
+    /// Certificates that lead to one of these authorities, and these certificates themselves: a self-signed authority is not
+    /// valid as an end entity by the rules of authorities.
     SignedBy(RootCertStore, Vec<CertificateDer<'static>>),
 }
 
 /// # Errors
-/// In words: certificates that cannot be read, or none.
+/// Unreadable or missing certificates.
 pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<dyn ServerCertVerifier>, String> {
     Ok(Arc::new(Verifier {
-        believed: match trust {
-            Trust::Anything => Believed::Anything,
-            Trust::Pinned(fingerprint) => Believed::Pinned(*fingerprint),
-            Trust::System => Believed::SignedBy(system_store()?, Vec::new()),
+        anchors: match trust {
+            Trust::Anything => TrustAnchors::Anything,
+            Trust::Pinned(fingerprint) => TrustAnchors::Pinned(*fingerprint),
+            Trust::System => TrustAnchors::SignedBy(system_store()?, Vec::new()),
             Trust::File(path) => of_file(path)?,
         },
         algorithms: provider.signature_verification_algorithms,
@@ -47,7 +47,7 @@ pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<d
 fn system_store() -> Result<RootCertStore, String> {
     let mut store = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
-    // A store has certificates in it that nobody can read any more.
+    // Stores contain certificates that cannot be parsed.
     let (added, _) = store.add_parsable_certificates(found.certs);
     if added > 0 {
         return Ok(store);
@@ -62,7 +62,7 @@ fn system_store() -> Result<RootCertStore, String> {
     ))
 }
 
-fn of_file(path: &Path) -> Result<Believed, String> {
+fn of_file(path: &Path) -> Result<TrustAnchors, String> {
     let named = |error: &dyn std::fmt::Display| format!("--cacert {}: {error}", path.display());
     let own: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
@@ -74,10 +74,10 @@ fn of_file(path: &Path) -> Result<Believed, String> {
     for certificate in &own {
         store.add(certificate.clone()).map_err(|error| named(&error))?;
     }
-    Ok(Believed::SignedBy(store, own))
+    Ok(TrustAnchors::SignedBy(store, own))
 }
 
-/// A certificate that is not the one that was named; with its SHA-256.
+/// A certificate other than the pinned one, with its SHA-256.
 #[derive(Debug, thiserror::Error)]
 #[error("its SHA-256 is another one, {}", pairs(.0))]
 struct NotPinned([u8; 32]);
@@ -97,11 +97,11 @@ impl ServerCertVerifier for Verifier {
         _ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        match &self.believed {
-            Believed::Anything => {}
-            Believed::Pinned(expected) if fingerprint(certificate) == *expected => {}
-            Believed::Pinned(_) => return Err(NotPinned(fingerprint(certificate)).into()),
-            Believed::SignedBy(store, own) => {
+        match &self.anchors {
+            TrustAnchors::Anything => {}
+            TrustAnchors::Pinned(expected) if fingerprint(certificate) == *expected => {}
+            TrustAnchors::Pinned(_) => return Err(NotPinned(fingerprint(certificate)).into()),
+            TrustAnchors::SignedBy(store, own) => {
                 let parsed = ParsedCertificate::try_from(certificate)?;
                 if !own.iter().any(|known| known == certificate) {
                     let algorithms = self.algorithms.all;

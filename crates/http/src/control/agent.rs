@@ -1,4 +1,4 @@
-//! What the control channel asks of the program behind it.
+//! Interface between the control channel and the program.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -7,51 +7,50 @@ use linerate_model::http::{EndpointStats, Reading};
 
 use super::message::{CellBegun, CellMark, Info};
 
-/// Whoever knows the figures. Called from several threads at a time.
+/// Provides measurements of the server. Called from several threads.
 pub trait Agent: Send + Sync {
-    /// Who this is, and what its host is like on the way to `peer`. May take a second.
+    /// Identity, and facts about the host on the path to `peer`. May take a second.
     fn info(&self, peer: IpAddr) -> Info;
 
-    /// Begins a cell: peaks and counters count from here. One that runs already is given up. `peer` is whose traffic it
-    /// will be.
+    /// Begins a cell: peaks and counters start here. A running cell is dropped. `peer` is the source of the traffic.
     ///
     /// # Errors
     /// Why not.
     fn begin_cell(&self, mark: &CellMark, peer: IpAddr) -> Result<CellBegun, Refusal>;
 
-    /// Ends a cell and gives its figures; once more for the one that ended last.
+    /// Ends a cell and returns its measurements; repeated for the last one.
     ///
     /// # Errors
     /// [`Refusal::Unknown`] for any other.
     fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal>;
 
-    /// Readings from this number on, as far as they are still kept. Waits up to `patience` for the first.
-    fn readings(&self, from: u64, patience: Duration) -> Vec<Reading>;
+    /// Samples from this number on that are still kept. Waits up to `timeout` for the first.
+    fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading>;
 
-    /// Makes the threads under test as if newly started.
+    /// Restarts the threads under test.
     ///
     /// # Errors
-    /// [`Refusal::Unsupported`] where there are none.
+    /// [`Refusal::Unsupported`] without such threads.
     fn restart_workers(&self) -> Result<(), Refusal>;
 }
 
-/// Why something is not done, in words for the user.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
-    /// There is nothing of this name.
+    /// No such object.
     #[error("{0}")]
     Unknown(String),
-    /// This program cannot do it.
+    /// Not supported by this program.
     #[error("{0}")]
     Unsupported(String),
-    /// It was tried and failed.
+    /// Failed.
     #[error("{0}")]
     Failed(String),
 }
 
 impl Refusal {
-    /// The status code that says so.
+    /// The status code.
     #[must_use]
     pub fn status(&self) -> u16 {
         match self {

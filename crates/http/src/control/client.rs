@@ -1,6 +1,5 @@
-//! The client of the control channel: blocking calls, each with an end.
+//! Client of the control channel: blocking calls with timeouts.
 
-use std::io;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,71 +8,36 @@ use linerate_model::http::EndpointStats;
 use linerate_sys::{clock, socket};
 use serde::de::DeserializeOwned;
 
-use super::link::{Failure, Link, READINGS_PATH};
+use super::error::ControlError;
+use super::link::{Failure, Link};
 use super::message::{CellBegun, CellMark, Clock, ErrorText, Info, PROGRAM};
-use super::samples::Samples;
 use super::token::Token;
-use crate::message::framing::BodyFraming;
 
-/// Time for one request and its answer; looking at a host takes the server a part of a second.
-const PATIENCE: Duration = Duration::from_secs(4);
-/// Pauses before a request is made once more, all of them within ten seconds.
+/// Timeout of one attempt; collecting facts takes the server a part of a second.
+const TIMEOUT: Duration = Duration::from_secs(4);
+/// Delays before retries, within ten seconds in total.
 const RETRY_PAUSES: [Duration; 3] = [
     Duration::from_millis(250),
     Duration::from_secs(1),
     Duration::from_secs(2),
 ];
-/// All attempts together.
-const PATIENCE_ALL: Duration = Duration::from_secs(10);
-/// Rounds of which the quickest tells the difference of two clocks.
+/// Timeout of all attempts together.
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Rounds of the clock comparison; the fastest one counts.
 const CLOCK_ROUNDS: u32 = 16;
-/// Where a URL names no port.
+/// Default port of a URL.
 const PORT: u16 = 8081;
 
-/// Why the control channel gave no answer.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ControlError {
-    /// The address cannot be understood or resolved.
-    #[error("{0}")]
-    Address(String),
-    /// Nobody answered, however often.
-    #[error("the control channel at {server} does not answer: {why}")]
-    Lost {
-        /// Where.
-        server: SocketAddr,
-        /// The last attempt's failure.
-        why: String,
-    },
-    /// The secret is missing or wrong.
-    #[error("the control channel refuses the token; give the one the server printed")]
-    Unauthorized,
-    /// Whoever answers does not show that it knows the secret. It has not learned it.
-    #[error("whoever answers as the control channel does not know the token")]
-    Unproved,
-    /// The server understood and refused.
-    #[error("the control channel refuses: {text} (status {status})")]
-    Refused {
-        /// Status code.
-        status: u16,
-        /// Its words.
-        text: String,
-    },
-    /// Whoever answers is no linerate, or of another kind.
-    #[error("whoever answers is no control channel of linerate: {0}")]
-    Foreign(String),
-}
-
-/// How far the server's monotonic clock is from ours.
+/// Offset of the server's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// Their clock minus ours.
+    /// Remote clock minus local clock.
     pub offset_ns: i64,
-    /// Round-trip time of the quickest round; the offset is off by half of it at most.
+    /// Round-trip time of the fastest round; the offset is exact within half of it.
     pub rtt_ns: u64,
 }
 
-/// A client of one control channel. Keeps a connection while it can.
+/// Client of one control channel. Keeps its connection open.
 #[derive(Debug)]
 pub struct ControlClient {
     server: SocketAddr,
@@ -82,7 +46,7 @@ pub struct ControlClient {
 }
 
 impl ControlClient {
-    /// For a channel at `http://HOST[:PORT]`. Nothing is sent yet.
+    /// For a channel at `http://HOST[:PORT]`. Sends nothing yet.
     ///
     /// # Errors
     /// [`ControlError::Address`].
@@ -106,39 +70,39 @@ impl ControlClient {
         }
     }
 
-    /// Where the channel is.
+    /// Address of the channel.
     #[must_use]
     pub fn server(&self) -> SocketAddr {
         self.server
     }
 
-    /// Who answers, and what its host is like on the way to `peer`, by default to whoever asks.
+    /// Identity of the server, and facts about its host on the path to `peer`, by default this host.
     ///
     /// # Errors
-    /// [`ControlError::Foreign`] when that is no linerate.
+    /// [`ControlError::Foreign`] for other programs.
     pub fn info(&mut self, peer: Option<std::net::IpAddr>) -> Result<Info, ControlError> {
         let path = peer.map_or_else(|| "/v1/info".to_owned(), |peer| format!("/v1/info?peer={peer}"));
-        let info: Info = self.ask("GET", &path, b"")?;
+        let info: Info = self.request("GET", &path, b"")?;
         if info.program != PROGRAM {
             return Err(ControlError::Foreign("it calls itself otherwise".to_owned()));
         }
         Ok(info)
     }
 
-    /// As [`Self::info`], with one attempt: for a channel that may well not be there.
+    /// As [`Self::info`], in one attempt: for a channel that may not exist.
     ///
     /// # Errors
     /// As [`Self::info`].
     pub fn info_if_there(&mut self) -> Result<Info, ControlError> {
-        let answer = self.exchange_with("GET", "/v1/info", b"", &[])?;
-        let info: Info = serde_json::from_slice(&answer).map_err(|error| ControlError::Foreign(error.to_string()))?;
+        let response = self.exchange_with("GET", "/v1/info", b"", &[])?;
+        let info: Info = serde_json::from_slice(&response).map_err(|error| ControlError::Foreign(error.to_string()))?;
         if info.program != PROGRAM {
             return Err(ControlError::Foreign("it calls itself otherwise".to_owned()));
         }
         Ok(info)
     }
 
-    /// How far the two monotonic clocks are apart.
+    /// Compares the monotonic clocks.
     ///
     /// # Errors
     /// Any.
@@ -146,7 +110,7 @@ impl ControlClient {
         let mut best: Option<ClockOffset> = None;
         for _ in 0..CLOCK_ROUNDS {
             let before = clock::monotonic_ns();
-            let theirs: Clock = self.ask("GET", "/v1/clock", b"")?;
+            let theirs: Clock = self.request("GET", "/v1/clock", b"")?;
             let rtt_ns = clock::monotonic_ns().saturating_sub(before);
             if best.is_none_or(|best| rtt_ns < best.rtt_ns) {
                 let middle = before.saturating_add(rtt_ns / 2);
@@ -166,51 +130,31 @@ impl ControlClient {
     /// Any.
     pub fn begin_cell(&mut self, mark: &CellMark) -> Result<CellBegun, ControlError> {
         let body = serde_json::to_vec(mark).unwrap_or_default();
-        self.ask("POST", "/v1/cell", &body)
+        self.request("POST", "/v1/cell", &body)
     }
 
-    /// Ends a cell: what it cost the server.
+    /// Ends a cell and returns the measurements of the server.
     ///
     /// # Errors
-    /// Any; [`ControlError::Refused`] with status 404 for a cell that did not begin there.
+    /// Any; [`ControlError::Refused`] with status 404 for an unknown cell.
     pub fn end_cell(&mut self, id: &str) -> Result<EndpointStats, ControlError> {
-        self.ask("DELETE", &format!("/v1/cell/{id}"), b"")
+        self.request("DELETE", &format!("/v1/cell/{id}"), b"")
     }
 
-    /// Makes the server's threads as if newly started.
+    /// Restarts the server's threads.
     ///
     /// # Errors
-    /// Any; [`ControlError::Refused`] with status 501 where there is nothing to restart.
+    /// Any; [`ControlError::Refused`] with status 501 without such threads.
     pub fn restart_workers(&mut self) -> Result<(), ControlError> {
         self.exchange("POST", "/v1/restart-workers", b"").map(drop)
     }
 
-    /// Listens to readings from a number on, over a connection of their own.
-    ///
-    /// # Errors
-    /// Any.
-    pub fn samples(&self, from: u64) -> Result<Samples, ControlError> {
-        let deadline = Instant::now() + PATIENCE;
-        let lost = |why| ControlError::Lost {
-            server: self.server,
-            why,
-        };
-        let mut link = Link::open(self.server, deadline).map_err(|error| lost(text(&error)))?;
-        let path = format!("{READINGS_PATH}?from={from}");
-        let answer = link.request(self.token.as_ref(), "GET", &path, b"", deadline);
-        let (head, body) = answer.map_err(|failure| failure.into_error(self.server))?;
-        if head.status != 200 || head.framing != BodyFraming::Chunked {
-            return Err(refused(head.status, &body));
-        }
-        Ok(Samples::new(self.server, link.into_transport()))
+    fn request<T: DeserializeOwned>(&mut self, method: &str, path: &str, body: &[u8]) -> Result<T, ControlError> {
+        let response = self.exchange(method, path, body)?;
+        serde_json::from_slice(&response).map_err(|error| ControlError::Foreign(format!("{path}: {error}")))
     }
 
-    fn ask<T: DeserializeOwned>(&mut self, method: &str, path: &str, body: &[u8]) -> Result<T, ControlError> {
-        let answer = self.exchange(method, path, body)?;
-        serde_json::from_slice(&answer).map_err(|error| ControlError::Foreign(format!("{path}: {error}")))
-    }
-
-    /// One request, made again while it gets lost. All requests may be made twice.
+    /// One request with retries. All requests are idempotent.
     fn exchange(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
         self.exchange_with(method, path, body, &RETRY_PAUSES)
     }
@@ -222,12 +166,12 @@ impl ControlClient {
         body: &[u8],
         pauses: &[Duration],
     ) -> Result<Vec<u8>, ControlError> {
-        let end = Instant::now() + PATIENCE_ALL;
+        let end = Instant::now() + TOTAL_TIMEOUT;
         let mut pauses = pauses.iter().copied();
         loop {
-            let deadline = end.min(Instant::now() + PATIENCE);
+            let deadline = end.min(Instant::now() + TIMEOUT);
             let why = match self.attempt(method, path, body, deadline) {
-                Ok(answer) => return Ok(answer),
+                Ok(response) => return Ok(response),
                 Err(Failure::Lost(why)) => why,
                 Err(Failure::Final(error)) => return Err(error),
             };
@@ -249,24 +193,15 @@ impl ControlClient {
             Some(kept) if kept.is_idle() => kept,
             _ => Link::open(self.server, deadline)?,
         };
-        let (head, answer) = link.request(self.token.as_ref(), method, path, body, deadline)?;
+        let (head, response) = link.request(self.token.as_ref(), method, path, body, deadline)?;
         if head.keeps_alive {
             self.connection = Some(link);
         }
         if (200..300).contains(&head.status) {
-            Ok(answer)
+            Ok(response)
         } else {
-            Err(Failure::Final(refused(head.status, &answer)))
+            Err(Failure::Final(refused(head.status, &response)))
         }
-    }
-}
-
-/// Why a connection broke, in words.
-pub(super) fn text(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::TimedOut => "no answer in time".to_owned(),
-        io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
-        _ => linerate_sys::error::io_text(error),
     }
 }
 

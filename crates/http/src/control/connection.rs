@@ -1,4 +1,4 @@
-//! One connection of the control channel, seen from the server.
+//! Server side of one connection of the control channel.
 
 use std::fmt::Write;
 use std::io;
@@ -7,47 +7,47 @@ use std::time::{Duration, Instant};
 
 use super::agent::Agent;
 use super::proof::{self, Challenge, Exchange, Nonce};
-use super::route::{self, Answer};
-use super::server::Presence;
+use super::route::{self, ControlResponse};
+use super::slots::SlotGuard;
 use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::message::chunked;
 use crate::message::framing::BodyFraming;
 use crate::message::request::{Method, RequestError, RequestHead, Target};
 
-/// Time for one request to arrive, from its first byte or from the connection's beginning, and for its answer to leave.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Time a connection that has shown its secret may be silent between requests.
-const IDLE: Duration = Duration::from_secs(120);
-/// Time to let the last answer arrive.
-const FAREWELL: Duration = Duration::from_secs(1);
-/// Longest body of a request.
+/// Timeout of a request from its first byte or from the start of the connection, and of its response.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Idle timeout of an authenticated connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time for the last response to arrive.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest request body.
 const BODY_BYTES_MAX: usize = 64 << 10;
-/// How often a stream without readings looks whether anybody still listens.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Interval at which an idle stream of samples checks its client.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Serves a connection until either end has enough.
+/// Serves a connection until either end closes it.
 pub(super) fn serve(
     transport: Transport,
     peer: IpAddr,
     token: Option<&Token>,
     agent: &dyn Agent,
-    presence: &Presence<'_>,
+    guard: &SlotGuard<'_>,
 ) {
     let mut connection = Connection {
         transport,
         peer,
         token,
         agent,
-        presence,
-        has_proved: false,
+        guard,
+        is_authenticated: false,
         nonce: None,
         proofs: 0,
         exchange: None,
     };
-    // A connection that breaks is its client's affair.
+    // A broken connection concerns its client alone.
     let _ = connection.serve();
-    connection.transport.close(Instant::now() + FAREWELL);
+    connection.transport.close(Instant::now() + CLOSE_TIMEOUT);
 }
 
 struct Connection<'a> {
@@ -55,37 +55,39 @@ struct Connection<'a> {
     peer: IpAddr,
     token: Option<&'a Token>,
     agent: &'a dyn Agent,
-    presence: &'a Presence<'a>,
-    /// It has shown the secret, or needs none.
-    has_proved: bool,
-    /// What the client was given to prove itself with.
+    guard: &'a SlotGuard<'a>,
+    /// The client is authenticated, or needs no token.
+    is_authenticated: bool,
+    /// The server's nonce, once requested.
     nonce: Option<Nonce>,
-    /// Requests with a proof.
+    /// Authenticated requests.
     proofs: u64,
-    /// The one that is being answered, if it had a proof.
+    /// Nonces of the current request, if it carried a proof.
     exchange: Option<Exchange>,
 }
 
 impl Connection<'_> {
     fn serve(&mut self) -> io::Result<()> {
-        while self.one()? && !self.presence.is_over() {
+        while self.serve_request()? && !self.guard.is_closing() {
             self.exchange = None;
         }
         Ok(())
     }
 
-    /// Reads and answers one request; `false` when it was the last.
-    fn one(&mut self) -> io::Result<bool> {
+    /// Reads and serves one request; `false` when it was the last.
+    fn serve_request(&mut self) -> io::Result<bool> {
         if self.transport.buffer.is_empty() {
-            let silence = if self.has_proved { IDLE } else { PATIENCE };
-            match self.transport.fill(Instant::now() + silence) {
-                Err(error) if error.kind() == io::ErrorKind::TimedOut && !self.has_proved => return self.refuse_late(),
+            let timeout = if self.is_authenticated { IDLE_TIMEOUT } else { TIMEOUT };
+            match self.transport.fill(Instant::now() + timeout) {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && !self.is_authenticated => {
+                    return self.refuse_timeout();
+                }
                 other => other?,
             }
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
-            // The head borrows the bytes it was read from, which the body is appended to.
+            // The parsed header borrows the bytes, and the body is appended to the buffer.
             let bytes = self.transport.buffer.clone();
             match RequestHead::parse(&bytes) {
                 Ok(Some(head)) => {
@@ -93,7 +95,7 @@ impl Connection<'_> {
                     return self.handle(&head, deadline);
                 }
                 Ok(None) => match self.transport.fill(deadline) {
-                    Err(error) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_late(),
+                    Err(error) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_timeout(),
                     other => other?,
                 },
                 Err(error) => return self.refuse(error),
@@ -101,38 +103,41 @@ impl Connection<'_> {
         }
     }
 
-    fn refuse_late(&mut self) -> io::Result<bool> {
-        self.reply(Answer::refusal(408, "the request did not arrive in time"), false)
+    fn refuse_timeout(&mut self) -> io::Result<bool> {
+        self.reply(
+            ControlResponse::refusal(408, "the request did not arrive in time"),
+            false,
+        )
     }
 
     fn refuse(&mut self, error: RequestError) -> io::Result<bool> {
-        self.reply(Answer::refusal(error.status(), error.to_string()), false)
+        self.reply(ControlResponse::refusal(error.status(), error.to_string()), false)
     }
 
     fn handle(&mut self, head: &RequestHead<'_>, deadline: Instant) -> io::Result<bool> {
         if head.has_origin {
-            // No page has business here, not even one that was let into the secret by its reader's browser.
+            // Web pages have no access, not even with a token known to the user's browser.
             return self.reply(
-                Answer::refusal(403, "requests of a web page (with Origin) are refused"),
+                ControlResponse::refusal(403, "requests of a web page (with Origin) are refused"),
                 false,
             );
         }
         if self.token.is_none() && head.host.is_some_and(|host| !is_address(host)) {
             return self.reply(
-                Answer::refusal(421, "without a token, Host must be an IP address or localhost"),
+                ControlResponse::refusal(421, "without a token, Host must be an IP address or localhost"),
                 false,
             );
         }
         if self.token.is_some() && self.nonce.is_none() && is_for_nonce(head) {
             let nonce = self.nonce.insert(Nonce::fresh()?).clone();
-            let answer = Answer::json(200, &Challenge { nonce });
-            return self.reply(answer, head.keep_alive && head.is_http11);
+            let response = ControlResponse::json(200, &Challenge { nonce });
+            return self.reply(response, head.keep_alive && head.is_http11);
         }
-        let shown = head.authorization.unwrap_or_default();
-        let claim = proof::read_authorization(shown).filter(|_| self.nonce.is_some());
-        if self.token.is_some_and(|token| claim.is_none() && !token.is_in(shown)) {
-            // Whoever has no secret gets no more of our time; the body is not read.
-            return self.refuse_stranger();
+        let given = head.authorization.unwrap_or_default();
+        let claim = proof::read_authorization(given).filter(|_| self.nonce.is_some());
+        if self.token.is_some_and(|token| claim.is_none() && !token.is_in(given)) {
+            // Without a token the body is not read.
+            return self.refuse_unauthorized();
         }
         if head.expects_continue && head.framing != BodyFraming::None {
             self.transport.send(b"HTTP/1.1 100 Continue\r\n\r\n", deadline)?;
@@ -140,33 +145,39 @@ impl Connection<'_> {
         let body = match self.transport.body(head.framing, BODY_BYTES_MAX, deadline) {
             Ok(body) => body,
             Err(BodyError::TooLarge(max)) => {
-                return self.reply(Answer::refusal(413, format!("a body has at most {max} bytes")), false);
+                return self.reply(
+                    ControlResponse::refusal(413, format!("a body has at most {max} bytes")),
+                    false,
+                );
             }
-            Err(BodyError::Chunked(error)) => return self.reply(Answer::refusal(400, error.to_string()), false),
-            Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_late(),
+            Err(BodyError::Chunked(error)) => {
+                return self.reply(ControlResponse::refusal(400, error.to_string()), false);
+            }
+            Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_timeout(),
             Err(BodyError::Io(error)) => return Err(error),
         };
-        if claim.is_some_and(|(client, shown)| !self.is_proved(head, &body, client, shown)) {
-            return self.refuse_stranger();
+        if claim.is_some_and(|(client, given)| !self.is_proved(head, &body, client, given)) {
+            return self.refuse_unauthorized();
         }
-        self.has_proved = true;
-        self.presence.prove();
-        match route::answer(head, &body, self.peer, self.agent) {
-            // Only HTTP/1.1 knows chunks, and an answer without end needs them.
-            Answer::Readings(_) if !head.is_http11 => {
-                self.reply(Answer::refusal(505, "a stream of readings takes HTTP/1.1"), false)
-            }
-            Answer::Readings(from) => self.stream(from).map(|()| false),
-            answer => self.reply(answer, head.keep_alive && head.is_http11),
+        self.is_authenticated = true;
+        self.guard.authenticate();
+        match route::response(head, &body, self.peer, self.agent) {
+            // Only HTTP/1.1 has the chunked coding, which an endless response needs.
+            ControlResponse::Samples(_) if !head.is_http11 => self.reply(
+                ControlResponse::refusal(505, "a stream of readings takes HTTP/1.1"),
+                false,
+            ),
+            ControlResponse::Samples(from) => self.stream(from).map(|()| false),
+            response => self.reply(response, head.keep_alive && head.is_http11),
         }
     }
 
-    fn refuse_stranger(&mut self) -> io::Result<bool> {
-        self.reply(Answer::refusal(401, "the token is missing or wrong"), false)
+    fn refuse_unauthorized(&mut self) -> io::Result<bool> {
+        self.reply(ControlResponse::refusal(401, "the token is missing or wrong"), false)
     }
 
-    /// Checks the proof of a request; its answer will carry one as well.
-    fn is_proved(&mut self, head: &RequestHead<'_>, body: &[u8], client: Nonce, shown: &[u8]) -> bool {
+    /// Checks the proof of a request; its response carries one as well.
+    fn is_proved(&mut self, head: &RequestHead<'_>, body: &[u8], client: Nonce, given: &[u8]) -> bool {
         let (Some(token), Some(server)) = (self.token, self.nonce.clone()) else {
             return self.token.is_none();
         };
@@ -177,23 +188,23 @@ impl Connection<'_> {
             number: self.proofs,
         };
         let expected = exchange.of_request(token, head.method.name(), &target_of(head), body);
-        let is_proved = token::is_same(&expected, shown);
+        let is_proved = token::is_same(&expected, given);
         self.exchange = Some(exchange).filter(|_| is_proved);
         is_proved
     }
 
-    /// The field that proves an answer to whoever proved the request.
+    /// The field that proves a response to a client that proved its request.
     fn proof_field(&self, status: u16, body: &[u8]) -> String {
         let proof = self.token.zip(self.exchange.as_ref());
-        let proof = proof.map(|(token, exchange)| exchange.of_answer(token, status, body));
+        let proof = proof.map(|(token, exchange)| exchange.of_response(token, status, body));
         proof.map_or_else(String::new, |proof| format!("Authentication-Info: proof={proof}\r\n"))
     }
 
-    fn reply(&mut self, answer: Answer, stays: bool) -> io::Result<bool> {
-        let Answer::Whole(status, body) = answer else {
+    fn reply(&mut self, response: ControlResponse, stays: bool) -> io::Result<bool> {
+        let ControlResponse::Complete(status, body) = response else {
             return Ok(false);
         };
-        let mut message = head_of(status) + &self.proof_field(status, &body);
+        let mut message = header_of(status) + &self.proof_field(status, &body);
         if status != 204 {
             let _ = write!(
                 message,
@@ -204,19 +215,19 @@ impl Connection<'_> {
         message.push_str(if stays { "\r\n" } else { "Connection: close\r\n\r\n" });
         let mut message = message.into_bytes();
         message.extend(body);
-        self.transport.send(&message, Instant::now() + PATIENCE)?;
+        self.transport.send(&message, Instant::now() + TIMEOUT)?;
         Ok(stays)
     }
 
     fn stream(&mut self, mut from: u64) -> io::Result<()> {
-        let head = head_of(200)
+        let head = header_of(200)
             + &self.proof_field(200, b"")
             + "Content-Type: application/x-ndjson\r\nTransfer-Encoding: chunked\r\n\r\n";
-        self.transport.send(head.as_bytes(), Instant::now() + PATIENCE)?;
-        while !self.presence.is_over() {
-            let readings = self.agent.readings(from, LOOK_EVERY);
-            // A channel that closes ends our side of reading as well, and still says its last word.
-            if readings.is_empty() && self.transport.is_closed() && !self.presence.is_over() {
+        self.transport.send(head.as_bytes(), Instant::now() + TIMEOUT)?;
+        while !self.guard.is_closing() {
+            let readings = self.agent.readings(from, POLL_INTERVAL);
+            // A closing channel shuts down reading, and still ends the stream in order.
+            if readings.is_empty() && self.transport.is_closed() && !self.guard.is_closing() {
                 return Ok(());
             }
             let mut lines = Vec::new();
@@ -229,10 +240,10 @@ impl Connection<'_> {
                 let mut chunk = chunked::head(lines.len() as u64).to_string().into_bytes();
                 chunk.extend(lines);
                 chunk.extend(b"\r\n");
-                self.transport.send(&chunk, Instant::now() + PATIENCE)?;
+                self.transport.send(&chunk, Instant::now() + TIMEOUT)?;
             }
         }
-        self.transport.send(chunked::LAST_CHUNK, Instant::now() + PATIENCE)
+        self.transport.send(chunked::LAST_CHUNK, Instant::now() + TIMEOUT)
     }
 }
 
@@ -244,7 +255,7 @@ fn is_for_nonce(head: &RequestHead<'_>) -> bool {
     (head.method, head.target) == (Method::Get, target) && head.framing == BodyFraming::None
 }
 
-/// The target in the form in which our clients send it.
+/// The target in the form in which our client sends it.
 fn target_of(head: &RequestHead<'_>) -> String {
     match head.target {
         Target::Path { path, query: "" } => path.to_owned(),
@@ -253,7 +264,7 @@ fn target_of(head: &RequestHead<'_>) -> String {
     }
 }
 
-fn head_of(status: u16) -> String {
+fn header_of(status: u16) -> String {
     let reason = match status {
         200 => "OK",
         204 => "No Content",
@@ -281,8 +292,8 @@ fn head_of(status: u16) -> String {
     format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-store\r\n{challenge}")
 }
 
-/// Whether `Host` is an IP address or `localhost`, with or without a port. A web page can have its own name resolve to any
-/// host that its reader reaches (DNS rebinding). Without a token only the name in `Host` shows that.
+/// Whether `Host` is an IP address or `localhost`, with or without a port. A web page can make its own name resolve to any
+/// host its visitor can reach (DNS rebinding). Without a token only the name in `Host` reveals that.
 fn is_address(host: &[u8]) -> bool {
     let Ok(host) = str::from_utf8(host) else { return false };
     let name = match host.rsplit_once(':') {
@@ -301,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_addresses_and_localhost_pass_without_a_token() {
+    fn without_token_only_addresses_and_localhost_pass() {
         for host in [
             "127.0.0.1",
             "127.0.0.1:8081",

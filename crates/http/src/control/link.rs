@@ -1,32 +1,29 @@
-//! One connection of a client: requests and their answers, with proofs where there is a secret.
+//! Client side of one connection: requests and responses, with proofs if there is a token.
 
 use std::io;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use super::client::{ControlError, text};
+use super::error::{ControlError, text};
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::load::{Local, single};
-use crate::message::framing::BodyFraming;
 use crate::message::response::{self, ResponseHead};
 
-/// Longest answer.
-const ANSWER_BYTES_MAX: usize = 1 << 20;
-/// Where a server gives nonces.
+/// Longest response.
+const RESPONSE_BYTES_MAX: usize = 1 << 20;
+/// Path of nonces.
 const NONCE_PATH: &str = "/v1/nonce";
-/// Where its readings are, which do not end.
-pub(super) const READINGS_PATH: &str = "/v1/samples";
 
-/// A connection, and what proofs on it depend on.
+/// A connection and its authentication state.
 #[derive(Debug)]
 pub(super) struct Link {
     server: SocketAddr,
     transport: Transport,
-    /// The server's, once it was asked for.
+    /// The server's nonce, once received.
     nonce: Option<Nonce>,
-    /// Requests with a proof.
+    /// Authenticated requests.
     proofs: u64,
 }
 
@@ -45,17 +42,12 @@ impl Link {
         })
     }
 
-    /// Whether it can take another request.
+    /// Whether it can carry another request.
     pub(super) fn is_idle(&self) -> bool {
         self.transport.buffer.is_empty() && !self.transport.is_closed()
     }
 
-    /// For the readings that follow.
-    pub(super) fn into_transport(self) -> Transport {
-        self.transport
-    }
-
-    /// One request and its answer. Of readings the body is left where it is.
+    /// One request and its response.
     pub(super) fn request(
         &mut self,
         token: Option<&Token>,
@@ -66,30 +58,30 @@ impl Link {
     ) -> Result<(ResponseHead, Vec<u8>), Failure> {
         let Some(token) = token else {
             let (head, _) = self.send(method, path, "", body, deadline)?;
-            return Ok((head, self.answer_body(path, &head, deadline)?));
+            return Ok((head, self.response_body(&head, deadline)?));
         };
         let exchange = self.next_exchange(deadline)?;
         let proof = exchange.of_request(token, method, path, body);
         let field = format!("Authorization: Linerate nonce={}, proof={proof}\r\n", exchange.client);
-        let (head, shown) = self.send(method, path, &field, body, deadline)?;
-        let answer = self.answer_body(path, &head, deadline)?;
-        let expected = exchange.of_answer(token, head.status, &answer);
-        let is_proved = shown.is_some_and(|shown| token::is_same(&expected, &shown));
+        let (head, given) = self.send(method, path, &field, body, deadline)?;
+        let response = self.response_body(&head, deadline)?;
+        let expected = exchange.of_response(token, head.status, &response);
+        let is_proved = given.is_some_and(|given| token::is_same(&expected, &given));
         match (is_proved, head.status) {
-            (true, _) => Ok((head, answer)),
+            (true, _) => Ok((head, response)),
             (false, 401) => Err(Failure::Final(ControlError::Unauthorized)),
             (false, _) => Err(Failure::Final(ControlError::Unproved)),
         }
     }
 
-    /// What the next proofs are about; asks for the server's nonce first.
+    /// Nonces of the next request; requests that of the server first.
     fn next_exchange(&mut self, deadline: Instant) -> Result<Exchange, Failure> {
         let server = match self.nonce.take() {
             Some(known) => known,
             None => {
                 let (head, _) = self.send("GET", NONCE_PATH, "", b"", deadline)?;
-                let answer = self.answer_body(NONCE_PATH, &head, deadline)?;
-                let challenge = serde_json::from_slice::<Challenge>(&answer).ok();
+                let response = self.response_body(&head, deadline)?;
+                let challenge = serde_json::from_slice::<Challenge>(&response).ok();
                 let challenge = challenge.filter(|_| head.status == 200 && head.keeps_alive);
                 challenge.ok_or(Failure::Final(ControlError::Unproved))?.nonce
             }
@@ -103,7 +95,7 @@ impl Link {
         })
     }
 
-    /// Sends a request with one more field and reads the head of its answer, and the proof in it.
+    /// Sends a request with one additional field; reads the header of its response and the proof in it.
     fn send(
         &mut self,
         method: &str,
@@ -123,7 +115,7 @@ impl Link {
                 Ok(Some(head)) => {
                     let bytes: Vec<u8> = buffer.drain(..head.len.min(buffer.len())).collect();
                     if !head.is_interim() {
-                        return Ok((head, proof::read_answer(&bytes)));
+                        return Ok((head, proof::read_response(&bytes)));
                     }
                 }
                 Ok(None) => self.transport.fill(deadline)?,
@@ -132,11 +124,8 @@ impl Link {
         }
     }
 
-    fn answer_body(&mut self, path: &str, head: &ResponseHead, deadline: Instant) -> Result<Vec<u8>, Failure> {
-        if path.starts_with(READINGS_PATH) && head.status == 200 && head.framing == BodyFraming::Chunked {
-            return Ok(Vec::new());
-        }
-        let body = self.transport.body(head.framing, ANSWER_BYTES_MAX, deadline);
+    fn response_body(&mut self, head: &ResponseHead, deadline: Instant) -> Result<Vec<u8>, Failure> {
+        let body = self.transport.body(head.framing, RESPONSE_BYTES_MAX, deadline);
         body.map_err(|error| match error {
             BodyError::Io(error) => Failure::from(error),
             other => Failure::Final(ControlError::Foreign(other.to_string())),
@@ -144,21 +133,12 @@ impl Link {
     }
 }
 
-/// Why one attempt failed.
+/// Why an attempt failed.
 pub(super) enum Failure {
-    /// Another may not.
+    /// A retry may succeed.
     Lost(String),
-    /// Any other would as well.
+    /// A retry would fail as well.
     Final(ControlError),
-}
-
-impl Failure {
-    pub(super) fn into_error(self, server: SocketAddr) -> ControlError {
-        match self {
-            Self::Lost(why) => ControlError::Lost { server, why },
-            Self::Final(error) => error,
-        }
-    }
 }
 
 impl From<io::Error> for Failure {

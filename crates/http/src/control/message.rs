@@ -1,78 +1,78 @@
-//! What both ends of the control channel say.
+//! Messages of the control channel.
 
 use std::net::IpAddr;
 
 use linerate_model::http::{EndpointStats, Environment, Phase};
 use serde::{Deserialize, Serialize};
 
-/// What [`Info::program`] says.
+/// Value of [`Info::program`].
 pub const PROGRAM: &str = "linerate";
-/// Begins the capability that tells the port of an iperf3 server beside the one under test: `iperf3=5201`.
+/// Prefix of the capability with the port of an iperf3 server beside the one under test: `iperf3=5201`.
 pub const TCP_CAPABILITY: &str = "iperf3=";
-/// Longest name of a cell.
+/// Longest id of a cell.
 const ID_BYTES_MAX: usize = 64;
 
-/// Who answers on the control channel.
+/// Identity of a server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Info {
     /// Always [`PROGRAM`].
     pub program: String,
-    /// Version of it.
+    /// Its version.
     pub version: String,
-    /// What it can do beyond figures: `restart-workers`, [`TCP_CAPABILITY`].
+    /// Capabilities beyond measurements: `restart-workers`, [`TCP_CAPABILITY`].
     pub capabilities: Vec<String>,
-    /// The processes whose figures these are.
+    /// Processes that are measured.
     pub pids: Vec<u32>,
-    /// The port under test; absent where only a process is watched.
+    /// The port under test; `None` where only a process is measured.
     pub port: Option<u16>,
-    /// Its host.
+    /// Facts about its host.
     pub environment: Environment,
 }
 
 impl Info {
-    /// Whether it can do something.
+    /// Whether it has a capability.
     #[must_use]
     pub fn can(&self, capability: &str) -> bool {
         self.capabilities.iter().any(|known| known == capability)
     }
 }
 
-/// Both clocks of the server at one moment.
+/// Both clocks of the server at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
     /// `CLOCK_MONOTONIC`.
     pub monotonic_ns: u64,
-    /// Since 1970.
+    /// UNIX time.
     pub unix_ns: u64,
 }
 
-/// A cell that begins.
+/// Start of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CellMark {
-    /// Its name: letters, digits, `.`, `_` and `-`, at most 64.
+    /// Id: letters, digits, `.`, `_` and `-`, at most 64.
     pub id: String,
-    /// Part of the experiment.
+    /// Phase of the experiment.
     #[serde(default)]
     pub phase: Option<Phase>,
-    /// Bytes of a body.
+    /// Body size in bytes.
     #[serde(default)]
     pub payload_bytes: Option<u64>,
     /// Connections.
     #[serde(default)]
     pub connections: Option<u32>,
-    /// How long it will take; cells above a minute are read once a second.
+    /// Expected duration; cells above a minute are sampled once a second.
     #[serde(default)]
     pub expected_ms: Option<u64>,
-    /// It only warms up: seconds are kept from here, and the cell itself begins by a second mark of the same name.
+    /// Warm-up: seconds are kept from here; a second mark of the same id begins the cell itself.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_warm_up: bool,
-    /// Whose traffic it will be, where that is not whoever controls it.
+    /// Source of the traffic, if it is not the client of the channel.
     #[serde(default)]
     pub peer: Option<IpAddr>,
 }
 
 impl CellMark {
-    /// A cell of which only the name is known.
+    /// A cell with an id only.
     #[must_use]
     pub fn named(id: impl Into<String>) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl CellMark {
         }
     }
 
-    /// Whether its name can stand in a path.
+    /// Whether the id is valid in a path.
     #[must_use]
     pub fn has_valid_id(&self) -> bool {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
@@ -97,15 +97,15 @@ impl CellMark {
 /// A cell that has begun.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CellBegun {
-    /// Its name.
+    /// Its id.
     pub id: String,
-    /// When, monotonic clock of the server.
+    /// Time on the monotonic clock of the server.
     pub at_ns: u64,
-    /// What is so before it: memory, descriptors, sockets.
+    /// Memory, descriptors and sockets before it.
     pub baseline: EndpointStats,
 }
 
-/// Why something was refused.
+/// Body of an error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ErrorText {
     pub(super) error: String,
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_cells_can_stand_in_a_path() {
+    fn id_is_valid_in_a_path() {
         for good in ["matrix-10240-c64-r1", "A.b_9", &"x".repeat(64)] {
             assert!(CellMark::named(good).has_valid_id(), "{good}");
         }
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_needs_a_name_only() {
+    fn mark_needs_an_id_only() {
         let mark: CellMark = serde_json::from_str(r#"{"id":"a"}"#).expect("enough");
         assert_eq!(mark, CellMark::named("a"));
         assert!(serde_json::from_str::<CellMark>("{}").is_err());

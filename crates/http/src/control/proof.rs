@@ -1,11 +1,10 @@
-//! How both ends show that they know the secret, without saying it.
+//! Mutual authentication without sending the token.
 //!
 //! `GET /v1/nonce` gives a nonce, once per connection. A request then carries
-//! `Authorization: Linerate nonce=N, proof=P` with a nonce of the client; its answer `Authentication-Info: proof=P`. Each
-//! proof is HMAC-SHA-256 (RFC 2104), keyed with the secret, over both nonces, the number of the request on its connection,
-//! and everything that was asked or answered; of an answer without end over its status alone. So what was overheard serves
-//! for no other request, on no other connection, and not as an answer. Who answers in the server's place learns nothing
-//! but what a long secret withstands.
+//! `Authorization: Linerate nonce=N, proof=P` with a nonce of the client; its response `Authentication-Info: proof=P`. Each
+//! proof is HMAC-SHA-256 (RFC 2104) keyed with the token over both nonces, the number of the request on its connection,
+//! and the content of the request or response; of an endless response only over its status. A recorded proof is therefore
+//! invalid for any other request, connection or response, and an impostor learns nothing that helps to guess a long token.
 
 use std::fmt;
 use std::io;
@@ -20,7 +19,7 @@ use super::token::{self, Token};
 #[serde(try_from = "String")]
 pub(super) struct Nonce(String);
 
-/// The body of an answer to `/v1/nonce`.
+/// Body of a response to `/v1/nonce`.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Challenge {
     pub(super) nonce: Nonce,
@@ -35,7 +34,7 @@ impl Nonce {
 impl TryFrom<String> for Nonce {
     type Error = &'static str;
 
-    /// Only of one length, so that what is signed can be cut in one way only.
+    /// Of one length, so that signed bytes can be split in one way only.
     fn try_from(digits: String) -> Result<Self, Self::Error> {
         let is_nonce = digits.len() == 2 * token::FRESH_BYTES && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_nonce.then_some(Self(digits)).ok_or("no nonce")
@@ -48,25 +47,25 @@ impl fmt::Display for Nonce {
     }
 }
 
-/// One request and its answer, as far as proofs depend on it.
+/// Nonces and number of one request and its response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Exchange {
     pub(super) server: Nonce,
     pub(super) client: Nonce,
-    /// Of the requests with a proof on this connection.
+    /// Number of the authenticated request on its connection.
     pub(super) number: u64,
 }
 
 impl Exchange {
-    /// The proof of a request: of its method, its target as it was sent, and its body.
+    /// Proof of a request: method, target as sent, and body.
     pub(super) fn of_request(&self, token: &Token, method: &str, target: &str, body: &[u8]) -> String {
         let line = format!("{method} {target}\n");
         self.proof(token, b"request\n", line.as_bytes(), body)
     }
 
-    /// The proof of an answer.
-    pub(super) fn of_answer(&self, token: &Token, status: u16, body: &[u8]) -> String {
-        self.proof(token, b"answer\n", format!("{status}\n").as_bytes(), body)
+    /// Proof of a response.
+    pub(super) fn of_response(&self, token: &Token, status: u16, body: &[u8]) -> String {
+        self.proof(token, b"response\n", format!("{status}\n").as_bytes(), body)
     }
 
     fn proof(&self, token: &Token, kind: &[u8], line: &[u8], body: &[u8]) -> String {
@@ -80,7 +79,7 @@ impl Exchange {
     }
 }
 
-/// What an `Authorization` field says: the client's nonce and its proof; `None` for another scheme.
+/// Parses an `Authorization` field: the client's nonce and its proof; `None` for another scheme.
 pub(super) fn read_authorization(value: &[u8]) -> Option<(Nonce, &[u8])> {
     let words = value.strip_prefix(b"Linerate nonce=")?;
     let (nonce, rest) = words.split_at_checked(2 * token::FRESH_BYTES)?;
@@ -88,8 +87,8 @@ pub(super) fn read_authorization(value: &[u8]) -> Option<(Nonce, &[u8])> {
     Some((nonce, rest.strip_prefix(b", proof=")?))
 }
 
-/// What an `Authentication-Info` field in the head of an answer says.
-pub(super) fn read_answer(head: &[u8]) -> Option<Vec<u8>> {
+/// Proof in the `Authentication-Info` field of a response header.
+pub(super) fn read_response(head: &[u8]) -> Option<Vec<u8>> {
     let mut fields = [httparse::EMPTY_HEADER; crate::message::response::FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
     response.parse(head).ok()?;
@@ -111,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_is_of_everything_it_is_about() {
+    fn proof_covers_all_its_inputs() {
         let token = Token::new("0123456789abcdef").expect("a token");
         let other = Token::new("0123456789abcdeg").expect("a token");
         let swapped = Exchange {
@@ -127,9 +126,9 @@ mod tests {
             exchange(1).of_request(&token, "GET", "/v1/cell?", b""),
             exchange(1).of_request(&token, "GET", "/v1/cell", b"x"),
             swapped.of_request(&token, "GET", "/v1/cell", b""),
-            exchange(1).of_answer(&token, 200, b""),
-            exchange(1).of_answer(&token, 404, b""),
-            exchange(1).of_answer(&token, 200, b"x"),
+            exchange(1).of_response(&token, 200, b""),
+            exchange(1).of_response(&token, 404, b""),
+            exchange(1).of_response(&token, 200, b"x"),
         ];
         for (at, proof) in proofs.iter().enumerate() {
             assert!(!proofs[..at].contains(proof), "{at}");
@@ -142,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn fields_are_read_as_they_are_written_or_not_at_all() {
+    fn fields_are_parsed_strictly() {
         let nonce = "ab".repeat(32);
         let good = format!("Linerate nonce={nonce}, proof=xy");
         assert_eq!(read_authorization(good.as_bytes()), Some((Nonce(nonce), &b"xy"[..])));
@@ -158,7 +157,7 @@ mod tests {
             assert_eq!(read_authorization(bad.as_bytes()), None, "{bad}");
         }
         let head = b"HTTP/1.1 200 OK\r\nauthentication-info: proof=xy\r\n\r\n";
-        assert_eq!(read_answer(head), Some(b"xy".to_vec()));
-        assert_eq!(read_answer(b"HTTP/1.1 200 OK\r\n\r\n"), None);
+        assert_eq!(read_response(head), Some(b"xy".to_vec()));
+        assert_eq!(read_response(b"HTTP/1.1 200 OK\r\n\r\n"), None);
     }
 }

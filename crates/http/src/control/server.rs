@@ -1,7 +1,7 @@
-//! The server of the control channel: a listener, and a thread for each of a few connections.
+//! Server of the control channel: a listener, and a thread for each of a few connections.
 //!
-//! Threads may block, because there are few of them. When all places are taken, the oldest connection that has not
-//! shown the secret makes room, so strangers cannot keep the owner out.
+//! Threads may block, because they are few. When all slots are taken, a new connection replaces the oldest unauthenticated
+//! one, so that strangers cannot lock the owner out.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,21 +20,21 @@ use super::connection;
 use super::token::Token;
 use super::transport::Transport;
 
-/// Connections at a time: a client needs two, one to ask and one for readings.
+/// Concurrent connections: a client needs two, one for requests and one for samples.
 const CONNECTIONS_MAX: usize = 16;
-/// Pause after the system had no descriptor for a connection.
+/// Delay before accept(2) is retried without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time for connections to say their last word when the channel closes.
-const FAREWELL: Duration = Duration::from_secs(1);
+/// Time for connections to finish when the channel closes.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Where the channel is, and for whom.
+/// Address and access of the channel.
 #[derive(Debug, Clone)]
 pub struct ControlSpec {
-    /// Where it listens; port 0 lets the kernel choose.
+    /// Listening address; port 0: chosen by the kernel.
     pub address: SocketAddr,
-    /// What clients have to show. Without one, only this host and [`Self::allow`] are served.
+    /// Required token. Without one, only this host and [`Self::allow`] have access.
     pub token: Option<Token>,
-    /// Networks that are served besides this host. Empty with a token: everybody who shows it.
+    /// Networks with access besides this host. Empty with a token: everyone who knows it.
     pub allow: Vec<Network>,
 }
 
@@ -45,72 +45,50 @@ impl ControlSpec {
     }
 }
 
-/// A control channel that is open. Dropping it closes it and everything on it.
+/// An open control channel. Dropping it closes all its connections.
 #[derive(Debug)]
 pub struct Control {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    slots: Arc<Slots>,
     thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    bell: EventFd,
-    is_over: AtomicBool,
-    places: Mutex<Vec<Place>>,
-    /// Rings when a place is given up.
-    left: Condvar,
-}
-
-/// A connection somebody has.
-#[derive(Debug)]
-struct Place {
-    number: u64,
-    stream: TcpStream,
-    has_proved: bool,
 }
 
 impl Control {
     /// Opens the channel.
     ///
     /// # Errors
-    /// When the address cannot be listened on.
+    /// When the address cannot be bound.
     pub fn open(spec: ControlSpec, agent: Arc<dyn Agent>) -> Result<Self, OsError> {
         let failed = |error| OsError::new("listen", spec.address, error);
         let listener = bind(spec.address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let shared = Arc::new(Shared {
-            bell: EventFd::new()?,
-            is_over: AtomicBool::new(false),
-            places: Mutex::default(),
-            left: Condvar::new(),
-        });
-        let gate = Gate {
+        let slots = Arc::new(Slots::new()?);
+        let acceptor = Acceptor {
             listener,
             spec: Arc::new(spec),
             agent,
-            shared: Arc::clone(&shared),
+            slots: Arc::clone(&slots),
         };
         let thread = thread::Builder::new()
             .name("lr-control".into())
-            .spawn(move || gate.run())
+            .spawn(move || acceptor.run())
             .map_err(|error| OsError::new("start a thread", "", error))?;
         Ok(Self {
             address,
-            shared,
+            slots,
             thread: Some(thread),
         })
     }
 
-    /// Where it listens.
+    /// Listening address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// Listens; on all addresses of IPv4 where all of both families are wanted and the host has no IPv6.
+/// Binds; without IPv6 on the host `[::]` falls back to `0.0.0.0`.
 fn bind(address: SocketAddr) -> io::Result<TcpListener> {
     let is_everywhere = address.is_ipv6() && address.ip().is_unspecified();
     match TcpListener::bind(address) {
@@ -123,35 +101,35 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.shared.is_over.store(true, Ordering::Release);
-        self.shared.bell.signal();
+        self.slots.is_closing.store(true, Ordering::Release);
+        self.slots.waker.signal();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let places = self.shared.lock();
-        for place in places.iter() {
-            // Readers wake up; a connection that is gone already needs no end.
-            let _ = place.stream.shutdown(Shutdown::Read);
+        let slots = self.slots.lock();
+        for slot in slots.iter() {
+            // Wakes blocked readers; a closed connection needs no shutdown.
+            let _ = slot.stream.shutdown(Shutdown::Read);
         }
-        // The program may end after this, and a stream of readings would break off instead of ending.
-        let left = &self.shared.left;
-        let _ = left.wait_timeout_while(places, FAREWELL, |places| !places.is_empty());
+        // The program may exit after this, and a stream of samples would be cut instead of ended.
+        let left = &self.slots.left;
+        let _ = left.wait_timeout_while(slots, CLOSE_TIMEOUT, |slots| !slots.is_empty());
     }
 }
 
-struct Gate {
+struct Acceptor {
     listener: TcpListener,
     spec: Arc<ControlSpec>,
     agent: Arc<dyn Agent>,
-    shared: Arc<Shared>,
+    slots: Arc<Slots>,
 }
 
-impl Gate {
+impl Acceptor {
     fn run(self) {
         let mut number = 0;
-        while !self.shared.is_over.load(Ordering::Acquire) {
+        while !self.slots.is_closing.load(Ordering::Acquire) {
             let readable = Interest::READ;
-            let fds = [(self.listener.as_fd(), readable), (self.shared.bell.as_fd(), readable)];
+            let fds = [(self.listener.as_fd(), readable), (self.slots.waker.as_fd(), readable)];
             let waited = wait_fds(fds, None);
             match self.listener.accept() {
                 Ok((stream, peer)) => {
@@ -159,93 +137,34 @@ impl Gate {
                     self.admit(stream, peer.ip().to_canonical(), number);
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock && waited.is_ok() => {}
-                // Out of descriptors: whoever waits is still there later.
+                // Out of descriptors: the connection stays in the queue.
                 Err(_) => thread::sleep(PAUSE),
             }
         }
     }
 
-    /// Gives a newcomer a place and a thread; without either it is closed.
+    /// Gives a new connection a slot and a thread; otherwise it is closed.
     fn admit(&self, stream: TcpStream, peer: IpAddr, number: u64) {
         let is_ready =
             self.spec.admits(peer) && stream.set_nonblocking(false).is_ok() && stream.set_nodelay(true).is_ok();
         let Some(copy) = is_ready.then(|| stream.try_clone().ok()).flatten() else {
             return;
         };
-        if !self.shared.take_place(Place {
+        if !self.slots.take_slot(Slot {
             number,
             stream: copy,
-            has_proved: false,
+            is_authenticated: false,
         }) {
             return;
         }
-        let (spec, agent, shared) = (
-            Arc::clone(&self.spec),
-            Arc::clone(&self.agent),
-            Arc::clone(&self.shared),
-        );
+        let (spec, agent, slots) = (Arc::clone(&self.spec), Arc::clone(&self.agent), Arc::clone(&self.slots));
         let started = thread::Builder::new().name("lr-control-conn".into()).spawn(move || {
-            let presence = Presence {
-                shared: &shared,
-                number,
-            };
-            connection::serve(Transport::new(stream), peer, spec.token.as_ref(), &*agent, &presence);
+            let guard = SlotGuard { slots: &slots, number };
+            connection::serve(Transport::new(stream), peer, spec.token.as_ref(), &*agent, &guard);
         });
         if started.is_err() {
-            self.shared.leave(number);
+            self.slots.release(number);
         }
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Vec<Place>> {
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_place(&self, place: Place) -> bool {
-        let mut places = self.lock();
-        if places.len() >= CONNECTIONS_MAX {
-            // They stand in the order in which they came.
-            let Some(oldest) = places.iter().position(|place| !place.has_proved) else {
-                return false;
-            };
-            let _ = places.remove(oldest).stream.shutdown(Shutdown::Both);
-        }
-        places.push(place);
-        true
-    }
-
-    fn leave(&self, number: u64) {
-        self.lock().retain(|place| place.number != number);
-        self.left.notify_all();
-    }
-}
-
-/// The place of one connection; dropping it gives it up.
-pub(super) struct Presence<'a> {
-    shared: &'a Shared,
-    number: u64,
-}
-
-impl Presence<'_> {
-    /// Notes that it has shown the secret, or needs none.
-    pub(super) fn prove(&self) {
-        let mut places = self.shared.lock();
-        places
-            .iter_mut()
-            .filter(|place| place.number == self.number)
-            .for_each(|place| place.has_proved = true);
-    }
-
-    /// Whether the channel closes.
-    pub(super) fn is_over(&self) -> bool {
-        self.shared.is_over.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for Presence<'_> {
-    fn drop(&mut self) {
-        self.shared.leave(self.number);
     }
 }
 
@@ -254,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_a_secret_only_this_host_and_the_named_networks_come_in() {
+    fn without_token_only_this_host_and_named_networks_have_access() {
         let spec = |token: Option<Token>, allow: &[&str]| ControlSpec {
             address: SocketAddr::from(([127, 0, 0, 1], 0)),
             token,

@@ -1,4 +1,4 @@
-//! Both ends of the channel together, and clients that do not behave.
+//! Both ends of the channel, and misbehaving clients.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -10,10 +10,10 @@ use linerate_model::http::{EndpointStats, Environment, Reading};
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 
-/// Knows one cell, and readings up to number 5.
+/// Has one cell, and samples up to number 5.
 #[derive(Default)]
 struct Fake(Mutex<Vec<String>>);
 
@@ -51,7 +51,7 @@ impl Agent for Fake {
         }
     }
 
-    fn readings(&self, from: u64, patience: Duration) -> Vec<Reading> {
+    fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading> {
         let found: Vec<Reading> = (from.max(1)..=5)
             .map(|sequence| Reading {
                 sequence,
@@ -59,7 +59,7 @@ impl Agent for Fake {
             })
             .collect();
         if found.is_empty() {
-            thread::sleep(patience.min(Duration::from_millis(5)));
+            thread::sleep(timeout.min(Duration::from_millis(5)));
         }
         found
     }
@@ -87,23 +87,23 @@ fn client(control: &Control, token: Option<&str>) -> ControlClient {
     )
 }
 
-/// Sends bytes and returns all that comes back until the server closes.
+/// Sends bytes and returns everything received until the server closes.
 fn raw(control: &Control, request: &[u8]) -> String {
     let mut stream = TcpStream::connect(control.address()).expect("connect");
-    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-    // A server that has closed already is what some of these requests ask for.
+    stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+    // Some of these requests make the server close early.
     let _ = stream.write_all(request);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    String::from_utf8(answer).expect("text")
+    let mut response = Vec::new();
+    let _ = stream.read_to_end(&mut response);
+    String::from_utf8(response).expect("text")
 }
 
-fn status(answer: &str) -> &str {
-    answer.split(' ').nth(1).unwrap_or_default()
+fn status(response: &str) -> &str {
+    response.split(' ').nth(1).unwrap_or_default()
 }
 
 #[test]
-fn everything_a_client_asks_is_answered() {
+fn every_request_has_its_response() {
     let (control, agent) = open(Some(SECRET));
     let mut client = client(&control, Some(SECRET));
     let other: IpAddr = "192.0.2.7".parse().expect("an address");
@@ -137,43 +137,29 @@ fn everything_a_client_asks_is_answered() {
         matches!(unsupported, ControlError::Refused { status: 501, .. }),
         "{unsupported}"
     );
-
-    let mut samples = client.samples(3).expect("a stream");
-    let numbers: Vec<u64> = (0..3)
-        .map(|_| samples.next_within(PATIENCE).expect("alive").expect("one").sequence)
-        .collect();
-    assert_eq!(numbers, [3, 4, 5]);
-    assert_eq!(
-        samples.next_within(Duration::from_millis(20)).expect("alive"),
-        None,
-        "no more yet"
-    );
-    drop(control);
-    assert_eq!(samples.next_within(PATIENCE).expect("an orderly end"), None);
 }
 
 #[test]
-fn without_the_secret_nothing_is_told() {
+fn without_token_nothing_is_disclosed() {
     let (control, agent) = open(Some(SECRET));
     for token in [None, Some("another-secret-of-32-characters!")] {
         let mut client = client(&control, token);
         for failed in [
             client.info(None).map(drop),
             client.begin_cell(&CellMark::named("a")).map(drop),
-            client.samples(1).map(drop),
         ] {
             assert!(matches!(failed, Err(ControlError::Unauthorized)), "{failed:?}");
         }
     }
     assert!(agent.0.lock().expect("alive").is_empty());
-    let answer = raw(&control, b"GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n");
+    let response = raw(&control, b"GET /v1/nothing HTTP/1.1\r\nHost: a\r\n\r\n");
     assert!(
-        answer.starts_with("HTTP/1.1 401") && answer.contains("WWW-Authenticate: Bearer, Linerate"),
-        "{answer}"
+        response.starts_with("HTTP/1.1 401") && response.contains("WWW-Authenticate: Bearer, Linerate"),
+        "{response}"
     );
 }
 
-/// A connection of a client that makes its own proofs.
+/// A connection that computes its own proofs.
 struct Prover {
     stream: TcpStream,
     nonce: proof::Nonce,
@@ -182,9 +168,9 @@ struct Prover {
 impl Prover {
     fn new(control: &Control) -> Self {
         let mut stream = TcpStream::connect(control.address()).expect("connect");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let answer = exchange(&mut stream, b"GET /v1/nonce HTTP/1.1\r\nHost: a\r\n\r\n");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a head");
+        stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        let response = exchange(&mut stream, b"GET /v1/nonce HTTP/1.1\r\nHost: a\r\n\r\n");
+        let (_, body) = response.split_once("\r\n\r\n").expect("a head");
         let challenge: proof::Challenge = serde_json::from_str(body).expect("a nonce");
         Self {
             stream,
@@ -192,7 +178,7 @@ impl Prover {
         }
     }
 
-    /// A request for a path with the proof for another one, or for the same.
+    /// A request for a path with the proof for this or another one.
     fn request(&self, number: u64, path: &str, proved: &str) -> Vec<u8> {
         let exchange = proof::Exchange {
             server: self.nonce.clone(),
@@ -206,15 +192,15 @@ impl Prover {
     }
 }
 
-/// Sends a request; what came when the first answer was complete.
+/// Sends a request; returns the bytes up to the end of the first response.
 fn exchange(stream: &mut TcpStream, request: &[u8]) -> String {
     stream.write_all(request).expect("it listens");
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     loop {
         let mut step = [0; 4096];
-        let read = stream.read(&mut step).expect("an answer");
-        answer.extend_from_slice(&step[..read]);
-        let text = String::from_utf8_lossy(&answer).into_owned();
+        let read = stream.read(&mut step).expect("an response");
+        response.extend_from_slice(&step[..read]);
+        let text = String::from_utf8_lossy(&response).into_owned();
         if read == 0 || text.split_once("\r\n\r\n").is_some_and(|(_, body)| body.ends_with('}')) {
             return text;
         }
@@ -222,13 +208,13 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> String {
 }
 
 #[test]
-fn a_proof_serves_for_one_request_on_one_connection() {
+fn proof_is_valid_for_one_request_on_one_connection() {
     let (control, _) = open(Some(SECRET));
     let mut first = Prover::new(&control);
     let request = first.request(1, "/v1/clock", "/v1/clock");
-    let answer = exchange(&mut first.stream, &request);
-    assert_eq!(status(&answer), "200", "{answer}");
-    assert!(answer.contains("Authentication-Info: proof="), "{answer}");
+    let response = exchange(&mut first.stream, &request);
+    assert_eq!(status(&response), "200", "{response}");
+    assert!(response.contains("Authentication-Info: proof="), "{response}");
     let again = exchange(&mut first.stream, &request);
     assert_eq!(status(&again), "401", "the same once more: {again}");
 
@@ -239,17 +225,17 @@ fn a_proof_serves_for_one_request_on_one_connection() {
     for (number, path, proved) in [(2, "/v1/clock", "/v1/clock"), (1, "/v1/info", "/v1/clock")] {
         let mut other = Prover::new(&control);
         let request = other.request(number, path, proved);
-        let answer = exchange(&mut other.stream, &request);
-        assert_eq!(status(&answer), "401", "{number} {path}: {answer}");
+        let response = exchange(&mut other.stream, &request);
+        assert_eq!(status(&response), "401", "{number} {path}: {response}");
     }
     let mut greedy = Prover::new(&control);
-    let answer = exchange(&mut greedy.stream, b"GET /v1/nonce HTTP/1.1\r\nHost: a\r\n\r\n");
-    assert_eq!(status(&answer), "401", "one nonce per connection: {answer}");
+    let response = exchange(&mut greedy.stream, b"GET /v1/nonce HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(status(&response), "401", "one nonce per connection: {response}");
 }
 
-/// Somebody who answers in the server's place is not believed, and does not get the secret.
+/// An impostor of the server is rejected and does not learn the token.
 #[test]
-fn whoever_does_not_know_the_secret_neither_passes_for_the_server_nor_learns_it() {
+fn impostor_without_token_is_rejected_and_learns_nothing() {
     let info = br#"{"program":"linerate","version":"1","capabilities":[],"pids":[],"environment":{}}"#;
     let nonce = format!("{{\"nonce\":\"{}\"}}", "0".repeat(64)).into_bytes();
     let proof = format!("Authentication-Info: proof={}\r\n", "0".repeat(64));
@@ -263,18 +249,18 @@ fn whoever_does_not_know_the_secret_neither_passes_for_the_server_nor_learns_it(
         let address = listener.local_addr().expect("an address");
         let answers = [(challenge, ""), (&info[..], field)].map(|(body, field)| {
             let length = body.len();
-            let mut answer = format!("HTTP/1.1 200 OK\r\n{field}Content-Length: {length}\r\n\r\n").into_bytes();
-            answer.extend_from_slice(body);
-            answer
+            let mut response = format!("HTTP/1.1 200 OK\r\n{field}Content-Length: {length}\r\n\r\n").into_bytes();
+            response.extend_from_slice(body);
+            response
         });
         let impostor = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a client");
             let mut heard = Vec::new();
-            for answer in answers {
+            for response in answers {
                 let mut step = [0; 4096];
                 let read = stream.read(&mut step).unwrap_or_default();
                 heard.extend_from_slice(&step[..read]);
-                let _ = stream.write_all(&answer);
+                let _ = stream.write_all(&response);
             }
             heard
         });
@@ -291,7 +277,7 @@ fn whoever_does_not_know_the_secret_neither_passes_for_the_server_nor_learns_it(
 }
 
 #[test]
-fn requests_that_are_wrong_or_too_large_are_refused_in_words() {
+fn invalid_and_oversized_requests_are_refused_with_reason() {
     let (control, _) = open(None);
     let endless = format!(
         "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {}\r\n\r\n",
@@ -350,26 +336,26 @@ fn requests_that_are_wrong_or_too_large_are_refused_in_words() {
         ("505", "GET /v1/samples HTTP/1.0\r\n\r\n".to_owned()),
     ];
     for (expected, request) in rows {
-        let answer = raw(&control, request.as_bytes());
-        assert_eq!(status(&answer), expected, "{request:.200}: {answer}");
-        let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+        let response = raw(&control, request.as_bytes());
+        assert_eq!(status(&response), expected, "{request:.200}: {response}");
+        let (_, body) = response.split_once("\r\n\r\n").expect("a body");
         let body: serde_json::Value = serde_json::from_str(body).expect("JSON");
-        assert!(expected == "200" || body["error"].is_string(), "{answer}");
+        assert!(expected == "200" || body["error"].is_string(), "{response}");
     }
 }
 
 #[test]
-fn two_requests_in_one_segment_are_both_answered() {
+fn two_requests_in_one_segment_get_two_responses() {
     let (control, _) = open(None);
     let one = "GET /v1/clock HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n";
     let last = "GET /v1/clock HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
-    let answer = raw(&control, format!("{one}{last}").as_bytes());
-    assert_eq!(answer.matches("HTTP/1.1 200 OK").count(), 2, "{answer}");
-    assert_eq!(answer.matches("Connection: close").count(), 1, "{answer}");
+    let response = raw(&control, format!("{one}{last}").as_bytes());
+    assert_eq!(response.matches("HTTP/1.1 200 OK").count(), 2, "{response}");
+    assert_eq!(response.matches("Connection: close").count(), 1, "{response}");
 }
 
 #[test]
-fn whoever_dawdles_is_cut_and_strangers_cannot_take_all_places() {
+fn slow_clients_are_closed_and_cannot_take_all_slots() {
     let (control, _) = open(Some(SECRET));
     let mut owner = client(&control, Some(SECRET));
     owner.info(None).expect("before the strangers");
@@ -385,18 +371,18 @@ fn whoever_dawdles_is_cut_and_strangers_cannot_take_all_places() {
         .info(None)
         .expect("a new connection of the owner");
     for mut stranger in strangers {
-        stranger.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        let mut answer = Vec::new();
-        // Either cut to make room, or told that it was too slow.
-        if stranger.read_to_end(&mut answer).is_ok() {
-            let answer = String::from_utf8_lossy(&answer);
-            assert!(answer.is_empty() || status(&answer) == "408", "{answer}");
+        stranger.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+        let mut response = Vec::new();
+        // Either replaced, or refused as too slow.
+        if stranger.read_to_end(&mut response).is_ok() {
+            let response = String::from_utf8_lossy(&response);
+            assert!(response.is_empty() || status(&response) == "408", "{response}");
         }
     }
 }
 
 #[test]
-fn a_client_tells_what_is_no_control_channel() {
+fn client_identifies_foreign_servers() {
     let answers: [&[u8]; 6] = [
         b"SSH-2.0-x\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
@@ -405,13 +391,13 @@ fn a_client_tells_what_is_no_control_channel() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ];
-    for answer in answers {
+    for response in answers {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let foreign = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a client");
             let _ = stream.read(&mut [0; 4096]);
-            let _ = stream.write_all(answer);
+            let _ = stream.write_all(response);
             let _ = stream.read(&mut [0; 4096]);
         });
         let error = ControlClient::at(address, None).info(None).expect_err("foreign");
@@ -421,10 +407,10 @@ fn a_client_tells_what_is_no_control_channel() {
 }
 
 #[test]
-fn a_channel_that_comes_back_is_found_again_and_one_that_does_not_is_lost() {
+fn client_retries_until_the_channel_is_back_or_reports_it_lost() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    // Two connections break before the third is answered.
+    // Two connections break before the third gets a response.
     let server = thread::spawn(move || {
         for _ in 0..2 {
             drop(listener.accept().expect("a client"));
@@ -445,5 +431,5 @@ fn a_channel_that_comes_back_is_found_again_and_one_that_does_not_is_lost() {
         matches!(&error, ControlError::Lost { why, .. } if why == "Connection refused"),
         "{error}"
     );
-    assert!(began.elapsed() < PATIENCE, "it gives up");
+    assert!(began.elapsed() < TIMEOUT, "it gives up");
 }

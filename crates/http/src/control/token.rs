@@ -1,4 +1,4 @@
-//! The secret that opens the control channel.
+//! The token of the control channel.
 
 use std::fmt;
 use std::fs::File;
@@ -6,35 +6,35 @@ use std::io::{self, Read};
 
 use aws_lc_rs::constant_time;
 
-/// Bytes of a fresh secret.
+/// Bytes of a generated token.
 pub(super) const FRESH_BYTES: usize = 32;
-/// Shorter secrets can be guessed.
+/// Shorter tokens can be guessed.
 const LENGTH_MIN: usize = 16;
-/// Longer ones are a mistake.
+/// Upper bound.
 const LENGTH_MAX: usize = 256;
 
-/// A secret both ends know. Shown by [`Token::reveal`] alone.
+/// A secret shared by both ends. Disclosed by [`Token::reveal`] alone.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
-/// Why words are no secret.
+/// Why text is no token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("a token is {LENGTH_MIN} to {LENGTH_MAX} visible ASCII characters")]
 pub struct BadToken;
 
 impl Token {
-    /// A new one: 32 random bytes in hexadecimal digits.
+    /// Generates one: 32 random bytes in hexadecimal digits.
     ///
     /// # Errors
-    /// The operating system's, where it has no random numbers.
+    /// Those of the random number source.
     pub fn fresh() -> io::Result<Self> {
         random_digits().map(Self)
     }
 
-    /// The user's own; blanks and line ends around it are not part of it.
+    /// From text; surrounding white space is removed.
     ///
     /// # Errors
-    /// [`BadToken`] for one that is too short, too long, or cannot stand in a header.
+    /// [`BadToken`] for one that is too short, too long, or invalid in a header.
     pub fn new(words: &str) -> Result<Self, BadToken> {
         let words = words.trim();
         let is_good =
@@ -42,21 +42,20 @@ impl Token {
         is_good.then(|| Self(words.to_owned())).ok_or(BadToken)
     }
 
-    /// The secret itself.
+    /// The token itself.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Whether the value of an `Authorization` field holds it (RFC 6750). Takes as long for a wrong secret as for the
-    /// right one of the same length.
+    /// Whether an `Authorization` field contains it (RFC 6750). Takes equally long for wrong tokens of the same length.
     #[must_use]
     pub fn is_in(&self, authorization: &[u8]) -> bool {
         const SCHEME: &[u8] = b"Bearer ";
-        let Some((scheme, shown)) = authorization.split_at_checked(SCHEME.len()) else {
+        let Some((scheme, given)) = authorization.split_at_checked(SCHEME.len()) else {
             return false;
         };
-        scheme.eq_ignore_ascii_case(SCHEME) && is_same(&self.0, shown)
+        scheme.eq_ignore_ascii_case(SCHEME) && is_same(&self.0, given)
     }
 }
 
@@ -67,9 +66,9 @@ pub(super) fn random_digits() -> io::Result<String> {
     Ok(digits(&bytes))
 }
 
-/// Whether two texts are the same; takes as long whether they are or not.
-pub(super) fn is_same(expected: &str, shown: &[u8]) -> bool {
-    constant_time::verify_slices_are_equal(expected.as_bytes(), shown).is_ok()
+/// Compares in constant time.
+pub(super) fn is_same(expected: &str, given: &[u8]) -> bool {
+    constant_time::verify_slices_are_equal(expected.as_bytes(), given).is_ok()
 }
 
 /// Bytes in hexadecimal digits.
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_secret_itself_opens() {
+    fn only_the_token_itself_matches() {
         let token = Token::new(" 0123456789abcdef\n").expect("long enough");
         for good in ["Bearer 0123456789abcdef", "bearer 0123456789abcdef"] {
             assert!(token.is_in(good.as_bytes()), "{good}");
@@ -109,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn fresh_secrets_differ_and_are_not_shown_by_accident() {
+    fn generated_tokens_differ_and_are_not_printed() {
         let (one, other) = (Token::fresh().expect("random"), Token::fresh().expect("random"));
         assert_ne!(one, other);
         assert_eq!(one.reveal().len(), 64);
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_can_be_guessed_or_not_be_sent_are_refused() {
+    fn guessable_and_unsendable_text_is_refused() {
         for bad in [
             "",
             "short",

@@ -1,4 +1,4 @@
-//! Bytes of the control channel: reads and writes that end in time, and bodies that are bounded.
+//! Connection of the control channel: reads and writes with deadlines, bodies with limits.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 use crate::message::chunked::{ChunkedError, Decoder};
 use crate::message::framing::BodyFraming;
 
-/// Bytes asked for at a time.
+/// Bytes per read.
 const STEP_BYTES: usize = 4096;
 
-/// A connection, and what arrived on it and was not used.
+/// A connection and its unparsed input.
 #[derive(Debug)]
 pub(super) struct Transport {
     stream: TcpStream,
     pub(super) buffer: Vec<u8>,
 }
 
-/// Why a body cannot be had.
+/// Why a body cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
     #[error("the body exceeds {0} bytes")]
@@ -36,7 +36,7 @@ impl Transport {
         }
     }
 
-    /// Appends what arrives next to the buffer. The other end's close is an error.
+    /// Appends received bytes to the buffer. The end of the stream is an error.
     pub(super) fn fill(&mut self, deadline: Instant) -> io::Result<()> {
         match self.fill_or_end(deadline)? {
             true => Ok(()),
@@ -44,7 +44,7 @@ impl Transport {
         }
     }
 
-    /// As [`Self::fill`]; `false` when the other end has closed.
+    /// As [`Self::fill`]; `false` at the end of the stream.
     fn fill_or_end(&mut self, deadline: Instant) -> io::Result<bool> {
         let mut step = [0; STEP_BYTES];
         loop {
@@ -55,7 +55,7 @@ impl Transport {
                     return Ok(read > 0);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                // The kernel words its own timeout as "try again".
+                // The kernel reports its timeout as `EAGAIN`.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(ErrorKind::TimedOut.into()),
                 Err(error) => return Err(error),
             }
@@ -77,7 +77,7 @@ impl Transport {
         Ok(())
     }
 
-    /// Takes a body of at most `bytes_max` bytes out of what arrives.
+    /// Reads a body of at most `bytes_max` bytes.
     pub(super) fn body(
         &mut self,
         framing: BodyFraming,
@@ -119,8 +119,8 @@ impl Transport {
         }
     }
 
-    /// Moves the payload of what has arrived into `body`; `true` at the end of the body.
-    pub(super) fn next_chunks(&mut self, decoder: &mut Decoder, body: &mut Vec<u8>) -> Result<bool, ChunkedError> {
+    /// Moves received payload into `body`; `true` at the end of the body.
+    fn next_chunks(&mut self, decoder: &mut Decoder, body: &mut Vec<u8>) -> Result<bool, ChunkedError> {
         let mut used = 0;
         while !decoder.is_end() && used < self.buffer.len() {
             let rest = self.buffer.get(used..).unwrap_or_default();
@@ -133,7 +133,7 @@ impl Transport {
         Ok(decoder.is_end())
     }
 
-    /// Whether the other end has closed, without waiting. What it sent instead stays where it is.
+    /// Whether the other end has closed, without waiting. Received data stays in the socket.
     pub(super) fn is_closed(&self) -> bool {
         let waited = self.stream.set_read_timeout(Some(Duration::from_millis(1)));
         match waited.and_then(|()| self.stream.peek(&mut [0])) {
@@ -145,7 +145,7 @@ impl Transport {
         }
     }
 
-    /// Ends the connection so that the last answer arrives: closing with unread bytes would take it back.
+    /// Closes after the last response has arrived: closing with unread data would reset the connection.
     pub(super) fn close(mut self, deadline: Instant) {
         const UNREAD_BYTES_MAX: usize = 1 << 20;
         let mut read = 0;

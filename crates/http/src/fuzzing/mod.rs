@@ -1,4 +1,4 @@
-//! Entrances for fuzzing. Not part of the library.
+//! Entry points for fuzzing. Not part of the library.
 
 mod request;
 mod response;

@@ -1,23 +1,23 @@
 //! Requests and bodies from arbitrary bytes. Only for fuzzing.
 
 use crate::message::chunked::{ChunkedError, Decoder};
-use crate::server::talk::Talk;
+use crate::server::loopback_harness::LoopbackHarness;
 
-/// Answers the same requests in one piece and in pieces, whose lengths are the bytes of `cuts`.
+/// Handles the same requests at once and in segments, whose lengths are the bytes of `cuts`.
 ///
 /// # Panics
-/// When the answers differ.
+/// When the responses differ.
 pub fn answer_requests(cuts: &[u8], requests: &[u8]) {
-    let whole = Talk::new().hear_all([requests]);
-    let cut = Talk::new().hear_all(pieces(cuts, requests));
+    let whole = LoopbackHarness::new().receive_all([requests]);
+    let cut = LoopbackHarness::new().receive_all(pieces(cuts, requests));
     assert_eq!(whole, cut);
 }
 
-/// Reads the same body in one piece and in pieces, whose lengths are the bytes of `cuts`; returns its payload where it is
-/// complete.
+/// Decodes the same body at once and in segments, whose lengths are the bytes of `cuts`; returns the payload of a complete
+/// body.
 ///
 /// # Panics
-/// When the two readings differ, or more was taken than given.
+/// When the results differ, or more was consumed than given.
 pub fn decode_chunks(cuts: &[u8], body: &[u8]) -> Option<Vec<u8>> {
     let whole = decode([body]);
     let cut = decode(pieces(cuts, body));
@@ -57,7 +57,7 @@ fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Decoded, Chu
     Ok(decoded)
 }
 
-/// The input in pieces; what the cuts leave over is the last one.
+/// The input in segments; what `cuts` leaves over is the last one.
 fn pieces<'a>(cuts: &'a [u8], input: &'a [u8]) -> impl Iterator<Item = &'a [u8]> {
     let mut rest = input;
     let cut = cuts.iter().map(move |len| {

@@ -1,9 +1,9 @@
-//! Answers of any server, cut in any way.
+//! Responses of any server, segmented in any way.
 
-use crate::load::answer::{Answer, AnswerReader, Fed, Reading};
+use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
 
-/// Whatever a server sends: reading it ends, takes no more than there is, and finds the same in one piece, in pieces, and
-/// with bodies that are dropped without being looked at. The first two bytes say how the rest is read and cut.
+/// Parsing any bytes ends, consumes no more than there is, and gives the same result at once, in segments, and with bodies
+/// discarded unread. The first two bytes select the settings and the segmentation.
 pub fn response(bytes: &[u8]) {
     let [how, seed, input @ ..] = bytes else {
         return;
@@ -19,7 +19,7 @@ pub fn response(bytes: &[u8]) {
     }
 }
 
-/// Lengths of pieces.
+/// Lengths of segments.
 struct Cuts {
     state: u32,
     max: usize,
@@ -52,37 +52,37 @@ impl Cuts {
     }
 }
 
-/// What was found on a connection.
+/// Result of parsing a connection.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
-    answers: Vec<Answer>,
-    /// It went on with what cannot be read.
+    responses: Vec<ReceivedResponse>,
+    /// It contains a malformed response.
     is_broken: bool,
-    /// Bytes of a head that is not complete.
+    /// Bytes of an incomplete header.
     kept_len: usize,
-    /// Bytes of a body that are still to come, where that is known.
+    /// Missing bytes of a body, where known.
     body_left: Option<u64>,
-    /// The answer that the end of the connection completes.
-    last: Option<Answer>,
+    /// The response completed by the end of the connection.
+    last: Option<ReceivedResponse>,
 }
 
 /// A connection as the generator reads it.
 struct Connection {
-    reader: AnswerReader,
-    reading: Reading,
+    reader: ResponseReader,
+    context: ReaderContext,
     drops_bodies: bool,
     kept: Vec<u8>,
-    answers: Vec<Answer>,
+    responses: Vec<ReceivedResponse>,
 }
 
 impl Connection {
     fn new(is_head: bool, is_hashed: bool, drops_bodies: bool) -> Self {
         Self {
-            reader: AnswerReader::default(),
-            reading: Reading::new(is_head, is_hashed),
+            reader: ResponseReader::default(),
+            context: ReaderContext::new(is_head, is_hashed),
             drops_bodies,
             kept: Vec::new(),
-            answers: Vec::new(),
+            responses: Vec::new(),
         }
     }
 
@@ -94,38 +94,38 @@ impl Connection {
             is_broken = !self.take(piece);
         }
         Found {
-            answers: self.answers,
+            responses: self.responses,
             is_broken,
-            // How much of what cannot be read was looked at depends on the cuts.
+            // How much of a malformed response was parsed depends on the segments.
             kept_len: if is_broken { 0 } else { self.kept.len() },
             body_left: self.reader.body_left().filter(|_| !is_broken),
             last: self.reader.end().filter(|_| !is_broken),
         }
     }
 
-    /// Takes what was received; `false` when it cannot be read.
+    /// Parses received bytes; `false` when they are malformed.
     fn take(&mut self, piece: &[u8]) -> bool {
         let mut piece = piece;
         if self.drops_bodies
             && let Some(left) = self.reader.body_left().filter(|left| *left > 0)
         {
             let len = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-            self.answers.extend(self.reader.skip(len as u64));
+            self.responses.extend(self.reader.skip(len as u64));
             piece = &piece[len..];
         }
         let mut bytes = std::mem::take(&mut self.kept);
         bytes.extend_from_slice(piece);
         let mut rest = bytes.as_slice();
         while !rest.is_empty() {
-            match self.reader.feed(rest, &mut self.reading) {
-                Ok(Fed::More) => return true,
-                Ok(Fed::Keep(used)) => {
+            match self.reader.feed(rest, &mut self.context) {
+                Ok(ReadProgress::More) => return true,
+                Ok(ReadProgress::Incomplete(used)) => {
                     self.kept = rest[used..].to_vec();
                     return true;
                 }
-                Ok(Fed::Complete(used, answer)) => {
-                    assert!(used > 0, "an answer of nothing");
-                    self.answers.push(answer);
+                Ok(ReadProgress::Complete(used, response)) => {
+                    assert!(used > 0, "a response of nothing");
+                    self.responses.push(response);
                     rest = &rest[used..];
                 }
                 Err(_) => return false,
@@ -148,7 +148,7 @@ mod tests {
     ];
 
     #[test]
-    fn answers_are_the_same_in_pieces() {
+    fn responses_do_not_depend_on_segmentation() {
         for input in INPUTS {
             for how in 0..16 {
                 for seed in 0..=255 {

@@ -1,22 +1,22 @@
-//! What an open loop could not send when it was due.
+//! Backlog of an open loop.
 
 use super::recorder::Recorder;
 
-/// Requests that are due and for which nobody is free. A closed loop never has any.
+/// Due requests without a free connection. A closed loop has none.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
     starved_until_ns: u64,
 }
 
 impl Backlog {
-    /// Until here requests were due for which nobody was free. One that was due before and is sent later is late because
-    /// of the server, not of this thread.
+    /// Until here due requests had no free connection. A request due earlier and sent later is late because of the server,
+    /// not of this thread.
     pub(crate) fn starved_until_ns(&self) -> u64 {
         self.starved_until_ns
     }
 
-    /// Notes what is left when everything was sent that could be: `due_ns` is when the oldest of it was due. Returns
-    /// whether that has waited for longer than an answer may take, so that the offered rate cannot be sustained.
+    /// Records what could not be sent; `due_ns` is when the oldest of it was due. Returns whether it is older than the
+    /// response timeout, so that the offered rate cannot be sustained.
     pub(crate) fn note_left(
         &mut self,
         due_ns: Option<u64>,
@@ -31,7 +31,7 @@ impl Backlog {
         self.starved_until_ns = now_ns;
         recorder.backlog(age_ns);
         let is_overload = age_ns > timeout_ns;
-        recorder.tally.is_overloaded |= is_overload;
+        recorder.stats.is_overloaded |= is_overload;
         is_overload
     }
 }
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_late_and_after_a_timeout_too_late() {
+    fn backlog_older_than_the_timeout_is_overload() {
         let rows = [
             (None, 0, false),
             (Some(1_000), 0, false),
@@ -65,7 +65,7 @@ mod tests {
             let mut recorder = recorder();
             let is_overload = Backlog::default().note_left(due_ns, 1_000, 500, &mut recorder);
             assert_eq!(
-                (is_overload, recorder.tally.is_overloaded),
+                (is_overload, recorder.stats.is_overloaded),
                 (expected, expected),
                 "{due_ns:?}"
             );
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn it_remembers_until_when_nobody_was_free() {
+    fn end_of_the_last_backlog_is_kept() {
         let (mut backlog, mut recorder) = (Backlog::default(), recorder());
         assert_eq!(backlog.starved_until_ns(), 0);
         backlog.note_left(Some(10), 30, 100, &mut recorder);

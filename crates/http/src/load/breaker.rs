@@ -1,9 +1,9 @@
-//! The circuit breaker: a load that the server cannot bear ends by itself.
+//! Circuit breaker: ends a load the server cannot sustain.
 
 use super::second::SecondPart;
 
-/// Trips when failures stay above their limits for three seconds in a row, when the server asks to come back later, or
-/// when enough bytes were received.
+/// Trips when failure rates exceed their limits for three seconds in a row, on `Retry-After`, or when the limit of received
+/// bytes is reached.
 #[derive(Debug, Clone, Default)]
 pub struct Breaker {
     tolerates_failures: bool,
@@ -13,7 +13,7 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// One that lets through at most `bytes_max` bytes of bodies, and no failing server unless it `tolerates_failures`.
+    /// Allows `bytes_max` bytes of bodies, and failures if it `tolerates_failures`.
     #[must_use]
     pub fn new(tolerates_failures: bool, bytes_max: Option<u64>) -> Self {
         Self {
@@ -23,7 +23,7 @@ impl Breaker {
         }
     }
 
-    /// Looks at the next second; whether the load must end.
+    /// Evaluates the next second; whether the load must end.
     pub fn is_tripped_by(&mut self, second: &SecondPart) -> bool {
         self.bytes += second.payload_bytes;
         if self.bytes_max.is_some_and(|max| self.bytes > max) {
@@ -48,11 +48,11 @@ fn exceeds(part: u64, whole: u64, percent: u64) -> bool {
 
 /// Bad seconds in a row.
 const SECONDS: u32 = 3;
-/// Server errors and `429 Too Many Requests` of all that ended.
+/// Share of status 5xx and 429 in percent.
 const REFUSALS_MAX_PERCENT: u64 = 5;
-/// Requests without an answer in time of all that ended.
+/// Share of response timeouts in percent.
 const TIMEOUTS_MAX_PERCENT: u64 = 5;
-/// Connections that could not be opened of those tried.
+/// Share of failed connection attempts in percent.
 const CONNECTS_MAX_PERCENT: u64 = 20;
 
 #[cfg(test)]
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn three_bad_seconds_in_a_row_trip_it() {
+    fn three_bad_seconds_in_a_row_trip() {
         let mut breaker = Breaker::default();
         let seconds = [
             second(90, 10),
@@ -80,14 +80,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_asks_for_a_pause_gets_it() {
+    fn retry_after_trips() {
         let mut asked = SecondPart::default();
         (asked.ok, asked.retry_after) = (1_000, 1);
         assert!(Breaker::default().is_tripped_by(&asked));
     }
 
     #[test]
-    fn enough_is_enough() {
+    fn byte_limit_trips() {
         let mut breaker = Breaker::new(true, Some(1_000));
         let mut large = second(0, 100);
         large.payload_bytes = 600;

@@ -1,25 +1,25 @@
-//! One connection of the generator: small, because there may be ten thousand of them that do nothing.
+//! A connection of the generator: small, because ten thousand of them may be idle.
 
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::answer::AnswerReader;
 use super::recorder::Sent;
+use super::response::ResponseReader;
 
-/// A connection and what it is waiting for.
+/// A connection and its outstanding requests.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
     link: Link,
-    pub(crate) reader: AnswerReader,
-    /// Requests without an answer, the oldest first. Owns nothing until the first one.
+    pub(crate) reader: ResponseReader,
+    /// Requests without a response, the oldest first. Allocated by the first one.
     pub(crate) outstanding: VecDeque<Sent>,
-    /// The beginning of a head whose end has not arrived.
+    /// An incomplete header.
     pub(crate) kept: Option<Box<[u8]>>,
-    /// Bytes of requests that did not fit into the socket.
+    /// Bytes of requests that did not fit into the send buffer.
     pub(crate) unsent_bytes: u32,
-    /// Times it was lost without notice.
+    /// Unannounced losses.
     pub(crate) losses: u8,
-    /// It was open once, and answered if that was asked for.
+    /// It has been open, and has a first response if one is required.
     pub(crate) was_ready: bool,
 }
 
@@ -39,7 +39,7 @@ impl Connection {
         self.link = Link::Connecting { socket, since_ns };
     }
 
-    /// The connection is there; returns since when it was wanted.
+    /// The connection is established; returns when it was started.
     pub(crate) fn establish(&mut self) -> Option<u64> {
         match std::mem::take(&mut self.link) {
             Link::Connecting { socket, since_ns } => {
@@ -53,10 +53,10 @@ impl Connection {
         }
     }
 
-    /// Closes it and forgets what was under way; returns the requests that have no answer.
+    /// Closes it and resets its state; returns the outstanding requests.
     pub(crate) fn close(&mut self) -> VecDeque<Sent> {
         self.link = Link::Closed;
-        self.reader = AnswerReader::default();
+        self.reader = ResponseReader::default();
         self.kept = None;
         self.unsent_bytes = 0;
         std::mem::take(&mut self.outstanding)
@@ -66,12 +66,12 @@ impl Connection {
         matches!(self.link, Link::Open(_))
     }
 
-    /// It may be given a request.
+    /// Ready for a request.
     pub(crate) fn is_free(&self) -> bool {
         self.is_open() && self.outstanding.is_empty()
     }
 
-    /// Since when it is being opened.
+    /// When its opening was started.
     pub(crate) fn connecting_since(&self) -> Option<u64> {
         match self.link {
             Link::Connecting { since_ns, .. } => Some(since_ns),
@@ -86,7 +86,7 @@ impl Connection {
         }
     }
 
-    /// Some of an answer has arrived.
+    /// Part of a response has arrived.
     pub(crate) fn has_begun(&self) -> bool {
         self.kept.is_some() || self.reader.has_begun()
     }

@@ -1,4 +1,4 @@
-//! Times of many requests: a histogram with bounded memory and three significant digits.
+//! Latency histogram with bounded memory and three significant digits.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -7,12 +7,12 @@ use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer}
 use linerate_model::http::{Latency, Quantile};
 use serde::{Deserialize, Serialize};
 
-/// Times in nanoseconds, from 1 µs to 60 s; what lies outside counts as the nearest of these.
+/// Times in nanoseconds, clamped to 1 µs to 60 s.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "Encoded", into = "Encoded")]
 pub struct Distribution {
     histogram: Histogram<u64>,
-    /// Smallest of the values that are only known from below.
+    /// Smallest value that is a lower bound.
     censored_from_ns: Option<u64>,
 }
 
@@ -32,7 +32,7 @@ impl Distribution {
         self.histogram.saturating_record(ns);
     }
 
-    /// Adds the age of something that never ended: its time would have been this or more.
+    /// Adds the age of an unfinished request as a lower bound.
     pub fn record_censored(&mut self, ns: u64) {
         self.record(ns);
         let smallest = self.censored_from_ns.map_or(ns, |other| other.min(ns));
@@ -41,7 +41,7 @@ impl Distribution {
 
     /// Adds the times of another one.
     pub fn merge(&mut self, other: &Self) {
-        // Both have the same bounds, so every value has its place.
+        // Both have the same bounds, so every value fits.
         let _ = self.histogram.add(&other.histogram);
         self.censored_from_ns = match (self.censored_from_ns, other.censored_from_ns) {
             (Some(a), Some(b)) => Some(a.min(b)),
@@ -49,13 +49,13 @@ impl Distribution {
         };
     }
 
-    /// Values.
+    /// Number of values.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.histogram.len()
     }
 
-    /// Whether nothing was added.
+    /// Whether there are no values.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.histogram.is_empty()
@@ -70,12 +70,12 @@ impl Distribution {
     /// The quantile `q`, where at least ten values lie above it.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<Quantile> {
-        // The subtraction leaves a rest in the last digit, which must not decide.
+        // The subtraction has a rounding error.
         let above = self.len() as f64 * (1.0 - q) + 1e-6;
         (above >= ABOVE_MIN).then(|| self.at(self.histogram.value_at_quantile(q)))
     }
 
-    /// What a report needs, with the histogram itself as text.
+    /// Values for reports, and the encoded histogram.
     #[must_use]
     pub fn summary(&self) -> Latency {
         Latency {
@@ -100,10 +100,10 @@ impl Distribution {
         }
     }
 
-    /// Reads what [`Self::encode`] wrote. The values known from below only are not part of that form.
+    /// Decodes what [`Self::encode`] returns. Lower bounds are not part of it.
     ///
     /// # Errors
-    /// What is wrong with the text.
+    /// Invalid text.
     pub fn decode(text: &str) -> Result<Self, String> {
         if text.len() > ENCODED_MAX {
             return Err(format!("a histogram of {} bytes; at most {ENCODED_MAX}", text.len()));
@@ -113,7 +113,7 @@ impl Distribution {
             .deserialize(&mut bytes.as_slice())
             .map_err(|error| format!("no histogram: {error}"))?;
         let mut ours = Self::new();
-        // Written by others it may have wider bounds.
+        // A foreign histogram may have wider bounds.
         for value in foreign.iter_recorded() {
             ours.histogram
                 .saturating_record_n(value.value_iterated_to(), value.count_at_value());
@@ -124,7 +124,7 @@ impl Distribution {
     fn at(&self, ns: u64) -> Quantile {
         Quantile {
             ns,
-            // The value stands for all of its bucket.
+            // The value represents its bucket.
             is_lower_bound: self
                 .censored_from_ns
                 .is_some_and(|from| self.histogram.equivalent(from, ns) || from < ns),
@@ -132,7 +132,7 @@ impl Distribution {
     }
 }
 
-/// The form it has between processes.
+/// Form between processes.
 #[derive(Serialize, Deserialize)]
 struct Encoded {
     hdr: String,
@@ -167,9 +167,9 @@ impl Default for Distribution {
 const LOWEST_NS: u64 = 1_000;
 const HIGHEST_NS: u64 = 60_000_000_000;
 const DIGITS: u8 = 3;
-/// Values that must lie above a quantile for it to mean anything.
+/// Values above a quantile without which it is not reported.
 const ABOVE_MIN: f64 = 10.0;
-/// A full histogram of these bounds takes far less.
+/// Above the size of a full histogram of these bounds.
 const ENCODED_MAX: usize = 1 << 20;
 
 #[cfg(test)]
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_at_or_past_an_unfinished_request_is_a_lower_bound() {
+    fn quantile_at_or_above_an_unfinished_request_is_a_lower_bound() {
         let mut times = Distribution::new();
         for _ in 0..980 {
             times.record(1_000_000);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_encoded_form_gives_the_same_quantiles() {
+    fn encoding_preserves_quantiles() {
         let mut times = Distribution::new();
         for ns in 1..5_000_u64 {
             times.record(ns * 7_919);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_histogram_is_refused() {
+    fn invalid_text_is_rejected() {
         for text in ["", "?", "AAAA", &"A".repeat(2 << 20)] {
             assert!(Distribution::decode(text).is_err());
         }

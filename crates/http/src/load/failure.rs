@@ -1,11 +1,11 @@
-//! Which kind of failure an error of the system is.
+//! Error classes of system errors.
 
 use std::io;
 
 use linerate_model::http::ErrorClass;
 use linerate_sys::errno;
 
-/// The kind of an error met while a connection was being opened.
+/// Class of a connect(2) error.
 pub(crate) fn of_connect(error: &io::Error) -> ErrorClass {
     match error.raw_os_error() {
         Some(errno::ECONNREFUSED | errno::ECONNRESET) => ErrorClass::ConnectRefused,
@@ -17,8 +17,8 @@ pub(crate) fn of_connect(error: &io::Error) -> ErrorClass {
     }
 }
 
-/// The kind of an error met on an open connection; `has_begun`: some of the answer had arrived; `is_idle`: nothing was
-/// asked.
+/// Class of an error on an open connection; `has_begun`: part of the response had arrived; `is_idle`: no request was
+/// outstanding.
 pub(crate) fn of_exchange(error: &io::Error, has_begun: bool, is_idle: bool) -> ErrorClass {
     match error.raw_os_error() {
         Some(errno::ETIMEDOUT) => ErrorClass::Timeout,

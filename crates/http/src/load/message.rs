@@ -1,33 +1,33 @@
-//! What the parts of a generator tell the one that leads them. Between processes each is a line of JSON.
+//! Messages between coordinator and workers; one line of JSON each between processes.
 
 use serde::{Deserialize, Serialize};
 
 use super::second::SecondPart;
 use super::spec::LoadSpec;
-use super::tally::Tally;
+use super::stats::LoadStats;
 
-/// From a lane, or from a worker process for one of its lanes.
+/// From a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    /// Its connections are open, as far as they could be opened.
+    /// All connections that could be opened are open.
     Ramped {
-        /// Those that are.
+        /// Their number.
         opened: u64,
     },
-    /// A second is over.
+    /// A second is complete.
     Second(SecondPart),
-    /// It is through.
-    Finished(Box<Tally>),
-    /// It could not run.
+    /// The worker has finished.
+    Finished(Box<LoadStats>),
+    /// The worker failed.
     Failed(String),
 }
 
-/// To a lane, or to a worker process for all of its lanes.
+/// To one worker, or to all workers of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Order {
-    /// The load begins at this time of the monotonic clock, which all processes of a host share.
+pub enum WorkerCommand {
+    /// The load begins at this time of the monotonic clock, which all processes share.
     Begin {
         /// Nanoseconds.
         at_ns: u64,
@@ -36,13 +36,13 @@ pub enum Order {
     Stop,
 }
 
-/// What a worker process is given first.
+/// First line of input of a worker process.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Assignment {
+pub struct WorkerAssignment {
     /// The whole load.
     pub spec: LoadSpec,
-    /// Its lanes.
-    pub lanes: std::ops::Range<u32>,
-    /// All lanes of all processes.
-    pub lanes_total: u32,
+    /// Workers of the process.
+    pub workers: std::ops::Range<u32>,
+    /// Workers of all processes.
+    pub workers_total: u32,
 }

@@ -1,20 +1,16 @@
 //! The load generator.
 //!
-//! A run has one leader and several lanes, threads of this process or of others. A lane owns its connections and its
-//! figures; it opens its share of them, waits for the others, sends at its pace, waits for what is outstanding and
-//! hands in its [`Tally`]. The leader says when it begins, adds up the seconds and the tallies, and watches over limits.
+//! A run has one coordinator and several workers, threads of this process or of worker processes. A worker owns its
+//! connections and [`LoadStats`]: it opens its share of the connections, waits for the other workers, sends at its pace and
+//! drains outstanding responses. The coordinator starts the load, merges seconds and statistics and enforces limits.
 
-pub(crate) mod answer;
 mod backlog;
 mod breaker;
 mod connection;
-mod course;
-mod crew;
 pub mod distribution;
 pub(crate) mod failure;
 #[cfg(feature = "tls")]
-mod hyper_lane;
-mod lane;
+mod hyper_worker;
 mod message;
 mod opener;
 mod pace;
@@ -22,19 +18,23 @@ mod pool;
 pub mod ports;
 mod ramp;
 mod recorder;
+pub(crate) mod response;
 mod run;
+mod run_state;
 mod schedule;
 mod second;
 pub(crate) mod single;
 mod spec;
-mod tally;
+mod stats;
+mod worker;
+mod workers;
 
 pub use breaker::Breaker;
-pub use crew::{Crew, Processes, work};
 pub use distribution::Distribution;
-pub use message::{Assignment, Message, Order};
+pub use message::{Message, WorkerAssignment, WorkerCommand};
 pub use ports::{Local, PortChoice};
 pub use run::{LoadError, Observer, run};
 pub use second::SecondPart;
 pub use spec::LoadSpec;
-pub use tally::Tally;
+pub use stats::LoadStats;
+pub use workers::{Processes, WorkerPool, work};

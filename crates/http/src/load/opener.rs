@@ -1,4 +1,4 @@
-//! Making sockets that are on their way to the server.
+//! Creates sockets and starts their connections.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -7,39 +7,40 @@ use std::os::fd::OwnedFd;
 use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
-use super::ports::{Dealer, Local, PortWay, Tuple, choose};
+use super::ports::{Local, PortAllocator, PortSelection, SourceTuple, choose};
+use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
-/// Opens sockets from the addresses and ports of one lane.
+/// Opens sockets from the addresses and ports of one worker.
 #[derive(Debug)]
 pub(crate) struct Opener {
-    dealer: Dealer,
+    allocator: PortAllocator,
     resets_at_end: bool,
     keepalive_s: Option<u32>,
 }
 
-/// A socket whose connection is there or on its way.
+/// A connected or connecting socket.
 pub(crate) struct Opened {
     pub(crate) socket: OwnedFd,
     pub(crate) is_connected: bool,
 }
 
 impl Opener {
-    pub(crate) fn new(spec: &LoadSpec, place: (u32, u32)) -> Self {
+    pub(crate) fn new(spec: &LoadSpec, index: WorkerIndex) -> Self {
         let per_tuple = u64::from(spec.connections).div_ceil(spec.tuples());
         let way = choose(spec.ports, per_tuple, spec.port_range);
         Self {
-            dealer: Dealer::new(&spec.sources, &spec.destinations, way, &spec.ports_skipped, place),
+            allocator: PortAllocator::new(&spec.sources, &spec.destinations, way, &spec.ports_skipped, index),
             resets_at_end: spec.resets_at_end,
             keepalive_s: spec.tcp_keepalive_s,
         }
     }
 
-    /// For one connection beside a load, in the way that was chosen for those of the load.
-    pub(crate) fn for_one(local: &Local<'_>, destination: SocketAddr, way: PortWay) -> Self {
+    /// For one connection beside a load, with the same selection of ports.
+    pub(crate) fn for_one(local: &Local<'_>, destination: SocketAddr, selection: PortSelection) -> Self {
         let (sources, destinations) = (local.address.as_slice(), [destination]);
         Self {
-            dealer: Dealer::new(sources, &destinations, way, local.ports_skipped, (0, 1)),
+            allocator: PortAllocator::new(sources, &destinations, selection, local.ports_skipped, (0, 1)),
             resets_at_end: false,
             keepalive_s: None,
         }
@@ -47,20 +48,20 @@ impl Opener {
 
     /// Starts the next connection.
     pub(crate) fn open(&mut self) -> io::Result<Opened> {
-        let (place, tuple) = self
-            .dealer
-            .deal()
+        let (pair, tuple) = self
+            .allocator
+            .next_pair()
             .ok_or_else(|| io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))?;
-        match self.dealer.way() {
-            PortWay::Kernel { range } => self.open_anywhere(&tuple, range).map_err(|error| error.source),
-            PortWay::Explicit => self.open_from_ports(place, &tuple),
+        match self.allocator.selection() {
+            PortSelection::Kernel { range } => self.open_anywhere(&tuple, range).map_err(|error| error.source),
+            PortSelection::Explicit => self.open_from_ports(pair, &tuple),
         }
     }
 
-    fn open_anywhere(&self, tuple: &Tuple, range: Option<(u16, u16)>) -> Result<Opened, OsError> {
+    fn open_anywhere(&self, tuple: &SourceTuple, range: Option<(u16, u16)>) -> Result<Opened, OsError> {
         let socket = self.socket(&tuple.destination)?;
         if let Some((low, high)) = range {
-            // Kernels before 6.3 lack it; the search is slower there.
+            // Kernels before 6.3 lack the option; the search is slower there.
             let _ = sockopt::set_local_port_range(&socket, low, high);
         }
         if let Some(source) = tuple.source {
@@ -71,15 +72,15 @@ impl Opener {
     }
 
     /// Tries ports until one is free towards this destination.
-    fn open_from_ports(&mut self, place: usize, tuple: &Tuple) -> io::Result<Opened> {
+    fn open_from_ports(&mut self, pair: usize, tuple: &SourceTuple) -> io::Result<Opened> {
         let unspecified = match tuple.destination.ip() {
             IpAddr::V4(_) => IpAddr::from([0; 4]),
             IpAddr::V6(_) => IpAddr::from([0_u16; 8]),
         };
         let source = tuple.source.unwrap_or(unspecified);
-        // Each port once: one that is taken now is not free a moment later.
+        // Each port once: one in use now is not free a moment later.
         for _ in 0..=u16::MAX {
-            let Some(port) = self.dealer.next_port(place) else {
+            let Some(port) = self.allocator.next_port(pair) else {
                 break;
             };
             let opened = self.open_from(SocketAddr::new(source, port), &tuple.destination);
@@ -90,13 +91,13 @@ impl Opener {
         Err(io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))
     }
 
-    /// `None` where the port is taken.
+    /// `None` where the port is in use.
     fn open_from(&self, local: SocketAddr, destination: &SocketAddr) -> Result<Option<Opened>, OsError> {
         let socket = self.socket(destination)?;
         sockopt::set_reuse_addr(&socket, true)?;
         match socket::bind(&socket, &local) {
             Err(error) if error.errno() == Some(errno::EADDRINUSE) => return Ok(None),
-            // An address that is not ours has no port at all.
+            // An address of another host has no port at all.
             bound => bound?,
         }
         match connect(socket, destination) {

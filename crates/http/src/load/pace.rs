@@ -1,34 +1,34 @@
-//! When a free connection is given its next request.
+//! When a free connection gets its next request.
 
 use std::collections::VecDeque;
 
 use linerate_model::http::{Arrivals, Mode};
 
 use super::recorder::Recorder;
-use super::schedule::Schedule;
+use super::schedule::{Schedule, WorkerIndex};
 use super::spec::LoadSpec;
 
-/// The pace of one lane.
+/// Pace of one worker.
 #[derive(Debug)]
 pub(crate) enum Pace {
     /// Nothing is sent.
     Held,
-    /// At once.
+    /// Closed loop.
     Closed,
-    /// After a pause since the last answer.
+    /// Closed loop with think time.
     Thinking {
         pause_ns: u64,
-        /// Connections that pause, the one that ends first in front: all pauses are of one length.
+        /// Pausing connections in the order of their ends: all pauses have one length.
         pausing: VecDeque<(u64, u32)>,
     },
-    /// When the next request is due, whatever was answered.
+    /// Open loop.
     Open(Schedule),
 }
 
 impl Pace {
-    pub(crate) fn new(spec: &LoadSpec, begin_ns: u64, place: (u32, u32)) -> Self {
+    pub(crate) fn new(spec: &LoadSpec, begin_ns: u64, index: WorkerIndex) -> Self {
         let schedule =
-            |rate_per_s, arrivals| Self::Open(Schedule::new(begin_ns, rate_per_s, arrivals, place, spec.seed));
+            |rate_per_s, arrivals| Self::Open(Schedule::new(begin_ns, rate_per_s, arrivals, index, spec.seed));
         match spec.mode {
             Mode::Closed { think_ns: 0, .. } => Self::Closed,
             Mode::Closed { think_ns, .. } => Self::Thinking {
@@ -36,7 +36,7 @@ impl Pace {
                 pausing: VecDeque::new(),
             },
             Mode::Open { rate_per_s, arrivals } => schedule(rate_per_s, arrivals),
-            // Spread evenly over the period, so that they never come in a burst.
+            // Evenly over the period, without bursts.
             Mode::Idle {
                 heartbeat_ns: Some(period_ns),
             } => schedule(
@@ -47,7 +47,7 @@ impl Pace {
         }
     }
 
-    /// When the next request was due, if it is.
+    /// Due time of the next request, if it has come.
     pub(crate) fn due(&self, now_ns: u64) -> Option<u64> {
         match self {
             Self::Held => None,
@@ -56,14 +56,14 @@ impl Pace {
         }
     }
 
-    /// The request that is due was sent.
+    /// The due request was sent.
     pub(crate) fn take(&mut self) {
         if let Self::Open(schedule) = self {
             schedule.take();
         }
     }
 
-    /// When something has to be done next.
+    /// When the next action is due.
     pub(crate) fn next_ns(&self) -> Option<u64> {
         match self {
             Self::Held | Self::Closed => None,
@@ -72,7 +72,7 @@ impl Pace {
         }
     }
 
-    /// When something will have to be done after that, where it is known.
+    /// When the action after that is due, where known.
     pub(crate) fn following_ns(&self) -> Option<u64> {
         match self {
             Self::Open(schedule) => Some(schedule.following_due_ns()),
@@ -80,19 +80,19 @@ impl Pace {
         }
     }
 
-    /// What is to be done next can be done only on a free connection.
+    /// The next action needs a free connection.
     pub(crate) fn needs_free(&self) -> bool {
         matches!(self, Self::Open(_))
     }
 
-    /// A connection has its answer.
+    /// A response is complete.
     pub(crate) fn pause(&mut self, number: u32, now_ns: u64) {
         if let Self::Thinking { pause_ns, pausing } = self {
             pausing.push_back((now_ns.saturating_add(*pause_ns), number));
         }
     }
 
-    /// Frees the connections whose pause is over.
+    /// Frees the connections whose pause has ended.
     pub(crate) fn end_pauses(&mut self, now_ns: u64, mut free: impl FnMut(u32)) {
         if let Self::Thinking { pausing, .. } = self {
             while let Some((_, number)) = pausing.front().copied().filter(|(end_ns, _)| *end_ns <= now_ns) {
@@ -102,7 +102,7 @@ impl Pace {
         }
     }
 
-    /// Counts what was due before `end_ns` and will never be sent.
+    /// Counts requests due before `end_ns` that are never sent.
     pub(crate) fn abandon(&mut self, end_ns: u64, now_ns: u64, recorder: &mut Recorder) {
         if let Self::Open(schedule) = self {
             while schedule.next_due_ns() < end_ns {

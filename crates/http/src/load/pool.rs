@@ -1,4 +1,4 @@
-//! The connections of a lane: opened at a rate, watched, handed out, opened again when they are lost.
+//! Connection pool of a worker: opens at a rate, hands out free connections, reopens lost ones.
 
 use std::collections::VecDeque;
 use std::io;
@@ -12,14 +12,15 @@ use super::failure;
 use super::opener::Opener;
 use super::ramp::{Loss, Ramp};
 use super::recorder::{Recorder, Sent};
+use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
-/// All connections of one lane. A connection is named by its number.
+/// All connections of one worker, by number.
 #[derive(Debug)]
 pub(crate) struct Pool {
     epoll: Epoll,
     connections: Vec<Connection>,
-    /// Connections that may be given a request, the longest idle first. May name some that cannot any more.
+    /// Free connections, the longest idle first. May contain some that are not free any more.
     free: VecDeque<u32>,
     opener: Opener,
     ramp: Ramp,
@@ -29,14 +30,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(spec: &LoadSpec, place: (u32, u32), epoll: Epoll, now_ns: u64) -> Self {
-        let connections = spec.connections_of(place.0, place.1);
+    pub(crate) fn new(spec: &LoadSpec, index: WorkerIndex, epoll: Epoll, now_ns: u64) -> Self {
+        let connections = spec.connections_of(index.0, index.1);
         Self {
             epoll,
             connections: (0..connections).map(|_| Connection::default()).collect(),
             free: VecDeque::new(),
-            opener: Opener::new(spec, place),
-            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, place, now_ns),
+            opener: Opener::new(spec, index),
+            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, index, now_ns),
             reconnects_max: spec.reconnects_max,
             connect_timeout_ns: spec.connect_timeout_ns,
             is_connecting: 0,
@@ -51,7 +52,7 @@ impl Pool {
         self.connections.get_mut(number as usize)
     }
 
-    /// Opens what is due. Connections that were there at once are returned, as those of [`Self::arrived`] are.
+    /// Opens connections that are due; returns those that are connected at once, as [`Self::arrived`] does.
     pub(crate) fn open_due(&mut self, now_ns: u64, recorder: &mut Recorder) -> Vec<u32> {
         let mut arrived = Vec::new();
         while let Some(number) = self.ramp.take(now_ns) {
@@ -93,7 +94,7 @@ impl Pool {
         }
     }
 
-    /// Something happened to a connection that was on its way: returns its number when it is open now.
+    /// Handles an event of a connecting socket; returns its number if it is connected.
     pub(crate) fn arrived(&mut self, number: u32, now_ns: u64, recorder: &mut Recorder) -> Option<u32> {
         self.is_connecting = self.is_connecting.saturating_sub(1);
         let connection = self.connections.get_mut(number as usize)?;
@@ -110,7 +111,7 @@ impl Pool {
         Some(number)
     }
 
-    /// Gives up connections that have been on their way for too long.
+    /// Closes connections whose connect timeout has expired.
     pub(crate) fn expire_connects(&mut self, now_ns: u64, recorder: &mut Recorder) {
         if self.is_connecting == 0 {
             return;
@@ -126,12 +127,12 @@ impl Pool {
         }
     }
 
-    /// A connection may be given a request.
+    /// Marks a connection as free.
     pub(crate) fn release(&mut self, number: u32) {
         self.free.push_back(number);
     }
 
-    /// A connection for the next request: the one that has been free for the longest time.
+    /// The free connection that has been idle longest.
     pub(crate) fn take_free(&mut self) -> Option<u32> {
         while let Some(number) = self.free.pop_front() {
             if self.connections.get(number as usize).is_some_and(Connection::is_free) {
@@ -145,7 +146,7 @@ impl Pool {
         !self.free.is_empty()
     }
 
-    /// Closes a connection and has it opened again where that is allowed; returns the requests that lose their answer.
+    /// Closes a connection and reopens it if allowed; returns its outstanding requests.
     pub(crate) fn lose(&mut self, number: u32, loss: Loss, recorder: &mut Recorder) -> VecDeque<Sent> {
         let Some(connection) = self.connections.get_mut(number as usize) else {
             return VecDeque::new();
@@ -155,21 +156,21 @@ impl Pool {
             .ramp
             .lost(number, loss, &mut connection.losses, self.reconnects_max)
         {
-            recorder.tally.connections.reconnects += 1;
+            recorder.stats.connections.reconnects += 1;
         }
         lost
     }
 
-    /// Waits for room to write as well, or no more.
+    /// Registers for writability, or only for readability.
     pub(crate) fn watch_writing(&self, number: u32, is_wanted: bool) {
         let interest = if is_wanted { Interest::BOTH } else { Interest::READ };
         if let Some(socket) = self.connections.get(number as usize).and_then(Connection::socket) {
-            // It can fail only for a socket that is not registered, and that is none of ours.
+            // Fails only for a socket that is not registered.
             let _ = self.epoll.modify(socket, u64::from(number), interest);
         }
     }
 
-    /// No more connections are opened.
+    /// Opens no further connections.
     pub(crate) fn stop_opening(&mut self) {
         self.ramp.give_up();
     }
@@ -182,7 +183,7 @@ impl Pool {
         self.ramp.next_ns()
     }
 
-    /// Whether connections are on their way.
+    /// Whether connections are being opened.
     pub(crate) fn is_connecting(&self) -> bool {
         self.is_connecting > 0
     }

@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
-/// Who chooses local ports.
+use super::schedule::WorkerIndex;
+
+/// How local ports are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PortChoice {
@@ -13,55 +15,55 @@ pub enum PortChoice {
     Auto,
     /// The kernel, within `net.ipv4.ip_local_port_range`.
     Kernel,
-    /// We: any free port from 1024 on, which needs no setting and no privilege.
+    /// By the generator: any free port from 1024 on, without a setting or a privilege.
     Explicit,
 }
 
-/// Where one connection leaves from.
+/// Local end of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Local<'a> {
-    /// Address of this host; `None` for the one that the kernel chooses.
+    /// Local address; `None`: chosen by the kernel.
     pub address: Option<IpAddr>,
-    /// Who chooses the port; with [`PortChoice::Auto`] the kernel, unless it has none left.
+    /// How the port is chosen; [`PortChoice::Auto`]: by the kernel, while it has free ports.
     pub ports: PortChoice,
-    /// Local ports that must not be used.
+    /// Excluded local ports.
     pub ports_skipped: &'a [u16],
 }
 
-/// One way to the server: a local address and one of its addresses.
+/// Local address and address of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Tuple {
+pub(crate) struct SourceTuple {
     pub(crate) source: Option<IpAddr>,
     pub(crate) destination: SocketAddr,
 }
 
-/// Deals connections over sources and destinations in turn, and ports to each pair of them.
+/// Distributes connections over pairs of source and destination, and ports within each pair.
 #[derive(Debug)]
-pub(crate) struct Dealer {
-    walks: Vec<(Tuple, PortWalk)>,
+pub(crate) struct PortAllocator {
+    pairs: Vec<(SourceTuple, PortSequence)>,
     next: usize,
-    way: PortWay,
+    selection: PortSelection,
 }
 
 /// How a socket gets its port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum PortWay {
-    /// `connect` chooses; with the range, if any, set on the socket so that the search is quick.
+pub(crate) enum PortSelection {
+    /// `connect` chooses; a range set on the socket makes the search fast.
     Kernel { range: Option<(u16, u16)> },
-    /// Bound before.
+    /// By bind(2).
     Explicit,
 }
 
-impl Dealer {
-    /// For thread `index` of `threads`: no two of them are dealt the same port.
+impl PortAllocator {
+    /// For thread `index` of `threads`; threads never try the same port.
     pub(crate) fn new(
         sources: &[IpAddr],
         destinations: &[SocketAddr],
-        way: PortWay,
+        selection: PortSelection,
         skipped: &[u16],
-        (index, threads): (u32, u32),
+        (index, threads): WorkerIndex,
     ) -> Self {
-        let mut walks = Vec::new();
+        let mut pairs = Vec::new();
         for destination in destinations {
             let fitting = sources.iter().filter(|s| s.is_ipv4() == destination.is_ipv4());
             let mut fitting: Vec<Option<IpAddr>> = fitting.copied().map(Some).collect();
@@ -69,40 +71,40 @@ impl Dealer {
                 fitting.push(None);
             }
             for source in fitting {
-                let tuple = Tuple {
+                let tuple = SourceTuple {
                     source,
                     destination: *destination,
                 };
-                walks.push((tuple, PortWalk::new(skipped, index, threads)));
+                pairs.push((tuple, PortSequence::new(skipped, index, threads)));
             }
         }
-        // Threads begin at different pairs, so that a few connections are spread as well.
-        let next = index as usize % walks.len().max(1);
-        Self { walks, next, way }
+        // Threads begin with different pairs, so that few connections are distributed as well.
+        let next = index as usize % pairs.len().max(1);
+        Self { pairs, next, selection }
     }
 
-    pub(crate) fn way(&self) -> PortWay {
-        self.way
+    pub(crate) fn selection(&self) -> PortSelection {
+        self.selection
     }
 
-    /// The next pair with its number; `None` without destinations.
-    pub(crate) fn deal(&mut self) -> Option<(usize, Tuple)> {
-        let place = self.next;
-        let (tuple, _) = self.walks.get(place)?;
-        self.next = (place + 1) % self.walks.len();
-        Some((place, *tuple))
+    /// The next pair with its index; `None` without destinations.
+    pub(crate) fn next_pair(&mut self) -> Option<(usize, SourceTuple)> {
+        let pair = self.next;
+        let (tuple, _) = self.pairs.get(pair)?;
+        self.next = (pair + 1) % self.pairs.len();
+        Some((pair, *tuple))
     }
 
-    /// The next port of pair `place` that was not tried yet; `None` when all were.
-    pub(crate) fn next_port(&mut self, place: usize) -> Option<u16> {
-        self.walks.get_mut(place)?.1.next()
+    /// The next untried port of a pair; `None` when all were tried.
+    pub(crate) fn next_port(&mut self, pair: usize) -> Option<u16> {
+        self.pairs.get_mut(pair)?.1.next()
     }
 }
 
-/// Ports in the order in which they are tried: each of this thread's share once, then again from the beginning, since
-/// connections end as well.
+/// Ports in the order they are tried: each of the thread's share once, then again, since connections are closed
+/// meanwhile.
 #[derive(Debug)]
-struct PortWalk {
+struct PortSequence {
     skipped: Vec<u16>,
     next: u32,
     step: u32,
@@ -110,7 +112,7 @@ struct PortWalk {
     tried: u32,
 }
 
-impl PortWalk {
+impl PortSequence {
     fn new(skipped: &[u16], index: u32, threads: u32) -> Self {
         let first = u32::from(FIRST_PORT) + index;
         let mut skipped = skipped.to_vec();
@@ -142,11 +144,11 @@ impl PortWalk {
 }
 
 const FIRST_PORT: u16 = 1024;
-/// Times the whole range is walked through before a thread gives up.
+/// Passes over the whole range before a thread gives up.
 const ROUNDS_MAX: u32 = 64;
 
-/// Connections above which the kernel's choice within its range becomes slow or runs dry.
-pub(crate) fn choose(choice: PortChoice, connections_per_tuple: u64, range: Option<(u16, u16)>) -> PortWay {
+/// Above 99 % of its range the kernel runs out of ports; well below that its search becomes slow.
+pub(crate) fn choose(choice: PortChoice, connections_per_tuple: u64, range: Option<(u16, u16)>) -> PortSelection {
     let room = range.map_or(ROOM_DEFAULT, |(low, high)| u64::from(high.saturating_sub(low)) + 1);
     let is_explicit = match choice {
         PortChoice::Explicit => true,
@@ -154,8 +156,8 @@ pub(crate) fn choose(choice: PortChoice, connections_per_tuple: u64, range: Opti
         PortChoice::Auto => connections_per_tuple * 100 > room * 99,
     };
     match is_explicit {
-        true => PortWay::Explicit,
-        false => PortWay::Kernel {
+        true => PortSelection::Explicit,
+        false => PortSelection::Kernel {
             range: range.filter(|_| connections_per_tuple > SEARCH_SLOW_FROM),
         },
     }
@@ -163,10 +165,10 @@ pub(crate) fn choose(choice: PortChoice, connections_per_tuple: u64, range: Opti
 
 /// The kernel's default range, 32768 to 60999.
 const ROOM_DEFAULT: u64 = 28_232;
-/// Past half of the range the kernel searches for tenths of a millisecond, unless the socket carries a range itself.
+/// From here on the search takes tenths of a millisecond, unless the socket carries a range itself.
 const SEARCH_SLOW_FROM: u64 = 10_000;
 
-/// Reads `net.ipv4.ip_local_reserved_ports`: numbers and ranges, separated by commas. What is no port is skipped.
+/// Parses `net.ipv4.ip_local_reserved_ports`: numbers and ranges, separated by commas. Invalid parts are skipped.
 #[must_use]
 pub fn parse_reserved(text: &str) -> Vec<u16> {
     let mut ports = Vec::new();
@@ -188,13 +190,13 @@ mod tests {
     }
 
     #[test]
-    fn threads_share_the_ports_without_meeting() {
+    fn threads_never_try_the_same_port() {
         let mut seen = std::collections::BTreeSet::new();
         for index in 0..3 {
-            let mut dealer = Dealer::new(&[], &[server()], PortWay::Explicit, &[5201], (index, 3));
+            let mut allocator = PortAllocator::new(&[], &[server()], PortSelection::Explicit, &[5201], (index, 3));
             for _ in 0..18_000 {
-                let (place, _) = dealer.deal().expect("there is a destination");
-                let port = dealer.next_port(place).expect("ports are left");
+                let (pair, _) = allocator.next_pair().expect("there is a destination");
+                let port = allocator.next_port(pair).expect("ports are left");
                 assert!(port >= 1024 && port != 5201);
                 assert!(seen.insert(port), "{port} twice");
             }
@@ -202,22 +204,31 @@ mod tests {
     }
 
     #[test]
-    fn sources_and_destinations_take_turns() {
+    fn sources_and_destinations_alternate() {
         let sources = [IpAddr::from([192, 0, 2, 8]), IpAddr::from([192, 0, 2, 9])];
         let destinations = [server(), SocketAddr::from(([192, 0, 2, 1], 81))];
-        let way = PortWay::Kernel { range: None };
-        let mut dealer = Dealer::new(&sources, &destinations, way, &[], (0, 1));
-        let dealt: Vec<_> = (0..4).filter_map(|_| dealer.deal()).map(|(place, _)| place).collect();
+        let way = PortSelection::Kernel { range: None };
+        let mut allocator = PortAllocator::new(&sources, &destinations, way, &[], (0, 1));
+        let dealt: Vec<_> = (0..4)
+            .filter_map(|_| allocator.next_pair())
+            .map(|(pair, _)| pair)
+            .collect();
         assert_eq!(dealt, [0, 1, 2, 3]);
     }
 
     #[test]
-    fn more_connections_than_the_range_holds_get_ports_of_ours() {
+    fn ports_are_explicit_above_the_range_of_the_kernel() {
         let range = Some((32768, 60999));
-        assert_eq!(choose(PortChoice::Auto, 28_000, range), PortWay::Explicit);
-        assert_eq!(choose(PortChoice::Auto, 9_000, range), PortWay::Kernel { range: None });
-        assert_eq!(choose(PortChoice::Auto, 20_000, range), PortWay::Kernel { range });
-        assert_eq!(choose(PortChoice::Kernel, 50_000, range), PortWay::Kernel { range });
+        assert_eq!(choose(PortChoice::Auto, 28_000, range), PortSelection::Explicit);
+        assert_eq!(
+            choose(PortChoice::Auto, 9_000, range),
+            PortSelection::Kernel { range: None }
+        );
+        assert_eq!(choose(PortChoice::Auto, 20_000, range), PortSelection::Kernel { range });
+        assert_eq!(
+            choose(PortChoice::Kernel, 50_000, range),
+            PortSelection::Kernel { range }
+        );
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! What counts: requests whose start lies in the window, and every second for itself.
+//! Decides what counts: requests that start in the window, and results of every second.
 
 use linerate_model::http::ErrorClass;
 
-use super::answer::Answer;
+use super::response::ReceivedResponse;
 use super::second::SecondPart;
-use super::tally::Tally;
+use super::stats::LoadStats;
 
 /// Times of the run on the monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,16 +20,16 @@ pub(crate) struct Window {
 /// A request that was sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Sent {
-    /// When.
+    /// Send time.
     pub(crate) sent_ns: u64,
-    /// When it was due; the same in a closed loop.
+    /// Due time; the send time in a closed loop.
     pub(crate) due_ns: u64,
 }
 
-/// The figures of one lane.
+/// Statistics of one worker.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    pub(crate) tally: Tally,
+    pub(crate) stats: LoadStats,
     window: Option<Window>,
     second: SecondPart,
     body_hash: Option<u64>,
@@ -40,7 +40,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     pub(crate) fn new(verifies: bool, is_open_loop: bool) -> Self {
         Self {
-            tally: Tally::default(),
+            stats: LoadStats::default(),
             window: None,
             second: SecondPart::default(),
             body_hash: None,
@@ -53,83 +53,83 @@ impl Recorder {
         self.window = Some(window);
     }
 
-    /// A request left. One that was due before `starved_until_ns` had no connection that was free.
+    /// A request was sent. One due before `starved_until_ns` had no free connection.
     pub(crate) fn sent(&mut self, sent: Sent, starved_until_ns: u64) {
         if !self.counts(sent) {
             return;
         }
-        self.tally.requests += 1;
+        self.stats.requests += 1;
         if self.is_open_loop {
             let lag_ns = sent.sent_ns.saturating_sub(sent.due_ns);
-            self.tally.send_lag.record(lag_ns);
+            self.stats.send_lag.record(lag_ns);
             if sent.due_ns >= starved_until_ns {
-                self.tally.lateness.record(lag_ns);
+                self.stats.lateness.record(lag_ns);
             }
         }
     }
 
-    /// An answer is complete.
-    pub(crate) fn answered(&mut self, sent: Sent, done_ns: u64, answer: &Answer) {
-        self.tally.response_head_bytes = self.tally.response_head_bytes.or(answer.head_bytes);
-        let class = match answer.status {
-            200..300 if self.is_body_as_before(answer) => None,
+    /// A response is complete.
+    pub(crate) fn response_complete(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
+        self.stats.response_head_bytes = self.stats.response_head_bytes.or(response.head_bytes);
+        let class = match response.status {
+            200..300 if self.is_body_as_before(response) => None,
             200..300 => Some(ErrorClass::Protocol),
             300..400 => Some(ErrorClass::Status3xx),
             400..500 => Some(ErrorClass::Status4xx),
             500..600 => Some(ErrorClass::Status5xx),
             _ => Some(ErrorClass::Protocol),
         };
-        let is_refusal = answer.status == 429;
-        self.second.retry_after += u64::from(answer.has_retry_after && (is_refusal || answer.status == 503));
+        let is_refusal = response.status == 429;
+        self.second.retry_after += u64::from(response.has_retry_after && (is_refusal || response.status == 503));
         match class {
-            None => self.succeeded(sent, done_ns, answer),
+            None => self.succeeded(sent, done_ns, response),
             Some(class) => {
                 let text = || match class {
-                    ErrorClass::Protocol if (200..300).contains(&answer.status) => {
+                    ErrorClass::Protocol if (200..300).contains(&response.status) => {
                         "a body that differs from the first one".to_owned()
                     }
-                    _ => format!("status {}", answer.status),
+                    _ => format!("status {}", response.status),
                 };
                 self.second.failure(class, is_refusal);
                 if self.counts(sent) {
-                    self.tally.errors.add(class, text);
+                    self.stats.errors.add(class, text);
                 }
             }
         }
     }
 
-    fn succeeded(&mut self, sent: Sent, done_ns: u64, answer: &Answer) {
+    fn succeeded(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
         let from_ns = if self.is_open_loop { sent.due_ns } else { sent.sent_ns };
         let latency_ns = done_ns.saturating_sub(from_ns);
         if self.window.is_some() {
-            self.second.answer(latency_ns, answer.body_bytes);
+            self.second.response(latency_ns, response.body_bytes);
         }
         if !self.counts(sent) {
             return;
         }
-        self.tally.ok += 1;
-        self.tally.payload_bytes += answer.body_bytes;
-        self.tally.http_bytes += answer.head_bytes.unwrap_or(0) + answer.body_bytes;
-        self.tally.latency.record(latency_ns);
+        self.stats.ok += 1;
+        self.stats.payload_bytes += response.body_bytes;
+        self.stats.http_bytes += response.head_bytes.unwrap_or(0) + response.body_bytes;
+        self.stats.latency.record(latency_ns);
         if self.is_open_loop {
-            self.tally.service.record(done_ns.saturating_sub(sent.sent_ns));
+            self.stats.service.record(done_ns.saturating_sub(sent.sent_ns));
         }
     }
 
-    fn is_body_as_before(&mut self, answer: &Answer) -> bool {
-        !self.verifies || *self.body_hash.get_or_insert(answer.hash) == answer.hash
+    fn is_body_as_before(&mut self, response: &ReceivedResponse) -> bool {
+        !self.verifies || *self.body_hash.get_or_insert(response.hash) == response.hash
     }
 
-    /// A request failed; where it simply never ended, its age enters the latency as a lower bound.
+    /// A request failed; after a timeout its age enters the latency as a lower bound.
     pub(crate) fn failed(&mut self, sent: Sent, now_ns: u64, class: ErrorClass, text: impl FnOnce() -> String) {
         self.second.failure(class, false);
         if !self.counts(sent) {
             return;
         }
-        self.tally.errors.add(class, text);
+        self.stats.errors.add(class, text);
         if class == ErrorClass::Timeout {
             let from_ns = if self.is_open_loop { sent.due_ns } else { sent.sent_ns };
-            self.tally.latency.record_censored(now_ns.saturating_sub(from_ns));
+            self.stats.latency.record_censored(now_ns.saturating_sub(from_ns));
         }
     }
 
@@ -140,10 +140,10 @@ impl Recorder {
             due_ns,
         };
         if self.counts(sent) {
-            self.tally.requests += 1;
+            self.stats.requests += 1;
             let text = || "no connection was free before the end".to_owned();
-            self.tally.errors.add(ErrorClass::Unsent, text);
-            self.tally.latency.record_censored(now_ns.saturating_sub(due_ns));
+            self.stats.errors.add(ErrorClass::Unsent, text);
+            self.stats.latency.record_censored(now_ns.saturating_sub(due_ns));
         }
     }
 
@@ -154,21 +154,21 @@ impl Recorder {
 
     /// A connection is open.
     pub(crate) fn connected(&mut self, elapsed_ns: u64) {
-        self.tally.connect.record(elapsed_ns);
+        self.stats.connect.record(elapsed_ns);
     }
 
-    /// A connection could not be opened, or was lost while nothing was asked.
+    /// A connection could not be opened, or was lost while idle.
     pub(crate) fn connection_failed(&mut self, class: ErrorClass, text: impl FnOnce() -> String) {
         self.second.failure(class, false);
-        self.tally.errors.add(class, text);
+        self.stats.errors.add(class, text);
     }
 
-    /// The load has a backlog this old.
+    /// Age of the backlog.
     pub(crate) fn backlog(&mut self, age_ns: u64) {
         self.second.backlog_ns = self.second.backlog_ns.max(age_ns);
     }
 
-    /// The seconds that are over at `now_ns`; of a gap without events only the last.
+    /// The second that is complete at `now_ns`; without events in between, only the last.
     pub(crate) fn finished_second(&mut self, now_ns: u64) -> Option<SecondPart> {
         let index = self.second_at(now_ns)?;
         if index <= self.second.index {
@@ -177,7 +177,7 @@ impl Recorder {
         Some(std::mem::replace(&mut self.second, SecondPart::new(index)))
     }
 
-    /// When the second that is being counted is over; never before there is a window.
+    /// When the current second ends; never without a window.
     pub(crate) fn second_ends_ns(&self) -> u64 {
         let ends_ns = |window: Window| {
             let seconds = u64::from(self.second.index) + 1;
@@ -186,7 +186,7 @@ impl Recorder {
         self.window.map_or(u64::MAX, ends_ns)
     }
 
-    /// The second that is not over yet.
+    /// The incomplete last second.
     pub(crate) fn last_second(&mut self) -> Option<SecondPart> {
         self.window.map(|_| std::mem::take(&mut self.second))
     }
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_ends_a_second_after_the_one_before_it() {
+    fn second_ends_a_second_after_its_predecessor() {
         let mut recorder = Recorder::new(false, false);
         assert_eq!(recorder.second_ends_ns(), u64::MAX, "before there is a window");
         recorder.set_window(Window {

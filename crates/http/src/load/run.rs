@@ -1,4 +1,4 @@
-//! Leading a run: its phases, its seconds, and the limits that end it early.
+//! Coordinator of a load: phases, per-second results, and limits that end it early.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,99 +9,99 @@ use linerate_model::http::{Flag, LoadResult};
 use linerate_sys::clock;
 
 use super::breaker::Breaker;
-use super::crew::{Crew, Team};
-use super::message::{Message, Order};
+use super::message::{Message, WorkerCommand};
 use super::second::SecondPart;
 use super::spec::LoadSpec;
-use super::tally::Tally;
+use super::stats::LoadStats;
+use super::workers::{WorkerPool, Workers};
 
-/// Watches a run, and may end it.
+/// Observes a run, and may stop it.
 pub trait Observer {
-    /// The generator is there; it works in these processes beside this one.
-    fn started(&mut self, workers: &[u32]) {
-        let _ = workers;
+    /// The generator has started, with these worker processes.
+    fn started(&mut self, process_ids: &[u32]) {
+        let _ = process_ids;
     }
 
-    /// The connections are open, as far as they could be opened; the load begins.
+    /// The connections that could be opened are open; the load begins.
     fn ramped(&mut self, opened: u64, wanted: u64) {
         let _ = (opened, wanted);
     }
 
-    /// The load begins in a moment, with what is not recorded.
+    /// The warm-up is about to begin.
     fn load_begins(&mut self) {}
 
-    /// Recording begins now.
+    /// Recording begins.
     fn window_opened(&mut self) {}
 
-    /// A second of all lanes is over.
+    /// A second of all workers is complete.
     fn second(&mut self, second: &SecondPart) {
         let _ = second;
     }
 
-    /// Recording ends now; outstanding answers are still waited for.
+    /// Recording ends; outstanding responses are still awaited.
     fn window_closed(&mut self) {}
 
-    /// Asked several times a second: whether the user wants an end.
+    /// Polled several times a second: whether the user stops the run.
     fn is_stopped(&mut self) -> bool {
         false
     }
 }
 
-/// A run that could not be made.
+/// The load could not be run.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// A thread, a process or a descriptor could not be had.
+    /// A thread, process or descriptor could not be created.
     #[error("cannot start the load generator: {0}")]
     Start(#[from] std::io::Error),
-    /// A part of the generator gave up.
+    /// A worker failed.
     #[error("the load generator failed: {0}")]
-    Lane(String),
+    Worker(String),
 }
 
-/// Makes one run and waits for its end.
+/// Runs a load to its end.
 ///
 /// # Errors
-/// A part of the generator that could not start or failed. What goes wrong with the server is in the result.
+/// A worker that could not be started or failed. Failures of the server are part of the result.
 pub fn run(
     spec: LoadSpec,
-    crew: &Crew,
+    pool: &WorkerPool,
     breaker: Option<Breaker>,
     observer: &mut dyn Observer,
 ) -> Result<LoadResult, LoadError> {
     let spec = Arc::new(spec);
     let (reports, messages) = channel();
-    let team = Team::start(&spec, crew, &reports)?;
+    let workers = Workers::start(&spec, pool, &reports)?;
     drop(reports);
-    observer.started(&team.workers());
-    let leader = Leader {
+    observer.started(&workers.process_ids());
+    let coordinator = Coordinator {
         spec: &spec,
-        left: team.lanes,
-        team,
+        left: workers.total,
+        workers,
         messages,
         breaker,
         seconds: BTreeMap::new(),
-        tally: Tally::default(),
+        stats: LoadStats::default(),
         flags: Vec::new(),
-        told: 0,
+        reported: 0,
     };
-    leader.lead(observer)
+    coordinator.lead(observer)
 }
 
-struct Leader<'a> {
+struct Coordinator<'a> {
     spec: &'a LoadSpec,
-    team: Team,
-    /// Lanes that are not through.
+    workers: Workers,
+    /// Workers that have not finished.
     left: u32,
     messages: Receiver<Message>,
     breaker: Option<Breaker>,
     seconds: BTreeMap<u32, (u32, SecondPart)>,
-    tally: Tally,
+    stats: LoadStats,
     flags: Vec<Flag>,
-    /// Seconds the observer knows.
-    told: u32,
+    /// Seconds passed to the observer.
+    reported: u32,
 }
 
-impl Leader<'_> {
+impl Coordinator<'_> {
     fn lead(mut self, observer: &mut dyn Observer) -> Result<LoadResult, LoadError> {
         let opened = self.ramp(observer)?;
         observer.ramped(opened, u64::from(self.spec.connections));
@@ -109,15 +109,15 @@ impl Leader<'_> {
         if opened > 0 && self.flags.is_empty() {
             window_ns = self.load(observer)?;
         }
-        self.team.order(Order::Stop);
+        self.workers.send(WorkerCommand::Stop);
         while self.left > 0 {
-            self.listen(PATIENCE, observer)?;
+            self.listen(TIMEOUT, observer)?;
         }
         let seconds: Vec<SecondPart> = self.seconds.into_values().map(|(_, second)| second).collect();
-        Ok(self.tally.result(self.spec, window_ns, &seconds, &self.flags))
+        Ok(self.stats.result(self.spec, window_ns, &seconds, &self.flags))
     }
 
-    /// Waits until every lane has opened what it could.
+    /// Waits until every worker has opened its connections.
     fn ramp(&mut self, observer: &mut dyn Observer) -> Result<u64, LoadError> {
         let (mut waiting, mut sum) = (self.left, 0);
         while waiting > 0 && self.flags.is_empty() {
@@ -133,7 +133,7 @@ impl Leader<'_> {
     /// Warm-up, window and drain; returns the length of the window.
     fn load(&mut self, observer: &mut dyn Observer) -> Result<u64, LoadError> {
         let begin_ns = clock::monotonic_ns() + LEAD_NS;
-        self.team.order(Order::Begin { at_ns: begin_ns });
+        self.workers.send(WorkerCommand::Begin { at_ns: begin_ns });
         observer.load_begins();
         let open_ns = begin_ns + self.spec.warmup_ns;
         let end_ns = open_ns + self.spec.duration_ns;
@@ -143,14 +143,14 @@ impl Leader<'_> {
         let now_ns = clock::monotonic_ns();
         observer.window_closed();
         if self.flags.is_empty() {
-            let drained_ns = end_ns + self.spec.timeout_ns + PATIENCE.as_nanos() as u64;
+            let drained_ns = end_ns + self.spec.timeout_ns + TIMEOUT.as_nanos() as u64;
             self.wait_until(drained_ns, observer)?;
         }
-        // A run that was cut short has the window it had.
+        // A run that was stopped has a shorter window.
         Ok(now_ns.min(end_ns).saturating_sub(open_ns))
     }
 
-    /// Listens until a time, the end of all lanes, or a reason to end the run.
+    /// Handles messages until a time, the end of all workers, or a reason to stop.
     fn wait_until(&mut self, until_ns: u64, observer: &mut dyn Observer) -> Result<(), LoadError> {
         while self.left > 0 && self.flags.is_empty() {
             let now_ns = clock::monotonic_ns();
@@ -169,13 +169,13 @@ impl Leader<'_> {
         }
     }
 
-    /// Takes the next message, if one comes in time. What concerns the figures is dealt with here.
-    fn listen(&mut self, patience: Duration, observer: &mut dyn Observer) -> Result<Option<Message>, LoadError> {
-        let message = match self.messages.recv_timeout(patience) {
+    /// Receives the next message and handles results.
+    fn listen(&mut self, timeout: Duration, observer: &mut dyn Observer) -> Result<Option<Message>, LoadError> {
+        let message = match self.messages.recv_timeout(timeout) {
             Ok(message) => message,
             Err(RecvTimeoutError::Timeout) => return Ok(None),
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(LoadError::Lane("a thread ended without a word".to_owned()));
+                return Err(LoadError::Worker("a thread ended without a word".to_owned()));
             }
         };
         match message {
@@ -183,27 +183,27 @@ impl Leader<'_> {
                 self.add(&second, observer);
                 Ok(None)
             }
-            Message::Finished(tally) => {
+            Message::Finished(stats) => {
                 self.left -= 1;
-                self.tally.merge(*tally);
+                self.stats.merge(*stats);
                 Ok(None)
             }
-            Message::Failed(text) => Err(LoadError::Lane(text)),
+            Message::Failed(text) => Err(LoadError::Worker(text)),
             ramped @ Message::Ramped { .. } => Ok(Some(ramped)),
         }
     }
 
-    /// Adds a lane's second; one that all lanes have told is shown, and those before it that some had no news of.
+    /// Adds a worker's second. Once all workers have reported it, it goes to the observer, with earlier incomplete ones.
     fn add(&mut self, part: &SecondPart, observer: &mut dyn Observer) {
         let index = part.index;
         let empty = (0, SecondPart::new(index));
-        let (lanes, second) = self.seconds.entry(index).or_insert(empty);
-        *lanes += 1;
+        let (workers, second) = self.seconds.entry(index).or_insert(empty);
+        *workers += 1;
         second.merge(part);
-        if *lanes < self.team.lanes {
+        if *workers < self.workers.total {
             return;
         }
-        for (_, (_, second)) in self.seconds.range(self.told..=index) {
+        for (_, (_, second)) in self.seconds.range(self.reported..=index) {
             observer.second(second);
             if let Some(breaker) = &mut self.breaker
                 && breaker.is_tripped_by(second)
@@ -212,13 +212,13 @@ impl Leader<'_> {
                 self.flags.push(Flag::BreakerTripped);
             }
         }
-        self.told = self.told.max(index + 1);
+        self.reported = self.reported.max(index + 1);
     }
 }
 
-/// From the order to begin to the beginning: every lane hears of it before.
+/// Time for the command to begin to reach every worker.
 const LEAD_NS: u64 = 20_000_000;
-/// How late the user's wish to stop may be noticed. Each look costs a wake-up, also while connections only idle.
+/// Interval at which the observer is polled. Each poll costs a wake-up, also while connections are idle.
 const TICK: Duration = Duration::from_millis(200);
-/// How long after its deadline a lane may take to hand in its figures.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time a worker may need beyond its deadline.
+const TIMEOUT: Duration = Duration::from_secs(5);

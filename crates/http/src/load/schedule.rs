@@ -1,11 +1,14 @@
 //! When the requests of an open loop are due.
 //!
-//! A due time comes from the start and the number of the request alone, never from the moment a thread woke up: a thread
-//! that is late must not hide that by moving what it is late for.
+//! Due times depend on the start and the number of a request alone, never on the time a thread woke up: a late thread must not
+//! hide its lateness by shifting the schedule.
 
 use linerate_model::http::Arrivals;
 
-/// The due times of one of several threads that share a rate.
+/// Index of a worker, and number of workers.
+pub(crate) type WorkerIndex = (u32, u32);
+
+/// Due times of one of several threads that share a rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
     start_ns: u64,
@@ -33,7 +36,7 @@ impl Schedule {
         start_ns: u64,
         rate_per_s: f64,
         arrivals: Arrivals,
-        (index, threads): (u32, u32),
+        (index, threads): WorkerIndex,
         seed: u64,
     ) -> Self {
         let threads = threads.max(1);
@@ -69,13 +72,13 @@ impl Schedule {
         self.next_ns
     }
 
-    /// When the one after it will be.
+    /// When the following request is due.
     #[must_use]
     pub(crate) fn following_due_ns(&self) -> u64 {
         self.following_ns
     }
 
-    /// Takes the next request out and returns when it was due.
+    /// Removes the next request and returns its due time.
     pub(crate) fn take(&mut self) -> u64 {
         let due = self.next_ns;
         self.next_ns = self.following_ns;
@@ -109,7 +112,7 @@ impl Schedule {
     }
 }
 
-/// One a day; slower is the same as never.
+/// One a day: the lowest rate.
 const RATE_MIN_PER_S: f64 = 1.0 / 86_400.0;
 
 #[cfg(test)]
@@ -117,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uniform_threads_together_are_due_at_every_multiple() {
+    fn threads_together_are_due_at_every_multiple() {
         let mut due: Vec<u64> = Vec::new();
         for index in 0..3 {
             let mut part = Schedule::new(1_000, 300.0, Arrivals::Uniform, (index, 3), 1);
@@ -131,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn poisson_arrivals_keep_the_rate_and_scatter_like_independent_users() {
+    fn poisson_arrivals_have_the_rate_and_variance_of_independent_users() {
         let mut part = Schedule::new(0, 1_000.0, Arrivals::Poisson, (0, 1), 7);
         let due: Vec<u64> = (0..20_000).map(|_| part.take()).collect();
         let elapsed_s = *due.last().expect("some") as f64 / 1e9;
@@ -144,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_repeats_its_arrivals() {
+    fn seed_reproduces_arrivals() {
         let times = |seed| {
             let mut part = Schedule::new(0, 10.0, Arrivals::Poisson, (1, 2), seed);
             (0..50).map(|_| part.take()).collect::<Vec<_>>()

@@ -1,32 +1,32 @@
-//! One second of a run as one thread saw it: small enough to be kept for every second and sent while it runs.
+//! One second of a run in one thread, small enough to be kept for every second and sent while it runs.
 
 use linerate_model::http::{ErrorClass, Second};
 use serde::{Deserialize, Serialize};
 
-/// Answers, failures and rough times of one second.
+/// Responses, failures and approximate times of one second.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SecondPart {
-    /// Which second since the start of the warm-up.
+    /// Seconds since the start of the warm-up.
     pub index: u32,
-    /// Complete 2xx answers.
+    /// Complete 2xx responses.
     pub ok: u64,
     /// Bytes of their bodies.
     pub payload_bytes: u64,
-    /// Failures of all kinds.
+    /// All failures.
     pub errors: u64,
-    /// Of these: server errors and `429 Too Many Requests`.
+    /// Of these: status 5xx and `429 Too Many Requests`.
     pub refusals: u64,
-    /// Of these: requests without an answer in time.
+    /// Of these: response timeouts.
     pub timeouts: u64,
     /// Of these: connections that could not be opened.
     pub connects: u64,
-    /// Attempts to open a connection.
+    /// Connection attempts.
     pub attempts: u64,
-    /// Answers that name a time to come back (`Retry-After`) with 429 or 503.
+    /// 429 and 503 with `Retry-After`.
     pub retry_after: u64,
-    /// Age of the oldest request that is due and not sent, at the end of the second.
+    /// Age of the backlog at the end of the second.
     pub backlog_ns: u64,
-    /// Answers by time: an octave has [`STEPS`] buckets. Shorter than [`BUCKETS`] where the rest is empty.
+    /// Histogram of times with [`STEPS`] buckets per octave. Shorter than [`BUCKETS`] where the rest is empty.
     buckets: Vec<u32>,
 }
 
@@ -40,8 +40,8 @@ impl SecondPart {
         }
     }
 
-    /// Counts a complete 2xx answer.
-    pub fn answer(&mut self, ns: u64, payload_bytes: u64) {
+    /// Counts a complete 2xx response.
+    pub fn response(&mut self, ns: u64, payload_bytes: u64) {
         self.ok += 1;
         self.payload_bytes += payload_bytes;
         let bucket = bucket_of(ns);
@@ -64,7 +64,7 @@ impl SecondPart {
         ));
     }
 
-    /// Adds what another thread saw of the same second.
+    /// Adds the same second of another thread.
     pub fn merge(&mut self, other: &Self) {
         self.ok += other.ok;
         self.payload_bytes += other.payload_bytes;
@@ -84,7 +84,7 @@ impl SecondPart {
         }
     }
 
-    /// A quantile of the times within a sixteenth; absent where fewer than ten values lie above it.
+    /// A quantile of the times with an error of a sixteenth; `None` with fewer than ten values above it.
     #[must_use]
     pub fn quantile_ns(&self, q: f64) -> Option<u64> {
         let n: u64 = self.buckets.iter().map(|count| u64::from(*count)).sum();
@@ -93,14 +93,14 @@ impl SecondPart {
         }
         let rank = (n as f64 * q).ceil() as u64;
         let mut seen = 0;
-        let place = self.buckets.iter().position(|count| {
+        let bucket = self.buckets.iter().position(|count| {
             seen += u64::from(*count);
             seen >= rank
         })?;
-        Some(middle_of(place))
+        Some(middle_of(bucket))
     }
 
-    /// What a record keeps of it.
+    /// Part kept in the record.
     #[must_use]
     pub fn summary(&self) -> Second {
         Second {
@@ -125,8 +125,8 @@ fn bucket_of(ns: u64) -> usize {
         return units as usize;
     }
     let octave = units.ilog2() - STEP_BITS;
-    let place = u64::from(octave + 1) * STEPS + ((units >> octave) - STEPS);
-    (place as usize).min(BUCKETS - 1)
+    let bucket = u64::from(octave + 1) * STEPS + ((units >> octave) - STEPS);
+    (bucket as usize).min(BUCKETS - 1)
 }
 
 fn middle_of(bucket: usize) -> u64 {
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_lies_within_a_sixteenth_of_its_buckets_middle() {
+    fn time_is_within_a_sixteenth_of_its_bucket() {
         for ns in (0..40).flat_map(|bits| [1_u64 << bits, (1 << bits) + (1 << bits) / 3]) {
             let middle = middle_of(bucket_of(ns));
             let error = middle.abs_diff(ns);
@@ -153,13 +153,13 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_two_threads_are_one_second() {
+    fn seconds_of_threads_are_merged() {
         let (mut a, mut b) = (SecondPart::new(3), SecondPart::new(3));
         for _ in 0..990 {
-            a.answer(100_000, 1024);
+            a.response(100_000, 1024);
         }
         for _ in 0..20 {
-            b.answer(50_000_000, 1024);
+            b.response(50_000_000, 1024);
         }
         b.failure(ErrorClass::Timeout, false);
         a.merge(&b);

@@ -1,4 +1,4 @@
-//! One connection beside a load: whoever can make the load can make this one as well.
+//! One connection beside a load, opened in the same way.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -8,12 +8,12 @@ use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::{errno, socket};
 
 use super::opener::{Opened, Opener};
-use super::ports::{Local, PortChoice, PortWay};
+use super::ports::{Local, PortChoice, PortSelection};
 
-/// Connects from there, as a load opens its own connections.
+/// Connects from a local address and port as a load does.
 ///
 /// # Errors
-/// The operating system's; `TimedOut` when nobody answers within `timeout`.
+/// Those of connect(2); `TimedOut` after `timeout`.
 pub(crate) fn connect(local: &Local<'_>, destination: SocketAddr, timeout: Duration) -> io::Result<TcpStream> {
     let opened = open(local, destination)?;
     if !opened.is_connected {
@@ -29,12 +29,12 @@ pub(crate) fn connect(local: &Local<'_>, destination: SocketAddr, timeout: Durat
 
 fn open(local: &Local<'_>, destination: SocketAddr) -> io::Result<Opened> {
     let open = |way| Opener::for_one(local, destination, way).open();
-    let by_kernel = || open(PortWay::Kernel { range: None });
+    let by_kernel = || open(PortSelection::Kernel { range: None });
     match local.ports {
         PortChoice::Kernel => by_kernel(),
-        PortChoice::Explicit => open(PortWay::Explicit),
+        PortChoice::Explicit => open(PortSelection::Explicit),
         PortChoice::Auto => match by_kernel() {
-            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortWay::Explicit),
+            Err(error) if error.raw_os_error() == Some(errno::EADDRNOTAVAIL) => open(PortSelection::Explicit),
             opened => opened,
         },
     }

@@ -1,4 +1,4 @@
-//! What a load is to be.
+//! Specification of a load.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -8,68 +8,68 @@ use serde::{Deserialize, Serialize};
 use super::ports::PortChoice;
 use crate::protocol::Protocol;
 
-/// One run of the generator. Durations are nanoseconds. The form is also what worker processes are given.
+/// One run of the generator, also the input of worker processes. Durations are in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadSpec {
-    /// Addresses of the server; connections are dealt over them in turn.
+    /// Addresses of the server; connections alternate between them.
     pub destinations: Vec<SocketAddr>,
     /// Local addresses; empty for the kernel's choice.
     pub sources: Vec<IpAddr>,
-    /// Who chooses local ports.
+    /// How local ports are chosen.
     pub ports: PortChoice,
-    /// The request, as it goes over the wire.
+    /// The request as it is sent.
     pub request: Vec<u8>,
-    /// It is a `HEAD`, so answers have no body.
+    /// The method is `HEAD`.
     pub is_head: bool,
-    /// How the server is spoken to.
+    /// Protocol.
     pub protocol: Protocol,
-    /// Requests at a time on a connection of HTTP/2; 1 otherwise.
+    /// Concurrent requests per connection of HTTP/2; 1 otherwise.
     pub streams: u32,
     /// When requests are sent.
     pub mode: Mode,
     /// Connections.
     pub connections: u32,
-    /// Every connection sends one request before it counts as open.
-    pub touches: bool,
+    /// Every connection counts as open after its first response.
+    pub sends_first_request: bool,
     /// Connections opened per second; absent for no limit.
     pub ramp_per_s: Option<u32>,
-    /// Most connections on their way at once.
+    /// Connections being opened at a time.
     pub connects_in_flight: u32,
-    /// Longest wait for a connection.
+    /// Connect timeout.
     pub connect_timeout_ns: u64,
-    /// Longest wait for an answer.
+    /// Response timeout.
     pub timeout_ns: u64,
-    /// Load that is not recorded.
+    /// Unrecorded part.
     pub warmup_ns: u64,
-    /// Load that is.
+    /// Recorded part.
     pub duration_ns: u64,
-    /// Times a connection that was lost without notice is opened again.
+    /// Times a connection is reopened after an unannounced loss.
     pub reconnects_max: u8,
     /// Connections are reset at the end instead of closed, which leaves no TIME_WAIT.
     pub resets_at_end: bool,
-    /// Bodies must be the same as the first one.
+    /// All bodies must equal the first one.
     pub verifies: bool,
-    /// The last 50 µs before a due time are spent awake.
+    /// Busy-waits for the last 50 µs before a due time.
     pub spins: bool,
-    /// Pause after which an idle connection is probed by TCP, in seconds; absent for never.
+    /// TCP keepalive interval of idle connections in seconds; `None` without.
     pub tcp_keepalive_s: Option<u32>,
-    /// Decides Poisson arrivals.
+    /// Seed of Poisson arrivals.
     pub seed: u64,
-    /// `net.ipv4.ip_local_port_range`; absent where it could not be read.
+    /// `net.ipv4.ip_local_port_range`; `None` where it could not be read.
     pub port_range: Option<(u16, u16)>,
-    /// Local ports that must not be used.
+    /// Excluded local ports.
     pub ports_skipped: Vec<u16>,
 }
 
 impl LoadSpec {
-    /// Connections of lane `index` of `lanes`.
+    /// Connections of worker `index` of `workers`.
     #[must_use]
-    pub fn connections_of(&self, index: u32, lanes: u32) -> u32 {
-        let lanes = lanes.max(1);
-        self.connections / lanes + u32::from(index < self.connections % lanes)
+    pub fn connections_of(&self, index: u32, workers: u32) -> u32 {
+        let workers = workers.max(1);
+        self.connections / workers + u32::from(index < self.connections % workers)
     }
 
-    /// Requests that each connection keeps outstanding.
+    /// Requests each connection keeps outstanding.
     #[must_use]
     pub fn pipeline(&self) -> usize {
         match self.mode {
@@ -78,7 +78,7 @@ impl LoadSpec {
         }
     }
 
-    /// Pairs of a local address and one of the server's, each of which has ports of its own.
+    /// Pairs of a local address and one of the server, each with its own ports.
     #[must_use]
     pub fn tuples(&self) -> u64 {
         let fitting = |destination: &SocketAddr| {

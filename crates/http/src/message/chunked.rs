@@ -1,12 +1,12 @@
-//! Bodies in chunks (RFC 9112, section 7.1): a decoder that is fed what arrives and never keeps a byte of it.
+//! Chunked transfer coding (RFC 9112, section 7.1): a decoder that keeps no input.
 //!
-//! The reading is strict, because what two parties read differently is how requests are smuggled: sizes are hexadecimal
-//! digits alone, lines end with CR LF, nothing folds. What a peer can make the reader look at without sending payload is
-//! bounded: extensions and trailers are skipped, not kept.
+//! Decoding is strict, because different interpretations of a message are how requests are smuggled: sizes are hexadecimal
+//! digits alone, lines end with CR LF, nothing folds. Bytes without payload are limited: extensions and trailers are
+//! skipped, not kept.
 
 use std::fmt;
 
-/// Reads one body in chunks, in whatever pieces it arrives. Sixteen bytes; keeps no input.
+/// Decodes one body in segments of any size. Sixteen bytes.
 ///
 /// ```
 /// use linerate_http::message::chunked::{Decoder, Piece};
@@ -21,7 +21,7 @@ use std::fmt;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decoder {
-    /// What is left of the current chunk, or the size read so far.
+    /// Rest of the current chunk, or the size parsed so far.
     size: u64,
     /// Bytes of extensions, then of trailers.
     ignored_bytes: u16,
@@ -30,25 +30,25 @@ pub struct Decoder {
     state: State,
 }
 
-/// The start of an input: first bytes of framing, then bytes of payload.
+/// The start of an input: bytes of framing, then bytes of payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Piece {
     /// Bytes of sizes, line ends, extensions and trailers at the start of the input.
     pub framing: usize,
     /// Bytes of payload behind them.
     pub payload: usize,
-    /// The body is complete; what follows in the input is not of it.
+    /// The body is complete; the rest of the input does not belong to it.
     pub is_end: bool,
 }
 
-/// What is wrong with a body in chunks.
+/// Why a chunked body is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChunkedError {
     /// The size is no hexadecimal number.
     #[error("chunk size is not hexadecimal digits alone")]
     Size,
-    /// The size has more digits than anybody needs.
+    /// The size has too many digits.
     #[error("chunk size has more than {SIZE_DIGITS_MAX} digits")]
     SizeTooLong,
     /// A line does not end with CR LF, or a chunk is not followed by it.
@@ -60,7 +60,7 @@ pub enum ChunkedError {
     /// A trailer that is no `name: value`, or that folds.
     #[error("trailer is no field")]
     Trailer,
-    /// Extensions or trailers go on for too long.
+    /// Extensions or trailers are too long.
     #[error("chunk extensions or trailers exceed {IGNORED_BYTES_MAX} bytes")]
     TooMuchIgnored,
 }
@@ -107,11 +107,11 @@ impl Decoder {
         self.state == State::Done
     }
 
-    /// Reads the next run of framing and the run of payload behind it. Call again with what follows until
-    /// [`Piece::is_end`] or until the input is used up; after the end it takes nothing.
+    /// Decodes the next framing and the payload behind it. Call again with the rest until [`Piece::is_end`] or until the input is
+    /// consumed; after the end it consumes nothing.
     ///
     /// # Errors
-    /// What is wrong with the body. The decoder is of no use afterwards.
+    /// Why the body is invalid. The decoder is unusable afterwards.
     pub fn piece(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
         let mut framing = 0;
         while let Some(byte) = input.get(framing) {
@@ -129,7 +129,7 @@ impl Decoder {
         })
     }
 
-    /// Reads as much of the input as belongs to the body and adds up its pieces; the payload need not be contiguous.
+    /// Decodes the input up to the end of the body and sums its pieces; the payload need not be contiguous.
     ///
     /// # Errors
     /// As [`Self::piece`].
@@ -147,7 +147,7 @@ impl Decoder {
         }
     }
 
-    /// Takes payload of the current chunk out of `available` bytes.
+    /// Consumes payload of the current chunk.
     fn take_data(&mut self, available: usize) -> usize {
         if self.state != State::Data {
             return 0;
@@ -206,7 +206,7 @@ impl Decoder {
         State::TrailerStart
     }
 
-    /// Counts a byte that means nothing to us; blanks and visible characters only.
+    /// Counts an ignored byte; blanks and visible characters only.
     fn ignore(&mut self, byte: u8, next: State) -> Result<State, ChunkedError> {
         if byte.is_ascii_control() && byte != b'\t' {
             return Err(if byte == b'\n' {
@@ -229,7 +229,7 @@ impl Default for Decoder {
     }
 }
 
-/// The head of a chunk of `size` bytes, which its payload and CR LF have to follow. The body ends with [`LAST_CHUNK`].
+/// Size line of a chunk, followed by its payload and CR LF. The body ends with [`LAST_CHUNK`].
 #[must_use]
 pub fn head(size: u64) -> impl fmt::Display {
     struct Head(u64);
@@ -241,7 +241,7 @@ pub fn head(size: u64) -> impl fmt::Display {
     Head(size)
 }
 
-/// What ends a body in chunks.
+/// The last chunk.
 pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// `tchar` of RFC 9110, section 5.6.2.
@@ -253,7 +253,7 @@ fn is_token(byte: u8) -> bool {
 mod tests {
     use super::*;
 
-    /// Feeds `input` in pieces of `step` bytes; the payload, and the bytes used, or what is wrong.
+    /// Decodes `input` in segments of `step` bytes; payload and bytes consumed, or the error.
     fn decode(input: &[u8], step: usize) -> Result<(Vec<u8>, usize, bool), ChunkedError> {
         let (mut decoder, mut payload, mut used) = (Decoder::new(), Vec::new(), 0);
         for part in input.chunks(step) {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_read_alike_however_they_are_cut() {
+    fn bodies_do_not_depend_on_segmentation() {
         for (name, body, payload) in [
             ("empty", "0\r\n\r\n", ""),
             ("one", "3\r\nabc\r\n0\r\n\r\n", "abc"),
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn skimming_adds_up_what_the_pieces_are() {
+    fn skimming_sums_pieces() {
         let body = b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\nGET";
         let sum = Decoder::new().skim(body).expect("a body");
         assert_eq!(

@@ -1,21 +1,21 @@
-//! How a message says where its body ends (RFC 9112, section 6).
+//! Framing of message bodies (RFC 9112, section 6).
 
-/// Where the body of a message ends.
+/// Framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum BodyFraming {
-    /// There is no body.
+    /// No body.
     #[default]
     None,
-    /// The body has this many bytes (`Content-Length`).
+    /// This many bytes (`Content-Length`).
     Length(u64),
-    /// The body is a sequence of chunks (`Transfer-Encoding: chunked`), see [`super::chunked`].
+    /// Chunks (`Transfer-Encoding: chunked`), see [`super::chunked`].
     Chunked,
-    /// The body ends with the connection. Responses only.
+    /// Until the connection closes. Responses only.
     UntilClose,
 }
 
-/// Reads the value of a `Content-Length` field: digits and nothing else, so no sign, no list, no blank inside.
-/// `None` for anything else and for values beyond 2⁶³ − 1, which no two parties read alike.
+/// Parses a `Content-Length` value: digits and nothing else, so no sign, no list, no blank inside. `None` for anything else and
+/// for values beyond 2⁶³ − 1, which implementations interpret differently.
 #[must_use]
 pub fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > LENGTH_DIGITS_MAX {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_is_digits_alone() {
+    fn length_consists_of_digits() {
         for (value, expected) in [
             ("0", Some(0)),
             ("10240", Some(10_240)),

@@ -1,4 +1,4 @@
-//! HTTP/1.1 messages as bytes (RFC 9112): heads, framing, bodies. No sockets, no clock.
+//! HTTP/1.1 messages (RFC 9112): headers, framing, bodies. No sockets, no clock.
 
 pub mod chunked;
 pub mod framing;

@@ -1,67 +1,66 @@
-//! The head of a request (RFC 9112, sections 2 to 6), read strictly.
+//! Request headers (RFC 9112, sections 2 to 6), parsed strictly.
 //!
-//! `httparse` finds the lines; what it lets pass and others read differently is refused here: bare line feeds, blank
-//! lines in front, lengths that are lists or differ, transfer codings other than `chunked` alone, folded lines, no host
-//! or two. Whoever relays requests to us cannot be made to see other borders between them than we do.
+//! `httparse` finds the lines; what it accepts and other implementations interpret differently is refused here: bare line
+//! feeds, leading blank lines, lengths that are lists or differ, transfer codings other than `chunked` alone, folded lines,
+//! no host or two. No proxy can be made to see other boundaries between requests.
 
 use std::mem::MaybeUninit;
 
 use super::framing::{BodyFraming, content_length};
 
-/// Longest head in bytes, request line, fields and the empty line together.
+/// Longest header in bytes: request line, fields and the empty line.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Most fields of a head.
+/// Most fields of a header.
 pub const FIELDS_MAX: usize = 100;
 
-/// What a request asks for, apart from its body.
+/// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestHead<'a> {
-    /// What is to be done.
+    /// Method.
     pub method: Method<'a>,
-    /// With what.
+    /// Target.
     pub target: Target<'a>,
     /// HTTP/1.1 rather than HTTP/1.0.
     pub is_http11: bool,
-    /// Where the body ends; never [`BodyFraming::UntilClose`].
+    /// Framing of the body; never [`BodyFraming::UntilClose`].
     pub framing: BodyFraming,
-    /// The connection stays open after the answer. An HTTP/1.0 client that wants this has to be told that it is so.
+    /// The connection is persistent. An HTTP/1.0 client needs a confirmation.
     pub keep_alive: bool,
     /// The client waits for `100 Continue` before it sends its body.
     pub expects_continue: bool,
     /// The value of the first `Authorization` field.
     pub authorization: Option<&'a [u8]>,
-    /// There is an `Origin` field: a browser asks in the name of a page (RFC 6454, section 7).
+    /// There is an `Origin` field: the request comes from a web page (RFC 6454, section 7).
     pub has_origin: bool,
     /// The value of `Host`; only HTTP/1.0 may lack it.
     pub host: Option<&'a [u8]>,
-    /// Bytes of the head, the empty line included; what follows is body or the next request.
+    /// Bytes of the header with the empty line.
     pub len: usize,
 }
 
 /// A method (RFC 9110, section 9). Names are case-sensitive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method<'a> {
-    /// The resource.
+    /// Transfers the resource.
     Get,
-    /// Its head only.
+    /// Transfers its header only.
     Head,
-    /// Takes a body.
+    /// Sends a body.
     Post,
-    /// Takes a body.
+    /// Sends a body.
     Put,
-    /// Takes something away.
+    /// Removes the resource.
     Delete,
-    /// What the server can do.
+    /// Describes the server.
     Options,
     /// Any other.
     Other(&'a str),
 }
 
-/// What a request is about.
+/// Request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Target<'a> {
-    /// A path that begins with `/`, and what followed its `?`, empty where nothing did. The authority of an absolute
-    /// form is left out.
+    /// A path that begins with `/`, and the query behind its `?`, possibly empty. The authority of an absolute form is dropped.
     Path {
         /// The path; percent signs are not decoded.
         path: &'a str,
@@ -72,17 +71,17 @@ pub enum Target<'a> {
     Server,
 }
 
-/// Why a request is refused. After any of these nobody knows where the next request begins, so the connection ends.
+/// Why a request is refused. The start of the next request is unknown afterwards, so the connection closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// No request line, no field, or a character where none may be.
+    /// A malformed request line or field, or an invalid character.
     #[error("malformed request line or field")]
     Syntax,
     /// A line that ends with LF alone.
     #[error("line ends with LF alone")]
     BareLineFeed,
-    /// The head goes on for too long.
+    /// The header is too long.
     #[error("head exceeds {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
     TooLarge,
     /// Another protocol than HTTP/1.1 and HTTP/1.0.
@@ -91,7 +90,7 @@ pub enum RequestError {
     /// The target is neither a path nor an absolute form, nor the `*` of `OPTIONS`.
     #[error("request target is no path and no http URL")]
     Target,
-    /// HTTP/1.1 without `Host`, with several, or with one that is no host.
+    /// HTTP/1.1 without `Host`, with several, or with an invalid one.
     #[error("no Host, several, or an invalid one")]
     Host,
     /// A length that is no number, is a list, or differs from another.
@@ -112,7 +111,7 @@ pub enum RequestError {
 }
 
 impl RequestError {
-    /// The status code that says so.
+    /// The status code.
     #[must_use]
     pub fn status(self) -> u16 {
         match self {
@@ -126,14 +125,14 @@ impl RequestError {
 }
 
 impl<'a> RequestHead<'a> {
-    /// Reads the head at the start of `input`; `None` while it is not complete.
+    /// Parses the header at the start of `input`; `None` while it is incomplete.
     ///
-    /// The answer depends on the bytes alone, not on how many of them were there when it was asked for.
+    /// The result depends on the bytes alone, not on their segmentation.
     ///
     /// # Errors
-    /// Why the request is refused: the first reason there is, as soon as it is certain.
+    /// Why the request is refused: the first reason, as soon as it is certain.
     pub fn parse(input: &'a [u8]) -> Result<Option<Self>, RequestError> {
-        // A client may send one empty line too much behind a body (RFC 9112, section 2.2).
+        // A client may send an empty line behind a body (RFC 9112, section 2.2).
         let head = input.strip_prefix(b"\r\n").unwrap_or(input);
         let skipped = input.len() - head.len();
         if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
@@ -168,7 +167,7 @@ impl<'a> RequestHead<'a> {
             is_http11,
             framing: fields.framing(is_http11)?,
             keep_alive: !fields.close && (is_http11 || fields.keep_alive),
-            // HTTP/1.0 does not know interim answers.
+            // HTTP/1.0 has no interim responses.
             expects_continue: is_http11 && fields.expects_continue,
             authorization: fields.authorization,
             has_origin: fields.has_origin,
@@ -191,7 +190,7 @@ impl<'a> Method<'a> {
         }
     }
 
-    /// Its name as it was sent.
+    /// Its name as sent.
     #[must_use]
     pub fn name(self) -> &'a str {
         match self {
@@ -231,11 +230,11 @@ fn behind_authority(target: &str) -> Option<&str> {
     let is_http = scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(end);
-    // User information in a request is refused: it belongs to nobody but a phisher (RFC 9110, section 4.2.4).
+    // User information in a request is refused as phishing (RFC 9110, section 4.2.4).
     (is_http && !authority.is_empty() && is_host(authority.as_bytes())).then_some(path)
 }
 
-/// What the fields say, as far as it concerns us.
+/// Fields that matter.
 #[derive(Default)]
 struct Fields<'a> {
     hosts: u8,
@@ -253,7 +252,7 @@ struct Fields<'a> {
 impl<'a> Fields<'a> {
     fn take(&mut self, field: &httparse::Header<'a>) -> Result<(), RequestError> {
         let is = |name: &str| field.name.eq_ignore_ascii_case(name);
-        // The length tells almost every field apart from those that matter.
+        // The length rules out almost every other field.
         match field.name.len() {
             4 if is("host") => self.take_host(field.value),
             6 if is("expect") => self.take_expectation(field.value),
@@ -294,7 +293,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// `Connection` is a list; what it may say beyond these two does not concern us.
+    /// `Connection` is a list; other members are ignored.
     fn take_options(&mut self, value: &[u8]) {
         for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
             self.close |= option.eq_ignore_ascii_case(b"close");
@@ -341,7 +340,7 @@ fn is_host(value: &[u8]) -> bool {
     value.iter().all(is_host_byte)
 }
 
-/// Whether a head that is not complete may still become one.
+/// Whether an incomplete header may become valid.
 fn incomplete(head: &[u8]) -> Result<(), RequestError> {
     if has_bare_line_feed(head) {
         return Err(RequestError::BareLineFeed);
@@ -352,14 +351,14 @@ fn incomplete(head: &[u8]) -> Result<(), RequestError> {
     Ok(())
 }
 
-/// Looks at every pair of bytes instead of stopping at the first hit, so that the compiler can take many at once.
+/// Checks every pair of bytes without stopping at the first hit, so that the compiler can vectorise it.
 fn has_bare_line_feed(lines: &[u8]) -> bool {
     let before = lines.iter();
     let pairs = before.zip(lines.iter().skip(1));
     lines.first() == Some(&b'\n') || pairs.fold(false, |found, (a, b)| found | ((*b == b'\n') & (*a != b'\r')))
 }
 
-/// A bare line feed in front of what `httparse` stumbled over comes first.
+/// A bare line feed before the position of the `httparse` error takes precedence.
 fn first_reason(head: &[u8], error: RequestError) -> RequestError {
     let bare = head.iter().enumerate().find(|(at, byte)| {
         let before = at.checked_sub(1).and_then(|before| head.get(before));

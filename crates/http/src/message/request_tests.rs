@@ -1,4 +1,4 @@
-//! Heads that are read, and near-misses that are refused.
+//! Headers that are accepted, and near-misses that are refused.
 
 use super::framing::BodyFraming;
 use super::request::{FIELDS_MAX, HEAD_BYTES_MAX, Method, RequestError, RequestHead, Target};
@@ -12,7 +12,7 @@ fn with(fields: &str) -> String {
 }
 
 #[test]
-fn a_request_is_read_up_to_its_empty_line() {
+fn request_is_parsed_up_to_its_empty_line() {
     let head = "GET /b/10k?random=1 HTTP/1.1\r\nHost: 192.0.2.7:8080\r\nAuthorization: Bearer x\r\nAccept: */*\r\n\r\n";
     let input = format!("{head}GET /next");
     let request = parse(&input).expect("valid");
@@ -37,7 +37,7 @@ fn a_request_is_read_up_to_its_empty_line() {
 }
 
 #[test]
-fn a_head_that_is_cut_anywhere_is_incomplete() {
+fn truncated_header_is_incomplete() {
     let head = with("Content-Length: 3\r\nConnection: close\r\n");
     for end in 0..head.len() {
         assert_eq!(RequestHead::parse(&head.as_bytes()[..end]), Ok(None), "{end}");
@@ -46,7 +46,7 @@ fn a_head_that_is_cut_anywhere_is_incomplete() {
 }
 
 #[test]
-fn targets_are_paths_absolute_forms_or_the_star_of_options() {
+fn targets_are_paths_absolute_forms_or_asterisk() {
     let path = |path, query| Ok(Target::Path { path, query });
     for (line, expected) in [
         ("GET /", path("/", "")),
@@ -70,7 +70,7 @@ fn targets_are_paths_absolute_forms_or_the_star_of_options() {
 }
 
 #[test]
-fn connections_stay_open_as_the_version_and_the_field_say() {
+fn persistence_depends_on_version_and_field() {
     for (version, fields, expected) in [
         ("1.1", "Host: a\r\n", true),
         ("1.1", "Host: a\r\nConnection: close\r\n", false),
@@ -91,7 +91,7 @@ fn connections_stay_open_as_the_version_and_the_field_say() {
 }
 
 #[test]
-fn bodies_are_framed_in_one_way_that_everybody_reads_alike() {
+fn bodies_have_one_unambiguous_framing() {
     for (fields, expected) in [
         ("", Ok(BodyFraming::None)),
         ("Content-Length: 0\r\n", Ok(BodyFraming::None)),
@@ -157,7 +157,7 @@ fn bodies_are_framed_in_one_way_that_everybody_reads_alike() {
 }
 
 #[test]
-fn a_host_is_there_once() {
+fn exactly_one_host_is_required() {
     for (head, expected) in [
         ("GET / HTTP/1.1\r\n\r\n", Err(RequestError::Host)),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Err(RequestError::Host)),
@@ -198,7 +198,7 @@ fn lines_and_versions_are_exact() {
 }
 
 #[test]
-fn an_incomplete_head_is_refused_as_soon_as_it_cannot_become_one() {
+fn invalid_header_is_refused_as_soon_as_it_is_certain() {
     let bare = b"GET / HTTP/1.1\r\nHost: a\n";
     assert_eq!(RequestHead::parse(bare), Err(RequestError::BareLineFeed));
     let endless = [b"GET /".as_slice(), &[b'x'; HEAD_BYTES_MAX]].concat();
@@ -207,7 +207,7 @@ fn an_incomplete_head_is_refused_as_soon_as_it_cannot_become_one() {
 }
 
 #[test]
-fn heads_are_bounded_in_bytes_and_fields() {
+fn header_is_limited_in_bytes_and_fields() {
     let filler = |bytes: usize| format!("X: {}\r\n", "y".repeat(bytes));
     let empty = with(&filler(0)).len();
     assert!(parse(&with(&filler(HEAD_BYTES_MAX - empty))).is_ok());
@@ -223,7 +223,7 @@ fn heads_are_bounded_in_bytes_and_fields() {
 }
 
 #[test]
-fn the_first_reason_decides_however_the_head_is_cut() {
+fn first_reason_decides_however_the_header_is_segmented() {
     let crowd = "X: y\r\n".repeat(FIELDS_MAX);
     for (head, expected) in [
         (
@@ -246,7 +246,7 @@ fn the_first_reason_decides_however_the_head_is_cut() {
 }
 
 #[test]
-fn only_one_expectation_exists() {
+fn only_100_continue_is_an_expectation() {
     let request = with("Content-Length: 9\r\nExpect: 100-Continue\r\n");
     assert!(parse(&request).expect("valid").expects_continue);
     assert_eq!(parse(&with("Expect: 200-ok\r\n")), Err(RequestError::Expectation));
@@ -258,7 +258,7 @@ fn only_one_expectation_exists() {
 }
 
 #[test]
-fn every_refusal_has_its_status() {
+fn every_error_has_its_status() {
     for (error, status) in [
         (RequestError::Syntax, 400),
         (RequestError::TwoFramings, 400),

@@ -1,41 +1,41 @@
-//! The head of an answer (RFC 9112, sections 4 and 6.3).
+//! Response headers (RFC 9112, sections 4 and 6.3).
 //!
-//! Reads what any server may send, but takes no answer whose end is in doubt: two lengths that differ, a length beside
-//! chunks, or an unknown transfer coding are errors, because the next answer would begin in the wrong place.
+//! Accepts what servers send, but no response with ambiguous framing: two lengths that differ, a length beside chunks, or an
+//! unknown transfer coding are errors, because the next response would begin at the wrong byte.
 
 use super::framing::{BodyFraming, content_length};
 
-/// What the head of an answer says.
+/// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseHead {
-    /// Bytes of the head, with the empty line at its end.
+    /// Bytes of the header with the empty line.
     pub len: usize,
     /// Status code, 100 to 999.
     pub status: u16,
-    /// Where the body ends.
+    /// Framing of the body.
     pub framing: BodyFraming,
-    /// The connection serves another request afterwards.
+    /// The connection is persistent.
     pub keeps_alive: bool,
-    /// It names a time to come back (`Retry-After`).
+    /// It has a `Retry-After` field.
     pub has_retry_after: bool,
 }
 
 impl ResponseHead {
-    /// An interim answer, which another one follows (1xx, but for a change of protocol).
+    /// An interim response (1xx, except a change of protocol).
     #[must_use]
     pub fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
     }
 }
 
-/// What is wrong with an answer.
+/// Why a response is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ResponseError {
-    /// It is no HTTP/1.
+    /// It is not HTTP/1.
     #[error("the answer is not HTTP/1: {0}")]
     Malformed(httparse::Error),
-    /// The head does not end.
+    /// The header is too long.
     #[error("the head of the answer has more than {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
     TooLong,
     /// A length that is no number, or two that differ.
@@ -47,21 +47,21 @@ pub enum ResponseError {
     /// A coding other than chunked.
     #[error("the answer's Transfer-Encoding is not chunked")]
     Coding,
-    /// The protocol changes, which was not asked for.
+    /// The protocol changes without a request for it.
     #[error("the answer changes the protocol")]
     Upgrade,
 }
 
-/// Most bytes of a head.
+/// Longest header in bytes.
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
-/// Most fields of a head.
+/// Most fields of a header.
 pub const FIELDS_MAX: usize = 128;
 
-/// Reads the head at the start of `input`; `None` while it is incomplete. `is_answer_to_head`: the request was `HEAD`,
-/// so whatever the fields say, no body follows.
+/// Parses the header at the start of `input`; `None` while it is incomplete. `is_answer_to_head`: the request was `HEAD`, so
+/// no body follows.
 ///
 /// # Errors
-/// What is wrong with it; nothing after it on the connection can be told apart.
+/// Why it is invalid; the rest of the connection is unusable.
 pub fn parse(input: &[u8], is_answer_to_head: bool) -> Result<Option<ResponseHead>, ResponseError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_body_is_never_in_doubt() {
+    fn framing_is_unambiguous() {
         assert_eq!(framing("Content-Length: 12\r\n"), Ok(BodyFraming::Length(12)));
         assert_eq!(
             framing("content-length: 12\r\nContent-Length: 12\r\n"),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn some_answers_have_no_body_whatever_they_say() {
+    fn some_responses_never_have_a_body() {
         let text = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n";
         let to_head = parse(text.as_bytes(), true).expect("valid").expect("complete");
         assert_eq!(to_head.framing, BodyFraming::None);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_stay_open_as_the_version_and_the_fields_say() {
+    fn persistence_depends_on_version_and_fields() {
         for (text, expected) in [
             ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", true),
             (
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_complete_with_its_last_byte() {
+    fn header_is_complete_with_its_last_byte() {
         let text = "HTTP/1.1 503 Busy\r\nRetry-After: 3\r\nContent-Length: 0\r\n\r\n";
         for len in 0..text.len() {
             assert_eq!(head(&text[..len]), Ok(None), "{len} bytes");
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_end_or_is_no_http_is_refused() {
+    fn endless_and_foreign_headers_are_refused() {
         let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(HEAD_BYTES_MAX));
         assert_eq!(head(&endless), Err(ResponseError::TooLong));
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(FIELDS_MAX + 1));

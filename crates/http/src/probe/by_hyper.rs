@@ -1,4 +1,4 @@
-//! The first contact where hyper speaks.
+//! The probe over hyper.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -11,39 +11,43 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::{BYTES_MAX, Contact, FirstAnswer, ProbeError, connect};
-use crate::client::{Client, Failure, Greeted, Head, Refusal, Unanswered, read_body};
+use super::target::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
+use crate::client::{Client, Established, Failure, Head, NoResponse, Refusal, read_body};
 
-pub(super) fn ask(contact: Contact<'_>, request: &[u8]) -> Result<FirstAnswer, ProbeError> {
-    let client = Client::new(contact.protocol, request).map_err(ProbeError::Request)?;
-    let exchange = |error| ProbeError::Exchange(contact.address, error);
+pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResult, ProbeError> {
+    let client = Client::new(target.protocol, request).map_err(ProbeError::Request)?;
+    let exchange = |error| ProbeError::Exchange(target.address, error);
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let stream = connect(contact)?;
-    let all = async { timeout(contact.timeout, talk(contact.address, stream, &client)).await };
-    let answered = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
-    answered.unwrap_or_else(|_| Err(exchange(io::ErrorKind::TimedOut.into())))
+    let stream = connect(target)?;
+    let all = async { timeout(target.timeout, exchange_with(target.address, stream, &client)).await };
+    let completed = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
+    completed.unwrap_or_else(|_| Err(exchange(io::ErrorKind::TimedOut.into())))
 }
 
-async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> Result<FirstAnswer, ProbeError> {
+async fn exchange_with(
+    address: SocketAddr,
+    stream: net::TcpStream,
+    client: &Client,
+) -> Result<ProbeResult, ProbeError> {
     let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
     let stream = stream.map_err(|error| ProbeError::Connect(address, error))?;
-    let greeted = client.greet(stream).await.map_err(|refusal| match refusal {
+    let established = client.handshake(stream).await.map_err(|refusal| match refusal {
         Refusal::Untrusted(text) => ProbeError::Untrusted(address, text),
         Refusal::Tls(text) => ProbeError::Tls(address, text),
-        Refusal::Http(failure) => trouble(address, client, &failure),
+        Refusal::Http(failure) => failure_of(address, client, &failure),
     })?;
-    let Greeted {
+    let Established {
         mut session,
         driver,
         spoken,
-    } = greeted;
-    let mut answered = pin!(async {
+    } = established;
+    let mut completed = pin!(async {
         let response = session
-            .ask(client.request())
+            .send(client.request())
             .await
             .map_err(|unanswered| match unanswered {
-                Unanswered::NotSent => trouble(address, client, &Failure::closed()),
-                Unanswered::Failed(failure) => trouble(address, client, &failure),
+                NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
+                NoResponse::Failed(failure) => failure_of(address, client, &failure),
             })?;
         let head = Head::of(&response);
         let field = |name: &HeaderName| {
@@ -51,14 +55,14 @@ async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> R
             value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
         let (server, location) = (field(&SERVER), field(&LOCATION));
-        let answer = read_body(head, response.into_body(), false, BYTES_MAX).await;
-        let answer = answer.map_err(|failure| trouble(address, client, &failure))?;
-        Ok(FirstAnswer {
+        let response = read_body(head, response.into_body(), false, BYTES_MAX).await;
+        let response = response.map_err(|failure| failure_of(address, client, &failure))?;
+        Ok(ProbeResult {
             spoken,
-            status: answer.status,
+            status: response.status,
             head_bytes: None,
-            body_bytes: answer.body_bytes,
-            keeps_alive: answer.keeps_alive,
+            body_bytes: response.body_bytes,
+            keeps_alive: response.keeps_alive,
             server,
             location,
         })
@@ -69,15 +73,15 @@ async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> R
             .as_mut()
             .is_some_and(|driver| driver.as_mut().poll(cx).is_ready())
         {
-            // What it ended with, the exchange is told as well, when it is dropped at the latest.
+            // A failure of the connection is reported by the exchange as well.
             driver = None;
         }
-        answered.as_mut().poll(cx)
+        completed.as_mut().poll(cx)
     })
     .await
 }
 
-fn trouble(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {
+fn failure_of(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {
     let spoken = match client.version() {
         HttpVersion::Http1 => "HTTP/1.1",
         HttpVersion::Http2 => "HTTP/2",

@@ -1,4 +1,4 @@
-//! Who may come.
+//! Access list.
 
 use std::net::IpAddr;
 
@@ -7,37 +7,37 @@ use linerate_sys::interfaces;
 
 use super::spec::Access;
 
-/// The networks whose addresses are served.
+/// Networks that are served.
 #[derive(Debug)]
-pub(crate) struct Guests(Vec<Network>);
+pub(crate) struct AccessList(Vec<Network>);
 
-impl Guests {
-    /// Resolves what was asked for; the networks of this host are read once.
+impl AccessList {
+    /// Resolves the rule; addresses of this host are read once.
     pub(crate) fn new(access: &Access) -> Self {
         Self(access.networks())
     }
 
-    /// Whether this address is served.
-    pub(crate) fn include(&self, address: IpAddr) -> bool {
+    /// Whether the address is served.
+    pub(crate) fn permits(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.contains(address))
     }
 }
 
 impl Access {
-    /// The networks whose addresses are served; those of this host are read now.
+    /// Networks that are served; addresses of this host are read at the call.
     #[must_use]
     pub fn networks(&self) -> Vec<Network> {
         match self {
             Self::Networks(networks) => networks.clone(),
-            Self::Neighbours => {
-                let private = PRIVATE.iter().filter_map(|range| range.parse().ok());
+            Self::LocalNetworks => {
+                let private = PRIVATE_NETWORKS.iter().filter_map(|range| range.parse().ok());
                 private.chain(on_link()).collect()
             }
         }
     }
 }
 
-/// Networks this host has an address in. A prefix of no bits would be everybody.
+/// Networks of this host. A prefix of no bits would be every address.
 fn on_link() -> impl Iterator<Item = Network> {
     let addresses = interfaces::addresses().into_iter();
     addresses
@@ -45,8 +45,8 @@ fn on_link() -> impl Iterator<Item = Network> {
         .filter_map(|(address, prefix_len)| Network::new(address, prefix_len))
 }
 
-/// Addresses nobody routes (RFC 1122, RFC 1918, RFC 3927, RFC 4193, RFC 4291).
-const PRIVATE: [&str; 8] = [
+/// Ranges that are not routed (RFC 1122, RFC 1918, RFC 3927, RFC 4193, RFC 4291).
+const PRIVATE_NETWORKS: [&str; 8] = [
     "127.0.0.0/8",
     "10.0.0.0/8",
     "172.16.0.0/12",
@@ -66,9 +66,9 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_served_and_strangers_are_not() {
-        let guests = Guests(PRIVATE.iter().filter_map(|range| range.parse().ok()).collect());
-        assert_eq!(guests.0.len(), PRIVATE.len(), "every range is one");
+    fn private_addresses_are_served_and_public_ones_are_not() {
+        let access = AccessList(PRIVATE_NETWORKS.iter().filter_map(|range| range.parse().ok()).collect());
+        assert_eq!(access.0.len(), PRIVATE_NETWORKS.len(), "every range is one");
         for near in [
             "127.0.0.9",
             "10.1.2.3",
@@ -79,17 +79,17 @@ mod tests {
             "fd00::1",
             "fe80::1",
         ] {
-            assert!(guests.include(address(near)), "{near}");
+            assert!(access.permits(address(near)), "{near}");
         }
         for far in ["8.8.8.8", "172.32.0.1", "192.169.0.1", "2001:4860::1", "::2"] {
-            assert!(!guests.include(address(far)), "{far}");
+            assert!(!access.permits(address(far)), "{far}");
         }
     }
 
     #[test]
-    fn a_list_replaces_the_neighbours() {
-        let only = Guests::new(&Access::Networks(vec!["203.0.113.0/24".parse().expect("a network")]));
-        assert!(only.include(address("203.0.113.7")) && !only.include(address("127.0.0.1")));
-        assert!(Guests::new(&Access::Neighbours).include(address("127.0.0.1")));
+    fn list_replaces_local_networks() {
+        let only = AccessList::new(&Access::Networks(vec!["203.0.113.0/24".parse().expect("a network")]));
+        assert!(only.permits(address("203.0.113.7")) && !only.permits(address("127.0.0.1")));
+        assert!(AccessList::new(&Access::LocalNetworks).permits(address("127.0.0.1")));
     }
 }

@@ -1,28 +1,28 @@
-//! A body in chunks, written piece by piece.
+//! A chunked body, encoded part by part.
 
-use super::content::{Content, Filling};
+use super::content::{BodyPattern, Content};
 use crate::message::chunked::{self, LAST_CHUNK};
 
-/// What is left of a body in chunks.
+/// The rest of a chunked body.
 #[derive(Debug)]
 pub(crate) struct Chunks {
-    filling: Filling,
+    pattern: BodyPattern,
     chunk_bytes: u64,
     body_bytes: u64,
     /// Bytes of the body that are staged or sent.
     done: u64,
-    /// What is being sent.
+    /// Encoded bytes being sent.
     staged: Vec<u8>,
     staged_sent: usize,
-    /// The end of the body is staged.
+    /// The last chunk is staged.
     is_last: bool,
 }
 
 impl Chunks {
-    /// A body of `body_bytes` in chunks of `chunk_bytes`, the last one possibly shorter.
-    pub(crate) fn new(filling: Filling, body_bytes: u64, chunk_bytes: u64) -> Self {
+    /// A body of `body_bytes` in chunks of `chunk_bytes`; the last one may be shorter.
+    pub(crate) fn new(pattern: BodyPattern, body_bytes: u64, chunk_bytes: u64) -> Self {
         Self {
-            filling,
+            pattern,
             chunk_bytes: chunk_bytes.max(1),
             body_bytes,
             done: 0,
@@ -32,12 +32,12 @@ impl Chunks {
         }
     }
 
-    /// Bytes of payload that are left; the framing is not counted, because it is not much.
+    /// Payload left, without the framing.
     pub(crate) fn left_bytes(&self) -> u64 {
         self.body_bytes - self.done
     }
 
-    /// What to send next; never empty before the end.
+    /// Next bytes to send; never empty before the end.
     pub(crate) fn staged(&mut self, content: &Content) -> &[u8] {
         if self.staged_sent == self.staged.len() {
             self.stage(content);
@@ -45,7 +45,7 @@ impl Chunks {
         self.staged.get(self.staged_sent..).unwrap_or_default()
     }
 
-    /// Takes `sent` bytes off; how many of them were ours, and whether that was all.
+    /// Removes up to `sent` bytes: how many, and whether the body is complete.
     pub(crate) fn advance(&mut self, sent: usize) -> (usize, bool) {
         let taken = sent.min(self.staged.len() - self.staged_sent);
         self.staged_sent += taken;
@@ -53,7 +53,7 @@ impl Chunks {
     }
 
     fn stage(&mut self, content: &Content) {
-        let block = content.block(self.filling);
+        let block = content.block(self.pattern);
         self.staged.clear();
         self.staged_sent = 0;
         while self.staged.len() < STAGED_BYTES {
@@ -78,7 +78,7 @@ impl Chunks {
     }
 }
 
-/// Written at once.
+/// Staged at once.
 const STAGED_BYTES: usize = 64 * 1024;
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     use crate::message::chunked::Decoder;
 
     #[test]
-    fn chunks_hold_the_body_and_have_the_size_that_was_asked_for() {
+    fn chunks_have_the_requested_size_and_contain_the_body() {
         let content = Content::default();
         for (body_bytes, chunk_bytes) in [
             (0, 10),
@@ -98,7 +98,7 @@ mod tests {
             (3 << 20, 1 << 20),
             (300_000, 70_000),
         ] {
-            let mut chunks = Chunks::new(Filling::Pattern, body_bytes, chunk_bytes);
+            let mut chunks = Chunks::new(BodyPattern::Text, body_bytes, chunk_bytes);
             let (mut decoder, mut payload) = (Decoder::new(), 0);
             loop {
                 let staged = chunks.staged(&content).to_vec();
@@ -114,7 +114,7 @@ mod tests {
             }
             assert_eq!(payload, body_bytes);
         }
-        let mut chunks = Chunks::new(Filling::Pattern, 25, 16);
+        let mut chunks = Chunks::new(BodyPattern::Text, 25, 16);
         assert_eq!(
             chunks.staged(&content),
             b"10\r\n0123456789 abcde\r\n9\r\nfghijklmn\r\n0\r\n\r\n"

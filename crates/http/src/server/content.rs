@@ -1,46 +1,46 @@
-//! What bodies consist of: one block in memory, repeated.
+//! Body content: one block, repeated.
 
 use std::sync::OnceLock;
 
 use linerate_sys::PageBuffer;
 use linerate_sys::sendfile_source::SourceFile;
 
-/// Which block a body is made of.
+/// Content of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub(crate) enum Filling {
-    /// The same line over and over.
+pub(crate) enum BodyPattern {
+    /// One line, repeated.
     #[default]
-    Pattern,
-    /// Bytes that cannot be compressed.
+    Text,
+    /// Incompressible bytes.
     Random,
 }
 
-/// The blocks, shared by all threads. The second one is made when somebody asks for it.
+/// Blocks shared by all threads, created on first use.
 #[derive(Debug, Default)]
 pub(crate) struct Content {
     pattern: OnceLock<Block>,
     random: OnceLock<Block>,
 }
 
-/// Bytes of a body, and the same bytes in a file.
+/// A block in memory and in a file.
 #[derive(Debug)]
 pub(crate) struct Block {
     bytes: PageBuffer,
-    /// Absent where the system had no room for it; then bodies are copied.
+    /// `None` where the file could not be created; bodies are copied then.
     file: Option<SourceFile>,
 }
 
-/// Bytes of a block, a multiple of every page size.
+/// Size of a block, a multiple of every page size.
 pub(crate) const BLOCK_BYTES: usize = 1 << 20;
 
 impl Content {
-    /// The block of this filling.
-    pub(crate) fn block(&self, filling: Filling) -> &Block {
-        match filling {
-            Filling::Pattern => self
+    /// The block of a pattern.
+    pub(crate) fn block(&self, pattern: BodyPattern) -> &Block {
+        match pattern {
+            BodyPattern::Text => self
                 .pattern
                 .get_or_init(|| Block::new(&LINE.repeat(BLOCK_BYTES / LINE.len()))),
-            Filling::Random => self.random.get_or_init(|| Block::new(&noise(BLOCK_BYTES))),
+            BodyPattern::Random => self.random.get_or_init(|| Block::new(&noise(BLOCK_BYTES))),
         }
     }
 }
@@ -53,7 +53,7 @@ impl Block {
         }
     }
 
-    /// The longest run of the endless repetition that begins at `offset` and has no seam, at most `len_max` bytes.
+    /// The longest contiguous range of the endless repetition from `offset` on, at most `len_max` bytes.
     pub(crate) fn run(&self, offset: u64, len_max: u64) -> &[u8] {
         let start = Self::position(offset);
         let rest = self.bytes.get(start..).unwrap_or_default();
@@ -61,18 +61,18 @@ impl Block {
         rest.get(..len).unwrap_or_default()
     }
 
-    /// Where byte `offset` of the endless repetition stands in the block.
+    /// Position in the block of byte `offset` of the endless repetition.
     pub(crate) fn position(offset: u64) -> usize {
         usize::try_from(offset % BLOCK_BYTES as u64).unwrap_or_default()
     }
 
-    /// The same bytes as a file.
+    /// The block as a file.
     pub(crate) fn file(&self) -> Option<&SourceFile> {
         self.file.as_ref()
     }
 }
 
-/// 64 bytes, so that a body that is shown is readable and a piece that is missing can be seen.
+/// 64 bytes, so that a missing part of a body is visible.
 const LINE: &[u8; 64] = b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The same bytes in every run (SplitMix64, Steele, Lea and Flood, 2014).
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn a_body_is_the_block_repeated() {
         let content = Content::default();
-        let block = content.block(Filling::Pattern);
+        let block = content.block(BodyPattern::Text);
         assert_eq!(block.run(0, 64), LINE);
         assert_eq!(block.run(BLOCK_BYTES as u64 + 3, 2), b"34");
         assert_eq!(block.run(BLOCK_BYTES as u64 - 2, 64).len(), 2, "a run ends at the seam");
@@ -105,9 +105,9 @@ mod tests {
     #[test]
     fn block_begins_at_a_page_boundary() {
         let content = Content::default();
-        for filling in [Filling::Pattern, Filling::Random] {
-            let start = content.block(filling).run(0, 1).as_ptr();
-            assert_eq!(start.addr() % PAGE_ALIGNMENT, 0, "{filling:?}");
+        for pattern in [BodyPattern::Text, BodyPattern::Random] {
+            let start = content.block(pattern).run(0, 1).as_ptr();
+            assert_eq!(start.addr() % PAGE_ALIGNMENT, 0, "{pattern:?}");
         }
     }
 

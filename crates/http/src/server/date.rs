@@ -25,8 +25,7 @@ pub(crate) fn imf_fixdate(seconds: u64) -> [u8; DATE_BYTES] {
 
 /// Year, month and day of the Gregorian calendar (Hinnant, "chrono-compatible low-level date algorithms", 2013). Years
 /// begin in March there, so that the leap day is a year's last.
-#[must_use]
-pub(crate) fn civil(days_since_1970: u64) -> (u64, u64, u64) {
+fn civil(days_since_1970: u64) -> (u64, u64, u64) {
     let days = days_since_1970 + DAYS_FROM_MARCH_0_TO_1970;
     let (era, day_of_era) = (days / DAYS_PER_ERA, days % DAYS_PER_ERA);
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -58,7 +57,7 @@ fn two_digits(number: u64) -> [u8; 2] {
 
 const WEEKDAYS: &[u8] = b"ThuFriSatSunMonTueWed";
 const MONTHS: &[u8] = b"JanFebMarAprMayJunJulAugSepOctNovDec";
-pub(crate) const SECONDS_PER_DAY: u64 = 86_400;
+const SECONDS_PER_DAY: u64 = 86_400;
 const DAYS_PER_ERA: u64 = 146_097;
 const DAYS_FROM_MARCH_0_TO_1970: u64 = 719_468;
 const END_OF_9999: u64 = 253_402_300_799;

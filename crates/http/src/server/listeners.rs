@@ -1,4 +1,4 @@
-//! Sockets that are connected to: for every thread one per address, among which the kernel spreads the connections.
+//! Listeners: one per thread and address; the kernel distributes connections over those of an address (`SO_REUSEPORT`).
 
 use std::fs;
 use std::net::SocketAddr;
@@ -12,9 +12,9 @@ use super::spec::{Listen, ServerSpec, SocketSpec};
 /// Listeners of all threads.
 #[derive(Debug)]
 pub(super) struct Listeners {
-    /// Thread by thread, each with one socket per address.
+    /// Per thread, one socket per address.
     pub(super) by_thread: Vec<Vec<OwnedFd>>,
-    /// What they listen on.
+    /// Listening addresses.
     pub(super) addresses: Vec<SocketAddr>,
 }
 
@@ -45,8 +45,8 @@ pub(super) fn open(spec: &ServerSpec, threads: usize) -> Result<Listeners> {
     Ok(listeners)
 }
 
-/// The address with the port the kernel chose. Sockets that share a port would silently share it with another server of
-/// the same user as well, so one that does not share asks first.
+/// The address with the port chosen by the kernel. `SO_REUSEPORT` would silently share the port with another server of
+/// the same user, so a socket without it tests the port first.
 fn resolved(address: &SocketAddr) -> Result<SocketAddr> {
     let probe = bound(address, |_| Ok(()))?;
     socket::listen(&probe, 1)?;
@@ -55,7 +55,7 @@ fn resolved(address: &SocketAddr) -> Result<SocketAddr> {
 
 fn listener(address: &SocketAddr, spec: &ServerSpec) -> Result<OwnedFd> {
     let fd = bound(address, |fd| sockopt::set_reuse_port(fd, true))?;
-    // Connections inherit the options of their listener, which spares a call for each of them.
+    // Connections inherit the options of their listener, which saves a call for each.
     sockopt::set_no_delay(&fd, true)?;
     apply(&fd, &spec.socket)?;
     socket::listen(&fd, i32::try_from(spec.backlog).unwrap_or(i32::MAX))?;
@@ -86,12 +86,12 @@ fn apply(fd: &OwnedFd, options: &SocketSpec) -> Result<()> {
     }
 }
 
-/// Whether the host lacks the family, or switched it off.
+/// Whether the host lacks the address family or has disabled it.
 fn is_unknown_family(error: &OsError) -> bool {
     error.is_unsupported() || error.source.kind() == std::io::ErrorKind::AddrNotAvailable
 }
 
-/// What the kernel makes of a backlog (listen(2)): no more than `net.core.somaxconn`. `None` where it does not tell.
+/// Accept queue limited by `net.core.somaxconn` (listen(2)); `None` where that cannot be read.
 pub(super) fn effective_backlog(wanted: u32) -> Option<u32> {
     let text = fs::read_to_string("/proc/sys/net/core/somaxconn").ok()?;
     let limit: u32 = text.trim().parse().ok()?;
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_share_a_port_and_strangers_do_not() {
+    fn threads_share_a_port_and_other_servers_do_not() {
         let spec = ServerSpec::on_loopback();
         let listeners = open(&spec, 3).expect("a free port");
         assert_eq!(listeners.by_thread.len(), 3);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn everywhere_is_one_port_of_both_families() {
+    fn both_families_use_one_port() {
         let spec = ServerSpec {
             listen: Listen::Everywhere(0),
             ..ServerSpec::default()
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_backlog_is_clipped_by_the_kernel() {
+    fn backlog_is_limited_by_the_kernel() {
         assert_eq!(effective_backlog(1), Some(1));
         assert!(effective_backlog(u32::MAX).expect("a kernel") < u32::MAX);
     }

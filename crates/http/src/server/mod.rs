@@ -1,90 +1,50 @@
 //! A server of fixed payloads: `GET /b/SIZE`, `POST /sink`, and little else.
 //!
-//! It is there to be measured against, so its own cost per request and per idle connection is kept as low as the kernel
-//! allows, and known: every thread counts what it does.
+//! A target for measurements: cost per request and per idle connection is as low as the kernel allows, and counted per
+//! thread.
 
 mod access;
-mod answers;
-mod asked;
 mod body_path;
 mod chunks;
 mod content;
-mod conversation;
 mod date;
-mod figures;
-#[cfg(feature = "tls")]
-mod hyper_worker;
 mod listeners;
-mod outbox;
-mod printed;
+pub(crate) mod loopback_harness;
+mod machine;
+mod resource;
+mod responses;
 mod spec;
-pub(crate) mod talk;
+mod stats;
 mod threads;
 mod worker;
+mod write_queue;
 
 #[cfg(test)]
-mod conversation_tests;
+mod machine_tests;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use linerate_sys::{OsError, cpu, process};
+use linerate_sys::{cpu, process};
 
-use access::Guests;
-use content::Content;
-use conversation::Rules;
-use threads::{Makings, Speaker, Thread};
+use access::AccessList;
+use content::{BodyPattern, Content};
+use threads::{Thread, ThreadInputs};
 use worker::Shared;
 
-pub use asked::{BODY_BYTES_MAX, size};
-pub use body_path::BodyPaths;
-pub use figures::{Figures, ThreadFigures};
-#[cfg(feature = "tls")]
-pub use hyper_worker::Identity;
-pub use spec::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
+pub use resource::{BODY_BYTES_MAX, size};
+pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
+pub use stats::{ServerStats, ThreadStats};
+pub use threads::StartError;
 
-/// A server that runs. Dropping it stops it.
+/// A running server. Dropping it stops it.
 #[derive(Debug)]
 pub struct Server {
     threads: Vec<Thread>,
     shared: Arc<Shared>,
     addresses: Vec<SocketAddr>,
     backlog: Option<u32>,
-    body_paths: BodyPaths,
-    identity: Option<Identity>,
-}
-
-/// A certificate, of which there is none without the feature `tls`.
-#[cfg(not(feature = "tls"))]
-#[derive(Debug, Clone)]
-pub enum Identity {}
-
-#[cfg(not(feature = "tls"))]
-impl Identity {
-    /// SHA-256 of the certificate, in hexadecimal.
-    #[must_use]
-    pub fn fingerprint(&self) -> &str {
-        match *self {}
-    }
-}
-
-/// Why a server did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A listener could not be opened, or a thread had no descriptors to work with.
-    #[error("{0}")]
-    System(#[from] OsError),
-    /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[source] std::io::Error),
-    /// A certificate could not be read, made or used.
-    #[error("{0}")]
-    Certificate(String),
-    /// The feature `tls` was not built.
-    #[error("this build speaks neither TLS nor HTTP/2")]
-    Unsupported,
 }
 
 impl Server {
@@ -93,57 +53,35 @@ impl Server {
     /// # Errors
     /// The operating system's, for instance an address in use.
     pub fn start(spec: &ServerSpec) -> Result<Self, StartError> {
-        Self::start_as(spec, None)
-    }
-
-    /// Starts a server that shows the certificate of another one, so that clients who pinned that still believe it.
-    /// Without one it is as [`Self::start`].
-    ///
-    /// # Errors
-    /// As of [`Self::start`].
-    pub fn start_as(spec: &ServerSpec, identity: Option<Identity>) -> Result<Self, StartError> {
         let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
+        // Created now, so that the first request does not wait for it.
+        content.block(BodyPattern::Text);
         let listeners = listeners::open(spec, count)?;
-        let identity = match identity {
-            Some(identity) => Some(identity),
-            None => new_identity(&spec.protocol, &listeners.addresses)?,
-        };
-        let speaker = speaker(&spec.protocol, identity.clone());
-        let body_paths = match speaker {
-            Speaker::Own => BodyPaths::choose(spec.body_path, &content),
-            #[cfg(feature = "tls")]
-            Speaker::Hyper(_) => BodyPaths::copying(),
-        };
-        let makings = Makings {
+        let inputs = ThreadInputs {
             spec,
             content,
-            body_paths,
-            shared: Arc::new(shared(spec, body_paths)),
-            speaker,
+            shared: Arc::new(shared(spec)),
         };
         let mut server = Self {
             threads: Vec::new(),
-            shared: Arc::clone(&makings.shared),
+            shared: Arc::clone(&inputs.shared),
             addresses: listeners.addresses,
             backlog: listeners::effective_backlog(spec.backlog),
-            body_paths,
-            identity,
         };
         for (number, listeners) in listeners.by_thread.into_iter().enumerate() {
-            server.threads.push(makings.start(number, listeners)?);
+            server.threads.push(inputs.start(number, listeners)?);
         }
         Ok(server)
     }
 
-    /// Where it listens, ports chosen by the kernel included.
+    /// Listening addresses, with ports chosen by the kernel.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// How many connections each listener may hold before they are accepted, as the kernel clipped it; `None` where it
-    /// does not tell.
+    /// Accept queue of each listener as limited by the kernel; `None` where that is unknown.
     #[must_use]
     pub fn backlog(&self) -> Option<u32> {
         self.backlog
@@ -155,107 +93,58 @@ impl Server {
         self.threads.len()
     }
 
-    /// Most connections at a time.
+    /// Limit of concurrent connections.
     #[must_use]
     pub fn connections_max(&self) -> usize {
         self.shared.connections_max
     }
 
-    /// How bodies get to the socket.
+    /// Statistics so far.
     #[must_use]
-    pub fn body_paths(&self) -> BodyPaths {
-        self.body_paths
-    }
-
-    /// The certificate that is shown; `None` without TLS.
-    #[must_use]
-    pub fn identity(&self) -> Option<&Identity> {
-        self.identity.as_ref()
-    }
-
-    /// What it has done so far.
-    #[must_use]
-    pub fn figures(&self) -> Figures {
-        Figures {
-            threads: self.threads.iter().map(Thread::figures).collect(),
+    pub fn stats(&self) -> ServerStats {
+        ServerStats {
+            threads: self.threads.iter().map(Thread::stats).collect(),
         }
     }
 
-    /// Ends all connections and threads, and says what was done in total.
+    /// Closes all connections, stops all threads and returns the final statistics.
     #[must_use]
-    pub fn stop(mut self) -> Figures {
-        self.halt();
-        self.figures()
+    pub fn stop(mut self) -> ServerStats {
+        self.stop_threads();
+        self.stats()
     }
 
-    fn halt(&mut self) {
+    fn stop_threads(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        self.threads.iter().for_each(Thread::ring);
+        self.threads.iter().for_each(Thread::wake);
         self.threads.iter_mut().for_each(Thread::join);
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.halt();
+        self.stop_threads();
     }
 }
 
-/// The certificate that is to be shown.
-#[cfg(feature = "tls")]
-fn new_identity(protocol: &Protocol, addresses: &[SocketAddr]) -> Result<Option<Identity>, StartError> {
-    match protocol {
-        Protocol::Http1 | Protocol::Http2 => Ok(None),
-        Protocol::Tls(spec) => hyper_worker::identity(spec, addresses)
-            .map(Some)
-            .map_err(StartError::Certificate),
-    }
-}
-
-#[cfg(not(feature = "tls"))]
-fn new_identity(protocol: &Protocol, _: &[SocketAddr]) -> Result<Option<Identity>, StartError> {
-    match protocol {
-        Protocol::Http1 => Ok(None),
-        Protocol::Http2 | Protocol::Tls(_) => Err(StartError::Unsupported),
-    }
-}
-
-/// Who speaks this.
-#[cfg(feature = "tls")]
-fn speaker(protocol: &Protocol, identity: Option<Identity>) -> Speaker {
-    match protocol {
-        Protocol::Http1 => Speaker::Own,
-        Protocol::Http2 | Protocol::Tls(_) => Speaker::Hyper(identity),
-    }
-}
-
-#[cfg(not(feature = "tls"))]
-fn speaker(_: &Protocol, _: Option<Identity>) -> Speaker {
-    Speaker::Own
-}
-
-fn shared(spec: &ServerSpec, body_paths: BodyPaths) -> Shared {
+fn shared(spec: &ServerSpec) -> Shared {
     Shared {
-        guests: Guests::new(&spec.access),
-        rules: Rules {
-            body_bytes_max: spec.body_bytes_max,
-            with_aids: spec.aids,
-        },
+        access: AccessList::new(&spec.access),
+        body_bytes_max: spec.body_bytes_max,
         idle_timeout: spec.idle_timeout,
         connections_max: spec.connections_max.unwrap_or_else(default_connections_max).max(1),
         open: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
-        lends: body_paths.lends(),
     }
 }
 
-/// 90 % of the descriptors the process may open; the rest is for listeners, files and those who are turned away.
+/// 90 % of the descriptor limit; the rest is for listeners, files and rejected connections.
 fn default_connections_max() -> usize {
     let limit = process::raise_fd_limit().unwrap_or(DESCRIPTORS_ASSUMED);
     usize::try_from(limit / 10 * 9).unwrap_or(usize::MAX / 2)
 }
 
-/// More threads than that only take turns.
+/// Upper bound of threads.
 const THREADS_MAX: usize = 1024;
-/// What Linux gives a process by default.
+/// Default limit of Linux.
 const DESCRIPTORS_ASSUMED: u64 = 1024;

@@ -1,7 +1,6 @@
-//! What a server is asked to be.
+//! Configuration of a server.
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::PathBuf;
 use std::time::Duration;
 
 use linerate_model::network::Network;
@@ -10,102 +9,55 @@ use linerate_model::network::Network;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ServerSpec {
-    /// Where it listens.
+    /// Listening addresses.
     pub listen: Listen,
-    /// Threads, each with listeners of its own; `None` for one per CPU the process may use.
+    /// Threads, each with its own listeners; `None` for one per CPU the process may use.
     pub threads: Option<usize>,
-    /// Connections the kernel may hold before they are accepted, per listener; it clips this to `net.core.somaxconn`.
+    /// Accept queue per listener; the kernel limits it to `net.core.somaxconn`.
     pub backlog: u32,
-    /// Most connections at a time; above it a connection is answered 503 and closed. `None` for 90 % of the
-    /// descriptors the process may open.
+    /// Limit of concurrent connections; others get 503. `None` for 90 % of the descriptor limit.
     pub connections_max: Option<usize>,
-    /// A connection that makes no progress for this long is closed.
+    /// Idle timeout.
     pub idle_timeout: Duration,
     /// Longest request body in bytes.
     pub body_bytes_max: u64,
-    /// How bodies get to the socket.
-    pub body_path: BodyPath,
-    /// Whom it serves.
+    /// Access list.
     pub access: Access,
-    /// Adds `Server: linerate/VERSION` with this value to every answer.
+    /// Value of a `Server` field in every response.
     pub server_header: Option<String>,
-    /// Leaves the `Date` out, for the smallest answers.
+    /// Omits the `Date` field.
     pub without_date: bool,
-    /// Lets clients ask for delays, closes, status codes and stalls in their queries.
-    pub aids: bool,
-    /// Options of the sockets.
+    /// Socket options.
     pub socket: SocketSpec,
-    /// What is spoken.
-    pub protocol: Protocol,
 }
 
-/// What a server speaks. All but [`Self::Http1`] needs the feature `tls`, and is served by hyper.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub enum Protocol {
-    /// HTTP/1.1 and HTTP/1.0 in plain text.
-    #[default]
-    Http1,
-    /// These, or HTTP/2 when the client begins with its preface (prior knowledge), in plain text.
-    Http2,
-    /// TLS 1.3 or 1.2, in it HTTP/2 or HTTP/1.1 as the client prefers (ALPN).
-    Tls(TlsSpec),
-}
-
-/// Whose certificate is shown.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TlsSpec {
-    /// One that is made at the start and signed by nobody.
-    SelfSigned,
-    /// Files in PEM form.
-    Files {
-        /// The certificate, followed by those that lead to its issuer.
-        certificates: PathBuf,
-        /// Its key.
-        key: PathBuf,
-    },
-}
-
-/// Where a server listens.
+/// Listening addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
-    /// On this port of every address, IPv4 and, where the host has it, IPv6. 0 lets the kernel choose.
+    /// This port on every address, IPv4 and, if available, IPv6. 0: chosen by the kernel.
     Everywhere(u16),
-    /// On each of these.
+    /// These addresses.
     At(Vec<SocketAddr>),
 }
 
-/// How bodies get to the socket.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum BodyPath {
-    /// Small ones as [`Self::Copy`], large ones as a measurement at the start says.
-    #[default]
-    Auto,
-    /// The kernel copies them (send(2)).
-    Copy,
-    /// From a file that is never read from a disk (sendfile(2)), whatever is not small.
-    Sendfile,
-    /// Lent to the kernel (`MSG_ZEROCOPY`), whatever is not small. On loopback the kernel copies all the same.
-    Zerocopy,
-}
-
-/// Whom a server serves. Others are closed without an answer.
+/// Who is served. Other connections are closed without a response.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Access {
-    /// Addresses of the networks this host is on, and private ones: loopback, link-local, RFC 1918 and RFC 4193.
+    /// Networks of this host and private addresses: loopback, link-local, RFC 1918 and RFC 4193.
     #[default]
-    Neighbours,
-    /// Addresses of these networks only.
+    LocalNetworks,
+    /// These networks only.
     Networks(Vec<Network>),
 }
 
-/// Options of the sockets; `None` leaves the kernel's defaults.
+/// Socket options; `None` for the kernel's default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SocketSpec {
     /// `SO_SNDBUF` in bytes.
     pub send_buffer_bytes: Option<u32>,
     /// `SO_RCVBUF` in bytes.
     pub receive_buffer_bytes: Option<u32>,
-    /// Name of the congestion control.
+    /// Congestion control.
     pub congestion: Option<String>,
 }
 
@@ -118,19 +70,16 @@ impl Default for ServerSpec {
             connections_max: None,
             idle_timeout: Duration::from_secs(600),
             body_bytes_max: 64 << 20,
-            body_path: BodyPath::Auto,
-            access: Access::Neighbours,
+            access: Access::LocalNetworks,
             server_header: None,
             without_date: false,
-            aids: false,
             socket: SocketSpec::default(),
-            protocol: Protocol::Http1,
         }
     }
 }
 
 impl ServerSpec {
-    /// The default on one port of the loopback address, chosen by the kernel.
+    /// The default on a port of the loopback address chosen by the kernel.
     #[must_use]
     pub fn on_loopback() -> Self {
         Self {
@@ -141,7 +90,7 @@ impl ServerSpec {
 }
 
 impl Listen {
-    /// The addresses, and whether one the host does not know may be left out.
+    /// The addresses, and whether an unsupported one is skipped.
     pub(crate) fn addresses(&self) -> Vec<(SocketAddr, bool)> {
         match self {
             Self::Everywhere(port) => vec![
@@ -153,5 +102,5 @@ impl Listen {
     }
 }
 
-/// The port of the HTTP lab.
+/// Default port.
 pub const PORT: u16 = 8080;

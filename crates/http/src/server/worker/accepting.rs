@@ -1,29 +1,29 @@
-//! Taking connections, and refusing those that are too many.
+//! Accepts connections and rejects those above the limit.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
 
 use linerate_sys::poll::Interest;
-use linerate_sys::{socket, zerocopy};
+use linerate_sys::socket;
 
+use super::connection_table::{AwaitedEvent, Connection, Token};
 use super::deadlines::Event;
-use super::table::{Connection, Token, WaitsFor};
-use super::wire::SocketWire;
+use super::transport::SocketTransport;
 use super::{FIRST_LISTENER, Worker};
-use crate::server::answers::{Leaving, Reply};
 use crate::server::body_path::is_paced;
+use crate::server::responses::Response;
 
 impl Worker {
-    /// Takes who waits at the listener of this token.
+    /// Accepts from the listener of this token.
     pub(super) fn accept(&mut self, number: u64) {
         let index = usize::try_from(number - FIRST_LISTENER).unwrap_or(usize::MAX);
-        // A burst of newcomers must not keep everybody else waiting; those that are left are reported again.
+        // A burst of new connections must not delay the others; epoll reports the rest again.
         for _ in 0..ACCEPTED_AT_ONCE {
             let Some(listener) = self.listeners.get(index) else {
                 return;
             };
             match socket::accept(listener) {
-                Ok(Some((fd, peer))) if self.shared.guests.include(peer.ip()) => self.welcome(fd),
+                Ok(Some((fd, peer))) if self.shared.access.permits(peer.ip()) => self.admit(fd),
                 Ok(Some(_)) => self.counters.refused_by_address.add(1),
                 Ok(None) => return,
                 Err(_) => return self.pause(),
@@ -31,7 +31,7 @@ impl Worker {
         }
     }
 
-    /// There is no descriptor or no memory: whoever asks again at once asks forever.
+    /// Out of descriptors or memory: an immediate retry would spin.
     fn pause(&mut self) {
         self.counters.descriptors_exhausted.add(1);
         self.listen(Interest::default());
@@ -40,15 +40,15 @@ impl Worker {
 
     pub(super) fn listen(&self, interest: Interest) {
         for (number, listener) in (FIRST_LISTENER..).zip(&self.listeners) {
-            // Changing what a registered descriptor is waited for takes nothing that could be lacking.
+            // Modifying a registered descriptor needs no memory.
             let _ = self.epoll.modify(listener, number, interest);
         }
     }
 
-    fn welcome(&mut self, fd: OwnedFd) {
+    fn admit(&mut self, fd: OwnedFd) {
         let open = self.shared.open.fetch_add(1, Ordering::Relaxed);
-        let is_guest = open < self.shared.connections_max;
-        let counter = if is_guest {
+        let is_admitted = open < self.shared.connections_max;
+        let counter = if is_admitted {
             &self.counters.accepted
         } else {
             &self.counters.refused_at_limit
@@ -58,57 +58,52 @@ impl Worker {
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
             return;
         }
-        if self.shared.lends {
-            // Without the permission every loan is refused and the body is copied.
-            let _ = zerocopy::enable(&fd);
-        }
         let connection = Connection {
             is_paced: is_paced(&fd),
             fd,
             since: self.clock.ticks(),
-            waits_for: WaitsFor::Input,
-            is_guest,
-            spill: None,
+            awaited: AwaitedEvent::Readable,
+            is_admitted,
+            partial: None,
         };
         if let Some(token) = self.table.insert(connection) {
-            self.introduce(token);
+            self.register(token);
         }
     }
 
-    fn introduce(&mut self, token: Token) {
+    fn register(&mut self, token: Token) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
-        let is_guest = connection.is_guest;
+        let is_admitted = connection.is_admitted;
         if self.epoll.add(&connection.fd, token.number(), Interest::READ).is_err() {
             self.close(token);
-        } else if !is_guest {
-            self.turn_away(token);
+        } else if !is_admitted {
+            self.refuse(token);
         }
     }
 
-    /// Says that there are too many.
-    fn turn_away(&mut self, token: Token) {
+    /// Rejects a connection with 503.
+    fn refuse(&mut self, token: Token) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
-        let reply = Reply::refusal(SERVICE_UNAVAILABLE);
-        self.answers
-            .push(reply, Leaving::default(), &self.counters, &mut self.outbox);
-        // What does not fit into a new socket is not worth waiting for.
-        let mut wire = SocketWire(&connection.fd);
-        if let Ok(flushed) = self.outbox.flush(&mut wire, &self.answers.sources()) {
+        let response = Response::refusal(SERVICE_UNAVAILABLE);
+        self.responses.push(response, false, &self.counters, &mut self.queue);
+        // What does not fit into an empty send buffer is dropped.
+        let mut transport = SocketTransport(&connection.fd);
+        if let Ok(flushed) = self.queue.flush(&mut transport, self.responses.content()) {
             self.counters.sent_bytes.add(flushed.bytes);
         }
-        drop(self.outbox.take_rest());
-        self.linger(token);
+        drop(self.queue.take_rest());
+        self.close_lingering(token);
     }
 }
 
-/// Connections taken before others are served again.
+/// Accepts per event.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// Connections beyond the limit that are being told so; more are closed without a word.
+/// Connections above the limit that get 503 at a time; more are closed without a response.
 const REFUSED_AT_ONCE: usize = 64;
-/// Pause after the system had no descriptor for a connection.
+/// Delay before accept(2) is retried.
 const PAUSE_NS: u64 = 100_000_000;
 const SERVICE_UNAVAILABLE: u16 = 503;

@@ -1,10 +1,10 @@
-//! The moment at which the loop woke up, and what changes with time alone.
+//! Time of the current iteration of the event loop.
 
 use linerate_sys::clock::{monotonic_ns, unix_ns};
 
-use super::table::Ticks;
+use super::connection_table::Ticks;
 
-/// Asked once per round of the loop.
+/// Read once per iteration.
 #[derive(Debug)]
 pub(super) struct Clock {
     started_ns: u64,
@@ -22,7 +22,7 @@ impl Clock {
         }
     }
 
-    /// Moves on; the seconds since 1970 when these have changed.
+    /// Reads the clock; the UNIX time in seconds when it has changed.
     pub(super) fn advance(&mut self) -> Option<u64> {
         self.now_ns = monotonic_ns();
         if self.now_ns < self.next_second_ns {

@@ -1,37 +1,35 @@
-//! Moments at which something has to happen. Few: idle connections are looked through from time to time instead.
+//! Deadlines of single connections and of listeners. Few: the idle timeout has a periodic scan.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::table::Token;
+use super::connection_table::Token;
 
-/// What happens at a moment.
+/// Action at a deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Event {
-    /// A delayed answer is due.
-    Answer(Token),
-    /// A connection that was told its last word is closed.
+    /// Ends a lingering close.
     Close(Token),
-    /// Connections are accepted again.
+    /// Resumes accepting.
     Accept,
 }
 
-/// Events in the order of their moments, nanoseconds of the monotonic clock.
+/// Deadlines in order, in nanoseconds of the monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct Deadlines(BinaryHeap<Reverse<(u64, Event)>>);
 
 impl Deadlines {
-    /// Adds an event.
+    /// Adds a deadline.
     pub(super) fn add(&mut self, at_ns: u64, event: Event) {
         self.0.push(Reverse((at_ns, event)));
     }
 
-    /// The next moment.
+    /// The next deadline.
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.0.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// Takes an event whose moment has come.
+    /// Removes a deadline that has passed.
     pub(super) fn take_due(&mut self, now_ns: u64) -> Option<Event> {
         if self.next_ns()? > now_ns {
             return None;
@@ -45,14 +43,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_in_the_order_of_their_moments() {
+    fn deadlines_are_ordered() {
         let mut deadlines = Deadlines::default();
-        let answer = Event::Answer(Token::from_number(7));
-        deadlines.add(30, answer);
+        let close = Event::Close(Token::from_number(7));
+        deadlines.add(30, close);
         deadlines.add(10, Event::Accept);
         assert_eq!((deadlines.next_ns(), deadlines.take_due(9)), (Some(10), None));
         assert_eq!(deadlines.take_due(30), Some(Event::Accept));
-        assert_eq!(deadlines.take_due(30), Some(answer));
+        assert_eq!(deadlines.take_due(30), Some(close));
         assert_eq!((deadlines.next_ns(), deadlines.take_due(30)), (None, None));
     }
 }

@@ -1,15 +1,15 @@
-//! A thread of the server: an event loop over its listeners and connections.
+//! A server thread: an event loop over its listeners and connections.
 //!
-//! A request on a connection costs two system calls, recv and send, and a share of an `epoll_wait`. Everything is read
-//! into one buffer of the thread; only what is half there is kept with a connection.
+//! A request costs two system calls, recv(2) and send(2), and a share of an epoll_wait(2). All connections share one receive
+//! buffer; only incomplete requests and responses are kept per connection.
 
 mod accepting;
 mod clock;
+mod connection_table;
 mod deadlines;
-mod patience;
+mod idle_timeouts;
 mod serving;
-mod table;
-mod wire;
+mod transport;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -21,28 +21,26 @@ use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::{Epoll, EventFd, Interest};
 use linerate_sys::{PageBuffer, Result, socket};
 
-use super::access::Guests;
-use super::answers::Answers;
-use super::conversation::Rules;
-use super::figures::Counters;
-use super::outbox::Outbox;
+use super::access::AccessList;
+use super::responses::ResponseWriter;
+use super::stats::Counters;
+use super::write_queue::WriteQueue;
 use clock::Clock;
+use connection_table::{AwaitedEvent, ConnectionTable, Token};
 use deadlines::{Deadlines, Event};
-use patience::Patience;
-use table::{Table, Token, WaitsFor};
+use idle_timeouts::IdleTimeouts;
 
-/// What all threads of a server have in common.
+/// State shared by all threads of a server.
 #[derive(Debug)]
 pub(super) struct Shared {
-    pub(super) guests: Guests,
-    pub(super) rules: Rules,
+    pub(super) access: AccessList,
+    /// Longest request body in bytes.
+    pub(super) body_bytes_max: u64,
     pub(super) idle_timeout: Duration,
     pub(super) connections_max: usize,
     /// Connections of all threads together.
     pub(super) open: AtomicUsize,
     pub(super) stop: AtomicBool,
-    /// Sockets lend memory to the kernel.
-    pub(super) lends: bool,
 }
 
 /// One thread.
@@ -51,146 +49,145 @@ pub(super) struct Worker {
     listeners: Vec<OwnedFd>,
     shared: Arc<Shared>,
     counters: Arc<Counters>,
-    answers: Answers,
-    table: Table,
+    responses: ResponseWriter,
+    table: ConnectionTable,
     deadlines: Deadlines,
-    patience: Patience,
-    /// Answers of the connection that is being served; empty between two of them.
-    outbox: Outbox,
+    idle_timeouts: IdleTimeouts,
+    /// Responses of the current connection; empty otherwise.
+    queue: WriteQueue,
     buffer: PageBuffer,
     clock: Clock,
 }
 
 impl Worker {
-    /// Prepares a thread. Ringing `bell` makes it look at the stop flag.
+    /// Prepares a thread. `waker` makes it check the stop flag.
     ///
     /// # Errors
     /// The operating system's.
     pub(super) fn new(
         listeners: Vec<OwnedFd>,
-        bell: &EventFd,
+        waker: &EventFd,
         shared: Arc<Shared>,
         counters: Arc<Counters>,
-        answers: Answers,
+        responses: ResponseWriter,
     ) -> Result<Self> {
         let epoll = Epoll::new()?;
-        epoll.add(bell, BELL, Interest::READ)?;
+        epoll.add(waker, WAKER, Interest::READ)?;
         for (number, listener) in (FIRST_LISTENER..).zip(&listeners) {
             epoll.add(listener, number, Interest::READ)?;
         }
         Ok(Self {
             epoll,
             listeners,
-            patience: Patience::new(shared.idle_timeout),
+            idle_timeouts: IdleTimeouts::new(shared.idle_timeout),
             shared,
             counters,
-            answers,
-            table: Table::default(),
+            responses,
+            table: ConnectionTable::default(),
             deadlines: Deadlines::default(),
-            outbox: Outbox::default(),
+            queue: WriteQueue::default(),
             buffer: PageBuffer::zeroed(BUFFER_BYTES)?,
             clock: Clock::new(),
         })
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until the stop flag is set.
     ///
     /// # Errors
-    /// When the kernel refuses to wait.
+    /// When epoll_wait(2) fails.
     pub(super) fn run(mut self) -> io::Result<()> {
         let mut events = Vec::new();
         loop {
             self.epoll.wait(&mut events, self.time_to_wait())?;
             if let Some(unix_seconds) = self.clock.advance() {
-                self.answers.set_date(unix_seconds);
+                self.responses.set_date(unix_seconds);
             }
             for event in &events {
                 match event.token {
-                    BELL if self.shared.stop.load(Ordering::Acquire) => return Ok(()),
-                    BELL => {}
-                    number @ FIRST_LISTENER..BELL => self.accept(number),
+                    WAKER if self.shared.stop.load(Ordering::Acquire) => return Ok(()),
+                    WAKER => {}
+                    number @ FIRST_LISTENER..WAKER => self.accept(number),
                     number => self.serve(Token::from_number(number), event),
                 }
             }
             while let Some(event) = self.deadlines.take_due(self.clock.now_ns()) {
-                self.carry_out(event);
+                self.handle_deadline(event);
             }
             self.close_idle();
         }
     }
 
-    /// Without connections and deadlines there is nothing to wake up for.
+    /// `None` without connections and deadlines.
     fn time_to_wait(&self) -> Option<Duration> {
-        let look_ns = (!self.table.is_empty()).then(|| self.patience.next_look_ns());
+        let look_ns = (!self.table.is_empty()).then(|| self.idle_timeouts.next_scan_ns());
         let next_ns = look_ns.into_iter().chain(self.deadlines.next_ns()).min()?;
         Some(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())))
     }
 
-    fn carry_out(&mut self, event: Event) {
+    fn handle_deadline(&mut self, event: Event) {
         match event {
             Event::Accept => self.listen(Interest::READ),
             Event::Close(token) => self.close(token),
-            Event::Answer(token) => self.resume(token),
         }
     }
 
     fn close_idle(&mut self) {
-        if self.table.is_empty() || !self.patience.is_time_to_look(self.clock.now_ns()) {
+        if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.clock.now_ns()) {
             return;
         }
-        for token in self.patience.exhausted(&self.table, self.clock.ticks()) {
+        for token in self.idle_timeouts.expired(&self.table, self.clock.ticks()) {
             self.counters.timed_out.add(1);
             self.close(token);
         }
     }
 
-    fn wait_for(&mut self, token: Token, what: WaitsFor) {
+    fn await_event(&mut self, token: Token, what: AwaitedEvent) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
-        if connection.waits_for == what {
+        if connection.awaited == what {
             return;
         }
-        connection.waits_for = what;
+        connection.awaited = what;
         let changed = self.epoll.modify(&connection.fd, token.number(), what.interest());
         if changed.is_err() {
             self.close(token);
         }
     }
 
-    /// The last word is said. What the peer sends beyond it is thrown away for a while: closing at once would make the
-    /// kernel answer it with a reset, which can overtake our last word.
-    fn linger(&mut self, token: Token) {
+    /// Lingering close: an immediate close would make the kernel send a reset for unread data, which can overtake the last
+    /// response.
+    fn close_lingering(&mut self, token: Token) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
         if socket::shutdown_write(&connection.fd).is_err() {
             return self.close(token);
         }
-        let spill = connection.spill.get_or_insert_default();
-        spill.input = Vec::new();
-        spill.lingers = true;
+        let partial = connection.partial.get_or_insert_default();
+        partial.input = Vec::new();
+        partial.is_closing = true;
         self.deadlines.add(self.clock.now_ns() + LINGER_NS, Event::Close(token));
-        self.wait_for(token, WaitsFor::Input);
+        self.await_event(token, AwaitedEvent::Readable);
     }
 
     fn close(&mut self, token: Token) {
         let Some(connection) = self.table.remove(token) else {
             return;
         };
-        if connection.is_guest {
+        if connection.is_admitted {
             self.counters.closed.add(1);
         }
         self.shared.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-/// Tokens of connections never have a highest half of ones.
+/// Tokens of connections are below this.
 const FIRST_LISTENER: u64 = (u32::MAX as u64) << 32;
-const BELL: u64 = u64::MAX;
-/// Read at once; more than a head, so that a partial one and what follows it fit.
+const WAKER: u64 = u64::MAX;
+/// Larger than a header, so that an incomplete one and what follows it fit.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// How long the rest of a connection is read whose last answer was sent.
+/// Duration of a lingering close.
 const LINGER_NS: u64 = 2_000_000_000;
 
 #[cfg(test)]
@@ -198,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tokens_of_connections_are_not_those_of_listeners() {
+    fn tokens_of_connections_and_listeners_are_disjoint() {
         assert!(Token::HIGHEST.number() < FIRST_LISTENER);
     }
 }

@@ -1,39 +1,32 @@
-//! What happens to a connection that has something to tell.
+//! Handles readiness of connections.
 
 use std::io;
-use std::time::Duration;
 
-use linerate_sys::clock::{monotonic_ns, sleep_until_ns};
 use linerate_sys::poll::Ready;
-use linerate_sys::{stream_io, zerocopy};
+use linerate_sys::stream_io;
 
-use super::deadlines::Event;
-use super::table::{Token, WaitsFor};
-use super::wire::SocketWire;
+use super::connection_table::{AwaitedEvent, Token};
+use super::transport::SocketTransport;
 use super::{BUFFER_BYTES, Worker};
 use crate::message::request::HEAD_BYTES_MAX;
-use crate::server::asked::Pause;
-use crate::server::conversation::{Conversation, Desk, Ending, Next};
-use crate::server::outbox::{Outbox, Wire};
+use crate::server::machine::{Closing, Machine, Next, RequestContext};
+use crate::server::write_queue::{Transport, WriteQueue};
 
 impl Worker {
-    /// Reacts to an event of the connection, if it is still there.
+    /// Handles an event of a connection, if it still exists.
     pub(super) fn serve(&mut self, token: Token, event: &Ready) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
-        let waits_for = connection.waits_for;
-        if event.error && self.shared.lends {
-            // Memory that comes back is told as an error.
-            while zerocopy::take_completion(&connection.fd).is_ok() {}
-        } else if event.error {
+        let awaited = connection.awaited;
+        if event.error {
             return self.close(token);
         }
-        match waits_for {
-            WaitsFor::Input if event.readable || event.hangup => self.read(token),
-            // A hang-up is told again and again, whatever is waited for.
+        match awaited {
+            AwaitedEvent::Readable if event.readable || event.hangup => self.read(token),
+            // A hang-up is reported regardless of the registered events.
             _ if event.hangup => self.close(token),
-            WaitsFor::Room if event.writable => self.send(token),
+            AwaitedEvent::Writable if event.writable => self.send(token),
             _ => {}
         }
     }
@@ -43,28 +36,28 @@ impl Worker {
             return;
         };
         let mut kept = 0;
-        if let Some(spill) = &connection.spill {
-            if spill.lingers {
+        if let Some(partial) = &connection.partial {
+            if partial.is_closing {
                 return self.discard(token);
             }
-            if spill.input.is_empty() && spill.conversation.skippable_bytes() > BUFFER_BYTES as u64 {
+            if partial.input.is_empty() && partial.machine.skippable_bytes() > BUFFER_BYTES as u64 {
                 return self.skip(token);
             }
-            kept = put_first(&spill.input, &mut self.buffer);
+            kept = put_first(&partial.input, &mut self.buffer);
         }
         let room = self.buffer.get_mut(kept..).unwrap_or_default();
         match stream_io::recv(&connection.fd, room) {
             Ok(received @ 1..) => {
                 self.counters.received_bytes.add(received as u64);
-                self.understand(token, kept, kept + received);
+                self.parse(token, kept, kept + received);
             }
             Err(error) if is_transient(&error) => {}
-            // The peer has gone, or said that it sends no more; half a request is none.
+            // An incomplete request is dropped.
             Ok(0) | Err(_) => self.close(token),
         }
     }
 
-    /// Throws away what a peer says after our last word.
+    /// Discards data after the last response.
     fn discard(&mut self, token: Token) {
         let Some(connection) = self.table.get(token) else {
             return;
@@ -76,17 +69,17 @@ impl Worker {
         }
     }
 
-    /// Takes a part of a body, of which only the length matters.
+    /// Discards part of a body.
     fn skip(&mut self, token: Token) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
-        let Some(spill) = &mut connection.spill else { return };
-        let wanted = usize::try_from(spill.conversation.skippable_bytes()).unwrap_or(usize::MAX);
+        let Some(partial) = &mut connection.partial else { return };
+        let wanted = usize::try_from(partial.machine.skippable_bytes()).unwrap_or(usize::MAX);
         match stream_io::recv_discard(&connection.fd, wanted.min(SKIPPED_AT_ONCE)) {
             Ok(skipped @ 1..) => {
                 self.counters.received_bytes.add(skipped as u64);
-                spill.conversation.skip(skipped as u64);
+                partial.machine.skip(skipped as u64);
                 connection.since = self.clock.ticks();
             }
             Err(error) if is_transient(&error) => {}
@@ -94,151 +87,119 @@ impl Worker {
         }
     }
 
-    /// Looks at the first `filled` bytes of the buffer, those from `new` on for the first time.
-    fn understand(&mut self, token: Token, new: usize, filled: usize) {
+    /// Parses the first `filled` bytes of the buffer, of which those from `new` on are new.
+    fn parse(&mut self, token: Token, new: usize, filled: usize) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
         let fresh = self.buffer.get(new..filled).unwrap_or_default();
-        match &mut connection.spill {
-            // No head ends without a line feed: one that comes byte by byte is not read from its start each time.
-            Some(spill) if new > 0 && filled < HEAD_BYTES_MAX && !fresh.contains(&b'\n') => {
-                spill.input.extend_from_slice(fresh);
+        match &mut connection.partial {
+            // No header ends without a line feed: one that arrives byte by byte is not parsed from its start each time.
+            Some(partial) if new > 0 && filled < HEAD_BYTES_MAX && !fresh.contains(&b'\n') => {
+                partial.input.extend_from_slice(fresh);
             }
-            _ => self.converse(token, filled),
+            _ => self.respond(token, filled),
         }
     }
 
-    /// Answers what stands in the first `filled` bytes of the buffer, and keeps what is left of it.
-    fn converse(&mut self, token: Token, filled: usize) {
+    /// Responds to the first `filled` bytes of the buffer and keeps the rest.
+    fn respond(&mut self, token: Token, filled: usize) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
-        let mut conversation = match &mut connection.spill {
-            Some(spill) => std::mem::take(&mut spill.conversation),
-            None => Conversation::default(),
+        let mut machine = match &mut connection.partial {
+            Some(partial) => std::mem::take(&mut partial.machine),
+            None => Machine::default(),
         };
-        let mut desk = Desk {
-            answers: &mut self.answers,
+        let context = RequestContext {
+            responses: &self.responses,
             counters: &self.counters,
-            rules: self.shared.rules,
+            body_bytes_max: self.shared.body_bytes_max,
             is_paced: connection.is_paced,
         };
         let input = self.buffer.get(..filled).unwrap_or_default();
-        let mut wire = SocketWire(&connection.fd);
-        let talk = talk(&mut conversation, input, &mut desk, &mut self.outbox, &mut wire);
-        let Ok((used, next)) = talk else {
-            drop(self.outbox.take_rest());
+        let mut transport = SocketTransport(&connection.fd);
+        let exchange = exchange(&mut machine, input, &context, &mut self.queue, &mut transport);
+        let Ok(used) = exchange else {
+            drop(self.queue.take_rest());
             return self.close(token);
         };
-        if used > 0 || connection.spill.is_none() {
+        if used > 0 || connection.partial.is_none() {
             connection.since = self.clock.ticks();
         }
         let left = input.get(used..).unwrap_or_default();
-        if left.is_empty() && conversation.is_blank() && self.outbox.is_empty() {
-            connection.spill = None;
-            return self.wait_for(token, WaitsFor::Input);
+        if left.is_empty() && machine.is_idle() && self.queue.is_empty() {
+            connection.partial = None;
+            return self.await_event(token, AwaitedEvent::Readable);
         }
-        let spill = connection.spill.get_or_insert_default();
-        spill.input.clear();
-        spill.input.extend_from_slice(left);
-        spill.conversation = conversation;
-        if !self.outbox.is_empty() {
-            spill.output = self.outbox.take_rest();
+        let partial = connection.partial.get_or_insert_default();
+        partial.input.clear();
+        partial.input.extend_from_slice(left);
+        partial.machine = machine;
+        if !self.queue.is_empty() {
+            partial.output = self.queue.take_rest();
         }
-        if let Next::Wait(Pause::Delay(length) | Pause::Stall(length)) = next {
-            let due_ns = self.clock.now_ns().saturating_add(nanoseconds(length));
-            self.deadlines.add(due_ns, Event::Answer(token));
-        }
-        self.settle(token);
+        self.update_interest(token);
     }
 
-    /// Gives an answer that was delayed.
-    pub(super) fn resume(&mut self, token: Token) {
-        let Some(connection) = self.table.get(token) else {
-            return;
-        };
-        let is_paced = connection.is_paced;
-        let Some(spill) = connection.spill.as_mut() else {
-            return;
-        };
-        let mut desk = Desk {
-            answers: &mut self.answers,
-            counters: &self.counters,
-            rules: self.shared.rules,
-            is_paced,
-        };
-        spill.conversation.resume(&mut desk, &mut spill.output);
-        self.send(token);
-    }
-
-    /// Goes on with answers that did not fit.
+    /// Sends queued responses.
     fn send(&mut self, token: Token) {
         let Some(connection) = self.table.get(token) else {
             return;
         };
-        let Some(spill) = &mut connection.spill else { return };
-        let mut wire = SocketWire(&connection.fd);
-        let Ok(flushed) = spill.output.flush(&mut wire, &self.answers.sources()) else {
+        let Some(partial) = &mut connection.partial else { return };
+        let mut transport = SocketTransport(&connection.fd);
+        let Ok(flushed) = partial.output.flush(&mut transport, self.responses.content()) else {
             return self.close(token);
         };
         self.counters.sent_bytes.add(flushed.bytes);
         if flushed.bytes > 0 {
             connection.since = self.clock.ticks();
         }
-        let goes_on = spill.conversation.ending() == Ending::Open && !spill.conversation.is_waiting();
-        if !flushed.is_done || !goes_on {
-            return self.settle(token);
+        if !flushed.is_done || partial.machine.closing() != Closing::No {
+            return self.update_interest(token);
         }
-        let kept = put_first(&spill.input, &mut self.buffer);
-        self.converse(token, kept);
+        let kept = put_first(&partial.input, &mut self.buffer);
+        self.respond(token, kept);
     }
 
-    /// Decides what a connection with something unfinished waits for.
-    fn settle(&mut self, token: Token) {
-        let Some(spill) = self.table.get(token).and_then(|connection| connection.spill.as_ref()) else {
+    /// Registers for the event that an unfinished connection needs, or closes it.
+    fn update_interest(&mut self, token: Token) {
+        let Some(partial) = self.table.get(token).and_then(|connection| connection.partial.as_ref()) else {
             return;
         };
-        if !spill.output.is_empty() {
-            return self.wait_for(token, WaitsFor::Room);
+        if !partial.output.is_empty() {
+            return self.await_event(token, AwaitedEvent::Writable);
         }
-        if spill.conversation.is_waiting() {
-            return self.wait_for(token, WaitsFor::Nothing);
-        }
-        match spill.conversation.ending() {
-            Ending::Open => self.wait_for(token, WaitsFor::Input),
-            Ending::Agreed if spill.input.is_empty() => self.close(token),
-            Ending::Agreed | Ending::CutShort => self.linger(token),
+        match partial.machine.closing() {
+            Closing::No => self.await_event(token, AwaitedEvent::Readable),
+            Closing::AfterResponse if partial.input.is_empty() => self.close(token),
+            Closing::AfterResponse | Closing::Lingering => self.close_lingering(token),
         }
     }
 }
 
-/// Lets the conversation answer `input` and sends the answers; how much of the input was used, and what stopped it.
-fn talk(
-    conversation: &mut Conversation,
+/// Runs the machine over `input` and sends the responses; bytes of input consumed.
+fn exchange(
+    machine: &mut Machine,
     input: &[u8],
-    desk: &mut Desk<'_>,
-    outbox: &mut Outbox,
-    wire: &mut impl Wire,
-) -> io::Result<(usize, Next)> {
+    context: &RequestContext<'_>,
+    queue: &mut WriteQueue,
+    transport: &mut impl Transport,
+) -> io::Result<usize> {
     let mut used = 0;
     loop {
-        let advance = conversation.advance(input.get(used..).unwrap_or_default(), desk, outbox);
+        let advance = machine.advance(input.get(used..).unwrap_or_default(), context, queue);
         used += advance.used;
-        let flushed = outbox.flush(wire, &desk.answers.sources())?;
-        desk.counters.sent_bytes.add(flushed.bytes);
-        match advance.next {
-            Next::Flush if flushed.is_done => {}
-            Next::Wait(Pause::Stall(length)) if flushed.is_done => {
-                sleep_until_ns(monotonic_ns().saturating_add(nanoseconds(length)));
-                conversation.resume(desk, outbox);
-            }
-            next => return Ok((used, next)),
+        let flushed = queue.flush(transport, context.responses.content())?;
+        context.counters.sent_bytes.add(flushed.bytes);
+        if advance.next != Next::Flush || !flushed.is_done {
+            return Ok(used);
         }
     }
 }
 
-/// Copies to the front of the buffer; how much that was.
+/// Copies to the front of the buffer; bytes copied.
 fn put_first(input: &[u8], buffer: &mut [u8]) -> usize {
     match buffer.get_mut(..input.len()) {
         Some(front) => {
@@ -253,9 +214,5 @@ fn is_transient(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-fn nanoseconds(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// Most bytes thrown away by one call.
+/// Discarded per call.
 const SKIPPED_AT_ONCE: usize = 1 << 20;

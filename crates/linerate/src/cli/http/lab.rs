@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use linerate_http::permission::Claims;
 use linerate_http::protocol::Protocol;
+use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::{Format, Plan};
@@ -111,7 +111,7 @@ pub(crate) struct LabSpec {
     pub(crate) plan: Plan,
     pub(crate) phases: Phases,
     pub(crate) control: ControlPath,
-    pub(crate) claims: Claims,
+    pub(crate) claims: TargetOwnership,
     pub(crate) asks_first: bool,
     pub(crate) tolerates_failures: bool,
     pub(crate) stage: Stage,
@@ -197,7 +197,7 @@ impl CheckArgs {
             plan,
             phases: self.phases.unwrap_or(Phases::ALL),
             control: self.control.resolve()?,
-            claims: Claims::default(),
+            claims: TargetOwnership::default(),
             asks_first: false,
             tolerates_failures: false,
             stage: Stage::Check,

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_http::load::PortChoice;
-use linerate_http::permission::{Claims, Demand};
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
+use linerate_http::safety_limits::{Demand, TargetOwnership};
 use linerate_http::target::Target;
 use linerate_lab::http::plan;
 use linerate_lab::http::preflight::too_many_connections;
@@ -209,7 +209,7 @@ pub(crate) struct LoadPlan {
     pub(crate) streams: u32,
     pub(crate) is_head: bool,
     pub(crate) demand: Demand,
-    pub(crate) claims: Claims,
+    pub(crate) claims: TargetOwnership,
     pub(crate) control: ControlPath,
     pub(crate) duration: Duration,
     pub(crate) warmup: Duration,
@@ -225,7 +225,7 @@ pub(crate) struct LoadPlan {
 /// Details of the pace that no mode has of its own.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PaceDetails {
-    pub(crate) touches: bool,
+    pub(crate) sends_first_request: bool,
     pub(crate) spins: bool,
     pub(crate) seed: u64,
 }
@@ -280,7 +280,7 @@ impl LoadArgs {
             warmup: self.warmup,
             timeout: self.pace.timeout,
             pace: PaceDetails {
-                touches: self.pace.touch,
+                sends_first_request: self.pace.touch,
                 spins: self.pace.spin,
                 seed: self.pace.seed,
             },

@@ -7,8 +7,8 @@ pub(crate) mod lab;
 pub(crate) mod load;
 pub(crate) mod output;
 mod protocol;
-pub(crate) mod reach;
 pub(crate) mod serve;
+pub(crate) mod target_access;
 pub(crate) mod values;
 
 use clap::{Args, Subcommand};

@@ -24,7 +24,7 @@ pub(crate) struct ProtocolArgs {
     /// PEM file with the authorities to believe, instead of this host's
     #[arg(long, value_name = "FILE", conflicts_with = "pin_sha256")]
     cacert: Option<PathBuf>,
-    /// Believe the certificate with this SHA-256 and no other; http serve --tls prints that of its own
+    /// Believe the certificate with this SHA-256 and no other
     #[arg(long, value_name = "HEX", value_parser = pin)]
     pin_sha256: Option<Pin>,
 }

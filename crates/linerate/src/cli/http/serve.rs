@@ -1,17 +1,15 @@
 //! `linerate http serve`: the options of the HTTP server.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use linerate_http::control::ControlSpec;
-use linerate_http::server::{Access, BodyPath, Listen, PORT, Protocol, ServerSpec, SocketSpec, TlsSpec};
+use linerate_http::server::{Access, Listen, PORT, ServerSpec, SocketSpec};
 use linerate_model::network::Network;
 use linerate_model::policy::{AccessRules, AccessSource};
 
 use super::control::{ControlArgs, ControlChannel};
-use crate::cli::file_modes;
 use crate::cli::iperf3::numbers::{Base, whole_with_unit};
 use crate::cli::sharing;
 
@@ -37,9 +35,6 @@ pub(crate) struct ServeArgs {
     /// Longest body of a request; above it the answer is 413
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = body_size)]
     max_body: u64,
-    /// How bodies get to the socket
-    #[arg(long, value_name = "HOW", default_value = "auto")]
-    body_path: BodyPathArg,
     /// Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
@@ -49,24 +44,9 @@ pub(crate) struct ServeArgs {
     /// Leave the date out of answers
     #[arg(long)]
     no_date: bool,
-    /// Speak TLS, in it HTTP/2 or HTTP/1.1, with a certificate made at the start unless one is given
-    #[arg(long)]
-    tls: bool,
-    /// Certificate in PEM form, followed by those that lead to its issuer
-    #[arg(long, value_name = "FILE", requires = "key")]
-    cert: Option<PathBuf>,
-    /// Key of the certificate in PEM form
-    #[arg(long, value_name = "FILE", requires = "cert")]
-    key: Option<PathBuf>,
-    /// Speak HTTP/2 in plain text, too, with clients that begin with it (prior knowledge)
-    #[arg(long)]
-    h2: bool,
     /// Serve iperf3's tests as well, to the same addresses, for the lab's TCP baseline [port: 5201]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = TCP_PORT)]
     tcp: Option<u16>,
-    /// Let requests ask for trouble: ?delay=MS, ?close=1, ?status=CODE, and ?stall=MS, which stops a whole thread
-    #[arg(long)]
-    aids: bool,
     /// Send buffer of the sockets
     #[arg(long, value_name = "SIZE", value_parser = buffer_size)]
     sndbuf: Option<u32>,
@@ -92,8 +72,6 @@ pub(crate) struct ServePlan {
     pub(crate) control: Option<ControlChannel>,
     /// The server of TCP tests, if one is wanted.
     pub(crate) tcp: Option<TcpSpec>,
-    /// Others may read the key.
-    pub(crate) warning: Option<String>,
 }
 
 /// A server of iperf3's dialect beside the one of HTTP.
@@ -113,25 +91,11 @@ const TCP_PORT: &str = "5201";
 const NOTES: &str = "\
 Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size, ?random=1 bytes that cannot be
 compressed. POST or PUT /sink reads a body and answers 204.
-Without --tls and --h2 the server's own loop speaks HTTP/1.1, and that is what is worth measuring; with them hyper does.
 Signals: SIGTERM and SIGINT end the server, which then says what it did.
 
 Examples:
-  linerate http serve --token-file t                           port 8080, networks of this host
-  linerate http serve -b 192.0.2.7:8443 --tls --token-file t   TLS, one address
-  linerate http serve --allow 198.51.100.0/24                  another network";
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum BodyPathArg {
-    /// Small ones copied, large ones as a measurement at the start says
-    Auto,
-    /// The kernel copies them
-    Copy,
-    /// From a file that is never read from a disk
-    Sendfile,
-    /// Lent to the kernel
-    Zerocopy,
-}
+  linerate http serve --token-file t              port 8080, networks of this host
+  linerate http serve --allow 198.51.100.0/24     another network";
 
 impl ServeArgs {
     /// Decides what is to be served.
@@ -153,13 +117,7 @@ impl ServeArgs {
                 deny: Vec::new(),
             },
         });
-        let key = self.key.as_deref();
-        Ok(ServePlan {
-            spec,
-            control,
-            tcp,
-            warning: key.and_then(|path| file_modes::secret("key", path)),
-        })
+        Ok(ServePlan { spec, control, tcp })
     }
 
     /// Addresses that are not served learn nothing from the control channel either, whatever they know.
@@ -181,14 +139,8 @@ impl ServeArgs {
         spec.connections_max = self.max_conns.and_then(|count| usize::try_from(count).ok());
         spec.idle_timeout = self.idle_timeout;
         spec.body_bytes_max = self.max_body;
-        spec.body_path = match self.body_path {
-            BodyPathArg::Auto => BodyPath::Auto,
-            BodyPathArg::Copy => BodyPath::Copy,
-            BodyPathArg::Sendfile => BodyPath::Sendfile,
-            BodyPathArg::Zerocopy => BodyPath::Zerocopy,
-        };
         spec.access = if self.allow.is_empty() {
-            Access::Neighbours
+            Access::LocalNetworks
         } else {
             Access::Networks(self.allow.clone())
         };
@@ -196,28 +148,12 @@ impl ServeArgs {
             .server_header
             .then(|| concat!("linerate/", env!("CARGO_PKG_VERSION")).to_owned());
         spec.without_date = self.no_date;
-        spec.aids = self.aids;
-        spec.protocol = self.protocol();
         spec.socket = SocketSpec {
             send_buffer_bytes: self.sndbuf,
             receive_buffer_bytes: self.rcvbuf,
             congestion: self.congestion.clone(),
         };
         spec
-    }
-}
-
-impl ServeArgs {
-    fn protocol(&self) -> Protocol {
-        match (&self.cert, &self.key) {
-            (Some(certificates), Some(key)) => Protocol::Tls(TlsSpec::Files {
-                certificates: certificates.clone(),
-                key: key.clone(),
-            }),
-            _ if self.tls => Protocol::Tls(TlsSpec::SelfSigned),
-            _ if self.h2 => Protocol::Http2,
-            _ => Protocol::Http1,
-        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! `linerate http agent`, and the figures of any program to whoever may ask for them.
+//! `linerate http agent`: the control channel with the measurements of this host.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
@@ -17,9 +17,9 @@ use crate::cli::http::control::ControlChannel;
 use crate::exit_code::ExitCode;
 use crate::run::in_use;
 
-/// How long a host is watched to know what others do with it.
+/// Observation period of the load of other programs.
 const LOOK_WINDOW: Duration = Duration::from_millis(300);
-/// A test that takes longer is looked at less often.
+/// Longer cells are sampled less often.
 const LONG_MS: u64 = 60_000;
 
 /// Watches until a signal comes.
@@ -47,13 +47,13 @@ pub(crate) fn run(spec: &AgentSpec) -> Result<ExitCode, String> {
     Ok(ExitCode::Done)
 }
 
-/// Opens a control channel with the figures of whatever is watched; of a server of ours also who works in it.
+/// Opens a control channel for the watched processes; `server` adds the threads of our own server.
 ///
 /// # Errors
 /// In words.
 pub(crate) fn open(
     watched: &Watched,
-    crew: Option<Arc<dyn Crew>>,
+    server: Option<Arc<dyn TestedServer>>,
     channel: &ControlChannel,
 ) -> Result<Control, String> {
     if let Some(warning) = &channel.warning {
@@ -62,7 +62,7 @@ pub(crate) fn open(
     let watch = Watch::start(watched.clone()).map_err(|error| format!("cannot watch this host: {error}"))?;
     let agent = HostAgent {
         watch,
-        crew,
+        server,
         cells: Mutex::default(),
     };
     Control::open(channel.spec.clone(), Arc::new(agent))
@@ -82,7 +82,7 @@ fn announce(watched: &Watched, address: SocketAddr, channel: &ControlChannel) {
     let _ = out.flush();
 }
 
-/// Where the channel is and what opens it, for the user to carry to the client.
+/// Address and token of the channel, for the user to pass to the client.
 pub(crate) fn introduction(address: SocketAddr, channel: &ControlChannel) -> String {
     let mut text = format!("  control      http://{address}\n");
     if let Some(token) = channel.spec.token.as_ref().filter(|_| channel.is_token_new) {
@@ -91,44 +91,44 @@ pub(crate) fn introduction(address: SocketAddr, channel: &ControlChannel) -> Str
     text
 }
 
-/// The threads of a server that is ours.
-pub(crate) trait Crew: Send + Sync {
-    /// Connections each thread has had since it began.
+/// Our own server under test.
+pub(crate) trait TestedServer: Send + Sync {
+    /// Connections of each thread since its start.
     fn connections(&self) -> Vec<ThreadConnections>;
 
-    /// Where the same program tests TCP alone.
+    /// Port of the iperf3 server beside it.
     fn tcp_port(&self) -> Option<u16>;
 
-    /// Makes them as if newly started.
+    /// Restarts its threads.
     ///
     /// # Errors
-    /// Why that is not possible.
+    /// Why it cannot restart.
     fn restart(&self) -> Result<(), Refusal>;
 }
 
 /// Connections of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ThreadConnections {
-    /// Taken so far.
+    /// Accepted so far.
     pub(crate) accepted: u64,
     /// Open now.
     pub(crate) open: u64,
 }
 
-/// Answers for this host.
+/// Agent for this host.
 struct HostAgent {
     watch: Watch,
-    crew: Option<Arc<dyn Crew>>,
+    server: Option<Arc<dyn TestedServer>>,
     cells: Mutex<Cells>,
 }
 
 #[derive(Default)]
 struct Cells {
-    /// The one that runs, and the threads at its beginning.
+    /// The running cell, and the connections at its beginning.
     running: Option<(String, Vec<ThreadConnections>)>,
-    /// The one that warms up.
+    /// The cell in its warm-up.
     warming: Option<String>,
-    /// The one that ended last. A client that did not hear the answer asks again.
+    /// The last cell: a client that missed the response repeats its request.
     ended: Option<(String, EndpointStats)>,
 }
 
@@ -146,8 +146,8 @@ impl Agent for HostAgent {
             peer: Some(peer),
             period: LOOK_WINDOW,
         };
-        let tcp_port = self.crew.as_ref().and_then(|crew| crew.tcp_port());
-        let restart = self.crew.iter().map(|_| "restart-workers".to_owned());
+        let tcp_port = self.server.as_ref().and_then(|server| server.tcp_port());
+        let restart = self.server.iter().map(|_| "restart-workers".to_owned());
         let capabilities = restart
             .chain(tcp_port.map(|port| format!("{TCP_CAPABILITY}{port}")))
             .collect();
@@ -173,8 +173,11 @@ impl Agent for HostAgent {
             if cells.warming.take().as_ref() != Some(&mark.id) {
                 self.watch.forget_seconds();
             }
-            let crew = self.crew.as_ref().map_or_else(Vec::new, |crew| crew.connections());
-            cells.running = Some((mark.id.clone(), crew));
+            let server = self
+                .server
+                .as_ref()
+                .map_or_else(Vec::new, |server| server.connections());
+            cells.running = Some((mark.id.clone(), server));
             self.watch.begin(Some(peer), step)
         };
         Ok(CellBegun {
@@ -191,8 +194,8 @@ impl Agent for HostAgent {
                 .watch
                 .end()
                 .ok_or_else(|| Refusal::Failed("no window was begun".to_owned()))?;
-            if let Some(crew) = &self.crew {
-                let now = crew.connections();
+            if let Some(server) = &self.server {
+                let now = server.connections();
                 figures.threads = u32::try_from(now.len()).ok();
                 figures.thread_imbalance = imbalance(&before, &now);
             }
@@ -209,8 +212,8 @@ impl Agent for HostAgent {
     }
 
     fn restart_workers(&self) -> Result<(), Refusal> {
-        match &self.crew {
-            Some(crew) => crew.restart(),
+        match &self.server {
+            Some(server) => server.restart(),
             None => Err(Refusal::Unsupported(
                 "only a server of linerate has threads that can be restarted".to_owned(),
             )),

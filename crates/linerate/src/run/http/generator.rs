@@ -4,7 +4,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
 use linerate_http::load::ports::parse_reserved;
-use linerate_http::load::{Crew, Processes};
+use linerate_http::load::{Processes, WorkerPool};
 use linerate_http::target::Target;
 use linerate_lab::http::preflight::{descriptors_for, worker_processes};
 use linerate_sys::socket::{self, Family};
@@ -90,23 +90,26 @@ pub(super) fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
 ///
 /// # Errors
 /// A limit that cannot be read or that no number of processes gets around, or a program that cannot find itself.
-pub(super) fn crew(connections: u32, threads: u32, processes: Option<u32>) -> Result<Crew, String> {
-    let lanes = threads.min(connections);
-    let needed = descriptors_for(connections, lanes);
+pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>) -> Result<WorkerPool, String> {
+    let workers = threads.min(connections);
+    let needed = descriptors_for(connections, workers);
     let limit = process::raise_fd_limit_to(needed).map_err(|error| error.to_string())?;
-    let enough = processes.or_else(|| worker_processes(connections, lanes, limit));
+    let enough = processes.or_else(|| worker_processes(connections, workers, limit));
     let count = enough.ok_or_else(|| {
         format!(
             "{connections} connections are too many for processes of {limit} descriptors; raise the limit (ulimit -n)"
         )
     })?;
     if count <= 1 {
-        return Ok(Crew { lanes, processes: None });
+        return Ok(WorkerPool {
+            workers,
+            processes: None,
+        });
     }
     let program = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;
-    Ok(Crew {
+    Ok(WorkerPool {
         // As many in each, so that none has more connections than its descriptors are for.
-        lanes: lanes.div_ceil(count).saturating_mul(count),
+        workers: workers.div_ceil(count).saturating_mul(count),
         processes: Some(Processes {
             program,
             arguments: vec!["http".to_owned(), "worker".to_owned()],

@@ -6,8 +6,8 @@ use std::time::Duration;
 use linerate_host::load as host;
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, Local, SecondPart};
-use linerate_http::permission::{self, Claims, Reach};
-use linerate_http::probe::{self, Contact, FirstAnswer};
+use linerate_http::probe::{self, ProbeResult, ProbeTarget};
+use linerate_http::safety_limits::{self, TargetOwnership, TargetScope};
 use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::flags;
@@ -51,11 +51,11 @@ fn carry_out(plan: &LoadPlan) -> Result<ExitCode, Trouble> {
         .first()
         .ok_or_else(|| Trouble::usage("the URL names no port"))?;
     let mut side = ServerSide::contact(first, &plan.control)?;
-    let claims = Claims {
+    let claims = TargetOwnership {
         is_ours: side.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
         ..plan.claims
     };
-    let bytes_max = permission::check(&plan.demand, reach(first), claims).map_err(Trouble::usage)?;
+    let bytes_max = safety_limits::check(&plan.demand, scope(first), claims).map_err(Trouble::usage)?;
     let answer = first_contact(plan, first)?;
     let teller = Teller::new(plan.output.quiet);
     let remark = introduction(first, &answer);
@@ -91,7 +91,7 @@ fn watched(
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
     let threads = generator::threads(are_local, threads);
-    let crew = generator::crew(spec.connections, threads, processes).map_err(Trouble::failed)?;
+    let crew = generator::worker_pool(spec.connections, threads, processes).map_err(Trouble::failed)?;
     let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
     let own = host::Watched {
         pids: vec![std::process::id()],
@@ -143,7 +143,7 @@ fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Trou
         streams: plan.streams,
         mode: plan.demand.mode,
         connections: plan.demand.connections,
-        touches: plan.pace.touches,
+        sends_first_request: plan.pace.sends_first_request,
         ramp_per_s: opening.ramp_per_s,
         connects_in_flight: opening.connects_in_flight,
         connect_timeout_ns: nanoseconds(opening.connect_timeout),
@@ -166,13 +166,13 @@ fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Trou
     })
 }
 
-fn reach(address: SocketAddr) -> Reach {
-    Reach::of(address.ip(), &interfaces::addresses())
+fn scope(address: SocketAddr) -> TargetScope {
+    TargetScope::of(address.ip(), &interfaces::addresses())
 }
 
-fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Trouble> {
+fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Trouble> {
     let sources = generator::sources(&plan.opening).map_err(Trouble::usage)?;
-    let contact = Contact {
+    let contact = ProbeTarget {
         address,
         local: Local {
             address: sources.into_iter().find(|source| source.is_ipv4() == address.is_ipv4()),
@@ -182,10 +182,10 @@ fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Tr
         protocol: &plan.protocol,
         timeout: plan.timeout.max(SHORTEST_PROBE),
     };
-    probe::ask(contact, &plan.request, plan.is_head).map_err(Trouble::of_first_contact)
+    probe::send(contact, &plan.request, plan.is_head).map_err(Trouble::of_first_contact)
 }
 
-fn introduction(address: SocketAddr, answer: &FirstAnswer) -> String {
+fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
     let server = answer.server.as_deref().map(printable);
     let head = answer
         .head_bytes
@@ -208,7 +208,7 @@ fn printable(text: &str) -> String {
 }
 
 /// It redirects to another host.
-fn leads_elsewhere(plan: &LoadPlan, answer: &FirstAnswer) -> bool {
+fn leads_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
     let to = answer
         .location
         .as_deref()

@@ -1,11 +1,11 @@
 //! Carries out the command lines of the HTTP lab.
 
 pub(crate) mod agent;
-mod crew;
 mod generator;
 pub(crate) mod lab;
 pub(crate) mod load;
 mod observed;
+mod restartable_server;
 pub(crate) mod serve;
 mod server_side;
 mod signals;

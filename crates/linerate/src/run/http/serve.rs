@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use linerate_host::load::{Tested, Watched};
 use linerate_http::control::Control;
-use linerate_http::server::{Access, Figures, Identity, Protocol, Server, ServerSpec, StartError, ThreadFigures};
+use linerate_http::server::{Access, Server, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{process, sd_notify};
 
-use super::agent::{self, Crew};
-use super::crew::ServerCrew;
+use super::agent::{self, TestedServer};
+use super::restartable_server::RestartableServer;
 use crate::cli::http::control::ControlChannel;
 use crate::cli::http::serve::{ServePlan, TcpSpec};
 use crate::exit_code::ExitCode;
@@ -22,8 +22,8 @@ use crate::run::in_use;
 /// Serves until a signal comes.
 pub(crate) fn run(plan: &ServePlan) -> ExitCode {
     match serve(plan) {
-        Ok(figures) => {
-            say(&summary(&figures));
+        Ok(stats) => {
+            say(&summary(&stats));
             ExitCode::Done
         }
         Err(text) => {
@@ -33,14 +33,11 @@ pub(crate) fn run(plan: &ServePlan) -> ExitCode {
     }
 }
 
-fn serve(plan: &ServePlan) -> Result<Figures, String> {
+fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
     // Before any thread starts: threads inherit the block.
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
     // Thousands of connections need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    if let Some(warning) = &plan.warning {
-        complain(&format!("warning - {warning}"));
-    }
     let server = Server::start(&plan.spec).map_err(|error| match &error {
         StartError::System(error) => in_use::explained_os(error, "choose another one with --bind"),
         error => error.to_string(),
@@ -50,11 +47,15 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
     if let Some(tcp) = &tcp {
         text.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
     }
-    let crew = Arc::new(ServerCrew::new(&plan.spec, server, tcp.as_ref().map(Embedded::port)));
+    let server = Arc::new(RestartableServer::new(
+        &plan.spec,
+        server,
+        tcp.as_ref().map(Embedded::port),
+    ));
     let control = plan
         .control
         .as_ref()
-        .map_or(Ok(None), |channel| open_control(&crew, channel))?;
+        .map_or(Ok(None), |channel| open_control(&server, channel))?;
     if let (Some(control), Some(channel)) = (&control, &plan.control) {
         text.push_str(&agent::introduction(control.address(), channel));
     }
@@ -64,7 +65,7 @@ fn serve(plan: &ServePlan) -> Result<Figures, String> {
     wait_for_signal(&signals).map_err(|error| error.to_string())?;
     let _ = sd_notify::notify("STOPPING=1");
     drop((control, tcp));
-    Ok(crew.stop())
+    Ok(server.stop())
 }
 
 /// Opens the server of TCP tests.
@@ -76,12 +77,12 @@ fn open_tcp(spec: &TcpSpec) -> Result<Embedded, String> {
 }
 
 /// Opens the channel beside the server. A default port that somebody else has costs the channel, not the server.
-fn open_control(crew: &Arc<ServerCrew>, channel: &ControlChannel) -> Result<Option<Control>, String> {
+fn open_control(server: &Arc<RestartableServer>, channel: &ControlChannel) -> Result<Option<Control>, String> {
     let watched = Watched {
         pids: vec![std::process::id()],
-        tested: crew.port().map_or(Tested::Nothing, |port| Tested::Server { port }),
+        tested: server.port().map_or(Tested::Nothing, |port| Tested::Server { port }),
     };
-    match agent::open(&watched, Some(Arc::clone(crew) as Arc<dyn Crew>), channel) {
+    match agent::open(&watched, Some(Arc::clone(server) as Arc<dyn TestedServer>), channel) {
         Ok(control) => Ok(Some(control)),
         Err(why) if channel.is_address_chosen => Err(why),
         Err(why) => {
@@ -110,10 +111,7 @@ fn say(text: &str) {
 }
 
 fn announcement(spec: &ServerSpec, server: &Server) -> String {
-    let fingerprint = server.identity().map(Identity::fingerprint);
-    let scheme = if fingerprint.is_some() { "https" } else { "http" };
-    let addresses = server.addresses().iter().map(|a| format!("{scheme}://{a}"));
-    let addresses: Vec<String> = addresses.collect();
+    let addresses: Vec<String> = server.addresses().iter().map(|a| format!("http://{a}")).collect();
     let backlog = match server.backlog() {
         Some(effective) if effective < spec.backlog => {
             format!("{effective} (net.core.somaxconn; asked for {})", spec.backlog)
@@ -122,52 +120,45 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
         None => format!("{} asked for, the kernel does not tell what it gives", spec.backlog),
     };
     let guests = match &spec.access {
-        Access::Neighbours => "addresses of networks this host is on, and private ones".to_owned(),
+        Access::LocalNetworks => "addresses of networks this host is on, and private ones".to_owned(),
         Access::Networks(networks) => {
             let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
             networks.join(", ")
         }
     };
-    let voice = match (&spec.protocol, fingerprint) {
-        (Protocol::Http1, _) => format!("  bodies       {}\n", server.body_paths()),
-        (_, None) => "  speaks       HTTP/2 by prior knowledge, HTTP/1.1\n".to_owned(),
-        (_, Some(fingerprint)) => {
-            format!("  speaks       HTTP/2 and HTTP/1.1 over TLS\n  certificate  SHA-256 {fingerprint}\n")
-        }
-    };
     format!(
-        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n{voice}  serves       {guests}\n",
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n  serves       {guests}\n",
         addresses.join(" and "),
         server.threads(),
         server.connections_max(),
     )
 }
 
-fn summary(figures: &Figures) -> String {
+fn summary(stats: &ServerStats) -> String {
     let mut text = String::from("Served\n");
-    line(&mut text, "total", &figures.total());
-    for (number, thread) in figures.threads.iter().enumerate() {
+    line(&mut text, "total", &stats.total());
+    for (number, thread) in stats.threads.iter().enumerate() {
         line(&mut text, &format!("thread {number}"), thread);
     }
     text
 }
 
-fn line(text: &mut String, name: &str, figures: &ThreadFigures) {
-    let refused = figures.refused_at_limit + figures.refused_by_address;
+fn line(text: &mut String, name: &str, stats: &ThreadStats) {
+    let refused = stats.refused_at_limit + stats.refused_by_address;
     // Writing to memory cannot fail.
     let _ = writeln!(
         text,
         "  {name:<10} {} connections ({refused} refused, {} timed out), {} times without a descriptor, \
          {} requests, {} answers ({} errors), \
          {} B payload, {} B sent, {} B received",
-        figures.accepted,
-        figures.timed_out,
-        figures.descriptors_exhausted,
-        figures.requests,
-        figures.responses,
-        figures.error_responses,
-        figures.payload_bytes,
-        figures.sent_bytes,
-        figures.received_bytes,
+        stats.accepted,
+        stats.timed_out,
+        stats.descriptors_exhausted,
+        stats.requests,
+        stats.responses,
+        stats.error_responses,
+        stats.payload_bytes,
+        stats.sent_bytes,
+        stats.received_bytes,
     );
 }

@@ -1,7 +1,7 @@
 //! One run of a cell: the load, and both hosts while it lasts.
 
 use linerate_http::control::CellMark;
-use linerate_http::load::{self, Breaker, Crew, LoadSpec, SecondPart};
+use linerate_http::load::{self, Breaker, LoadSpec, SecondPart, WorkerPool};
 use linerate_lab::http::cells::{self, PlannedRun};
 use linerate_lab::http::plan::{Close, Ramp};
 use linerate_lab::http::preflight::too_many_connections;
@@ -43,7 +43,7 @@ impl Bench<'_> {
 
     fn once(&mut self, planned: &PlannedRun, is_dirty: bool) -> Result<CellRun, Trouble> {
         let load = self.load_spec(planned)?;
-        let crew = match self.crew(&load) {
+        let crew = match self.worker_pool(&load) {
             Ok(crew) => crew,
             Err(reason) => return Ok(skipped(planned, &reason)),
         };
@@ -71,13 +71,13 @@ impl Bench<'_> {
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
-    fn crew(&self, load: &LoadSpec) -> Result<Crew, String> {
+    fn worker_pool(&self, load: &LoadSpec) -> Result<WorkerPool, String> {
         let too_many = too_many_connections(load.connections, load.streams);
         if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
             return Err(why);
         }
         let threads = generator::threads(self.site.is_local(), self.spec.plan.defaults.threads);
-        generator::crew(load.connections, threads, None)
+        generator::worker_pool(load.connections, threads, None)
     }
 
     fn cell_run(
@@ -132,7 +132,7 @@ impl Bench<'_> {
             streams: plan.protocol.streams,
             mode: cells::mode(plan, key),
             connections: key.connections,
-            touches: is_idle && plan.idle.touch,
+            sends_first_request: is_idle && plan.idle.touch,
             ramp_per_s: match plan.defaults.ramp {
                 Ramp::PerSecond(rate) => Some(rate),
                 Ramp::Max => None,

@@ -4,9 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use linerate_http::load::{Local, PortChoice};
-use linerate_http::permission::{self, Claims, Demand, Reach};
-use linerate_http::probe::{self, Contact, FirstAnswer};
+use linerate_http::probe::{self, ProbeResult, ProbeTarget};
 use linerate_http::request::RequestSpec;
+use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
 use linerate_http::target::Target;
 use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::{self, PlannedRun};
@@ -29,8 +29,8 @@ pub(super) struct Site {
     /// Our address on the way there.
     pub(super) client: Option<IpAddr>,
     pub(super) server: Option<ServerSide>,
-    pub(super) claims: Claims,
-    pub(super) answer: FirstAnswer,
+    pub(super) claims: TargetOwnership,
+    pub(super) answer: ProbeResult,
     /// Bodies have the size that is asked for; otherwise that of the one path.
     pub(super) has_sizes: bool,
 }
@@ -47,7 +47,7 @@ impl Site {
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
         let (answer, has_sizes) = ask(spec, first)?;
-        let claims = Claims {
+        let claims = TargetOwnership {
             // Who knows the token of the channel beside this very port is the user's own.
             is_ours: server.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
             ..spec.claims
@@ -114,11 +114,11 @@ impl Site {
 
     /// Whether all of an experiment may be done to this server; returns the most bytes a run may receive.
     pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, Trouble> {
-        let reach = Reach::of(self.address().ip(), &interfaces::addresses());
+        let reach = TargetScope::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
         for run in runs {
             let demand = demand(spec, &run.key);
-            bytes_max = permission::check(&demand, reach, self.claims)
+            bytes_max = safety_limits::check(&demand, reach, self.claims)
                 .map_err(|why| Trouble::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
         }
         Ok(bytes_max)
@@ -134,11 +134,11 @@ fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
 }
 
 /// One request. A server that has linerate's payloads is asked for those; another one for the path of the URL.
-fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), Trouble> {
+fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Trouble> {
     let (target, source) = (&spec.target, &spec.plan.source);
     let mut sources = source.addresses.iter().copied();
     let ports_skipped = generator::reserved_ports();
-    let contact = Contact {
+    let contact = ProbeTarget {
         address,
         local: Local {
             address: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
@@ -154,7 +154,7 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), Troub
             ..target.clone()
         };
         let request = RequestSpec::get().bytes(&target).map_err(Trouble::usage)?;
-        probe::ask(contact, &request, false).map_err(Trouble::of_first_contact)
+        probe::send(contact, &request, false).map_err(Trouble::of_first_contact)
     };
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;

@@ -1,0 +1,260 @@
+//! The HTTP/1.1 state machine of one connection: requests in, responses out, in order. No socket, no clock.
+
+use super::resource::Resource;
+use super::responses::{Response, ResponseWriter};
+use super::stats::Counters;
+use super::write_queue::WriteQueue;
+use crate::message::chunked::Decoder;
+use crate::message::framing::BodyFraming;
+use crate::message::request::RequestHead;
+
+/// State kept between two inputs; empty between requests.
+#[derive(Debug, Default)]
+pub(crate) struct Machine {
+    /// A request with an incomplete body.
+    pending: Option<PendingRequest>,
+    closing: Closing,
+}
+
+/// Whether and how the connection closes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Closing {
+    /// It is persistent.
+    #[default]
+    No,
+    /// After the last response, which announces it.
+    AfterResponse,
+    /// After the last response; what the client still sends is discarded.
+    Lingering,
+}
+
+/// Shared state that handling a request needs.
+#[derive(Debug)]
+pub(crate) struct RequestContext<'a> {
+    /// Writes response headers.
+    pub(crate) responses: &'a ResponseWriter,
+    /// Statistics of the thread.
+    pub(crate) counters: &'a Counters,
+    /// Longest request body in bytes.
+    pub(crate) body_bytes_max: u64,
+    /// The connection is one of [`super::body_path::is_paced`].
+    pub(crate) is_paced: bool,
+}
+
+/// Result of one input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Advance {
+    /// Bytes consumed; the rest is passed again with more input.
+    pub(crate) used: usize,
+    /// Required next step.
+    pub(crate) next: Next,
+}
+
+/// What the machine waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// More input.
+    Read,
+    /// Room in the write queue.
+    Flush,
+    /// Closing, once the write queue is empty.
+    End,
+}
+
+#[derive(Debug)]
+struct PendingRequest {
+    body: Body,
+    /// Payload received so far.
+    received_bytes: u64,
+    response: Response,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// Missing bytes.
+    Length(u64),
+    Chunks(Decoder),
+}
+
+impl Machine {
+    /// Whether the machine holds no state.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.is_none() && self.closing == Closing::No
+    }
+
+    /// Whether and how the connection closes once the write queue is empty.
+    pub(crate) fn closing(&self) -> Closing {
+        self.closing
+    }
+
+    /// Whether a request body is incomplete.
+    pub(crate) fn is_receiving_body(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// Payload bytes still due that need no parsing; never the last one, so that the end of the body is parsed with what
+    /// follows it.
+    pub(crate) fn skippable_bytes(&self) -> u64 {
+        match &self.pending {
+            Some(PendingRequest {
+                body: Body::Length(missing),
+                ..
+            }) => missing.saturating_sub(1),
+            _ => 0,
+        }
+    }
+
+    /// Accounts for payload discarded in the kernel, at most [`Self::skippable_bytes`].
+    pub(crate) fn skip(&mut self, bytes: u64) {
+        if let Some(PendingRequest {
+            body: Body::Length(missing),
+            ..
+        }) = &mut self.pending
+        {
+            *missing = missing.saturating_sub(bytes).max(1);
+        }
+    }
+
+    /// Parses `input` up to an incomplete header and queues the responses.
+    pub(crate) fn advance(&mut self, input: &[u8], context: &RequestContext<'_>, queue: &mut WriteQueue) -> Advance {
+        let mut used = 0;
+        loop {
+            if self.closing != Closing::No {
+                return Advance { used, next: Next::End };
+            }
+            if queue.is_full() {
+                return Advance {
+                    used,
+                    next: Next::Flush,
+                };
+            }
+            let rest = input.get(used..).unwrap_or_default();
+            let (taken, needs_more) = match &self.pending {
+                Some(_) => self.take_body(rest, context, queue),
+                None => self.take_header(rest, context, queue),
+            };
+            used += taken;
+            if needs_more {
+                return Advance { used, next: Next::Read };
+            }
+        }
+    }
+
+    /// Bytes consumed by a header, and whether it is incomplete.
+    fn take_header(&mut self, input: &[u8], context: &RequestContext<'_>, queue: &mut WriteQueue) -> (usize, bool) {
+        if input.is_empty() {
+            return (0, true);
+        }
+        match RequestHead::parse(input) {
+            Ok(None) => (0, true),
+            Ok(Some(head)) => {
+                context.counters.requests.add(1);
+                self.take_request(&head, context, queue);
+                (head.len, false)
+            }
+            Err(error) => {
+                context.counters.requests.add(1);
+                self.refuse(error.status(), context, queue);
+                (0, false)
+            }
+        }
+    }
+
+    fn take_request(&mut self, head: &RequestHead<'_>, context: &RequestContext<'_>, queue: &mut WriteQueue) {
+        let response = Response {
+            resource: Resource::read(head.method, head.target),
+            is_http11: head.is_http11,
+            keep_alive: head.keep_alive,
+        };
+        let body = match head.framing {
+            BodyFraming::None | BodyFraming::UntilClose => return self.respond(response, context, queue),
+            BodyFraming::Length(length) if length > context.body_bytes_max => {
+                return self.refuse(CONTENT_TOO_LARGE, context, queue);
+            }
+            BodyFraming::Length(length) => Body::Length(length),
+            BodyFraming::Chunked => Body::Chunks(Decoder::new()),
+        };
+        if head.expects_continue {
+            ResponseWriter::push_continue(queue);
+        }
+        self.pending = Some(PendingRequest {
+            body,
+            received_bytes: 0,
+            response,
+        });
+    }
+
+    /// Bytes consumed by a body, and whether it is incomplete.
+    fn take_body(&mut self, input: &[u8], context: &RequestContext<'_>, queue: &mut WriteQueue) -> (usize, bool) {
+        let Some(mut pending) = self.pending.take() else {
+            return (0, false);
+        };
+        match pending.take(input, context.body_bytes_max) {
+            Ok((used, true)) => {
+                self.respond(pending.response, context, queue);
+                (used, false)
+            }
+            Ok((used, false)) => {
+                self.pending = Some(pending);
+                (used, true)
+            }
+            Err(status) => {
+                self.refuse(status, context, queue);
+                (input.len(), false)
+            }
+        }
+    }
+
+    fn respond(&mut self, response: Response, context: &RequestContext<'_>, queue: &mut WriteQueue) {
+        if !response.keep_alive {
+            self.closing = Closing::AfterResponse;
+        }
+        context
+            .responses
+            .push(response, context.is_paced, context.counters, queue);
+    }
+
+    fn refuse(&mut self, status: u16, context: &RequestContext<'_>, queue: &mut WriteQueue) {
+        self.respond(Response::refusal(status), context, queue);
+        self.closing = Closing::Lingering;
+    }
+}
+
+impl PendingRequest {
+    /// Bytes consumed and whether the body is complete, or the status code of an error.
+    fn take(&mut self, input: &[u8], body_bytes_max: u64) -> Result<(usize, bool), u16> {
+        match &mut self.body {
+            Body::Length(missing) => {
+                let used = usize::try_from(*missing).unwrap_or(usize::MAX).min(input.len());
+                *missing -= used as u64;
+                Ok((used, *missing == 0))
+            }
+            Body::Chunks(decoder) => take_chunks(decoder, input, &mut self.received_bytes, body_bytes_max),
+        }
+    }
+}
+
+/// Chunk by chunk, so that the first error decides however the input is segmented.
+fn take_chunks(
+    decoder: &mut Decoder,
+    input: &[u8],
+    received_bytes: &mut u64,
+    body_bytes_max: u64,
+) -> Result<(usize, bool), u16> {
+    let mut used = 0;
+    loop {
+        let rest = input.get(used..).unwrap_or_default();
+        let piece = decoder.piece(rest).map_err(|_| BAD_REQUEST)?;
+        used += piece.framing + piece.payload;
+        *received_bytes += piece.payload as u64;
+        if *received_bytes > body_bytes_max {
+            return Err(CONTENT_TOO_LARGE);
+        }
+        if piece.is_end || used == input.len() {
+            return Ok((used, piece.is_end));
+        }
+    }
+}
+
+const BAD_REQUEST: u16 = 400;
+const CONTENT_TOO_LARGE: u16 = 413;

@@ -1,0 +1,237 @@
+//! Response headers.
+
+use std::sync::Arc;
+
+use super::body_path::BodyPath;
+use super::chunks::Chunks;
+use super::content::Content;
+use super::date::{DATE_BYTES, imf_fixdate};
+use super::resource::Resource;
+use super::stats::Counters;
+use super::write_queue::WriteQueue;
+
+/// Writes responses. One per thread.
+#[derive(Debug)]
+pub(crate) struct ResponseWriter {
+    content: Arc<Content>,
+    /// `None` without a `Date` field.
+    date: Option<[u8; DATE_BYTES]>,
+    /// The whole `Server` field; empty without one.
+    server_field: Vec<u8>,
+}
+
+/// A response to one request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Response {
+    /// Status and body.
+    pub(crate) resource: Resource,
+    /// HTTP/1.1 rather than HTTP/1.0.
+    pub(crate) is_http11: bool,
+    /// The connection is persistent.
+    pub(crate) keep_alive: bool,
+}
+
+impl Response {
+    /// Rejects a request and closes the connection.
+    pub(crate) const fn refusal(status: u16) -> Self {
+        Self {
+            resource: Resource::status(status),
+            is_http11: true,
+            keep_alive: false,
+        }
+    }
+}
+
+impl ResponseWriter {
+    /// `server` is the value of the `Server` field.
+    pub(crate) fn new(content: Arc<Content>, with_date: bool, server: Option<&str>) -> Self {
+        let server_field = server.map(|name| format!("Server: {name}\r\n").into_bytes());
+        Self {
+            content,
+            date: with_date.then(|| imf_fixdate(0)),
+            server_field: server_field.unwrap_or_default(),
+        }
+    }
+
+    /// Blocks that queued bodies refer to.
+    pub(crate) fn content(&self) -> &Content {
+        &self.content
+    }
+
+    /// Updates the `Date` field.
+    pub(crate) fn set_date(&mut self, unix_seconds: u64) {
+        if let Some(date) = &mut self.date {
+            *date = imf_fixdate(unix_seconds);
+        }
+    }
+
+    /// Queues a response on a connection that is paced or not; see [`super::body_path::is_paced`].
+    pub(crate) fn push(&self, response: Response, is_paced: bool, counters: &Counters, queue: &mut WriteQueue) {
+        counters.responses.add(1);
+        if response.resource.status >= 400 {
+            counters.error_responses.add(1);
+        }
+        let Resource {
+            body_bytes,
+            chunk_bytes,
+            ..
+        } = response.resource;
+        // HTTP/1.0 has no chunked coding.
+        let chunk_bytes = chunk_bytes.filter(|_| response.is_http11);
+        queue.write(|bytes| self.write_header(bytes, &response, chunk_bytes.is_some()));
+        let Some(body_bytes) = body_bytes.filter(|_| !response.resource.head_only) else {
+            return;
+        };
+        counters.payload_bytes.add(body_bytes);
+        let pattern = response.resource.pattern;
+        match chunk_bytes {
+            Some(chunk_bytes) => queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get())),
+            None => {
+                let path = BodyPath::of(body_bytes, is_paced);
+                queue.push_body(&self.content, pattern, body_bytes, path);
+            }
+        }
+    }
+
+    /// Queues `100 Continue`.
+    pub(crate) fn push_continue(queue: &mut WriteQueue) {
+        queue.write(|bytes| bytes.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n"));
+    }
+
+    fn write_header(&self, bytes: &mut Vec<u8>, response: &Response, is_chunked: bool) {
+        match response.resource.status {
+            200 => bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
+            status => write_status_line(bytes, status),
+        }
+        if let Some(date) = &self.date {
+            bytes.extend_from_slice(b"Date: ");
+            bytes.extend_from_slice(date);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        if let Some(body_bytes) = response.resource.body_bytes {
+            bytes.extend_from_slice(b"Content-Type: application/octet-stream\r\n");
+            if is_chunked {
+                bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+            } else {
+                bytes.extend_from_slice(b"Content-Length: ");
+                write_decimal(bytes, body_bytes);
+                bytes.extend_from_slice(b"\r\n");
+            }
+        }
+        bytes.extend_from_slice(&self.server_field);
+        // Persistence is the default of HTTP/1.1 and must be confirmed in HTTP/1.0.
+        if !response.keep_alive {
+            bytes.extend_from_slice(b"Connection: close\r\n");
+        } else if !response.is_http11 {
+            bytes.extend_from_slice(b"Connection: keep-alive\r\n");
+        }
+        bytes.extend_from_slice(b"\r\n");
+    }
+}
+
+fn write_status_line(bytes: &mut Vec<u8>, status: u16) {
+    bytes.extend_from_slice(b"HTTP/1.1 ");
+    write_decimal(bytes, status.into());
+    bytes.push(b' ');
+    bytes.extend_from_slice(reason(status).as_bytes());
+    bytes.extend_from_slice(b"\r\n");
+}
+
+/// Decimal digits without `fmt`, because every response has some.
+fn write_decimal(bytes: &mut Vec<u8>, number: u64) {
+    let mut digits = [0; 20];
+    let mut rest = number;
+    let mut first = digits.len();
+    for (index, digit) in digits.iter_mut().enumerate().rev() {
+        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
+        rest /= 10;
+        first = index;
+        if rest == 0 {
+            break;
+        }
+    }
+    bytes.extend_from_slice(digits.get(first..).unwrap_or_default());
+}
+
+/// Reason phrases of RFC 9110 for the codes this server sends.
+fn reason(status: u16) -> &'static str {
+    match status {
+        204 => "No Content",
+        400 => "Bad Request",
+        404 => "Not Found",
+        413 => "Content Too Large",
+        417 => "Expectation Failed",
+        431 => "Request Header Fields Too Large",
+        501 => "Not Implemented",
+        503 => "Service Unavailable",
+        505 => "HTTP Version Not Supported",
+        _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::request::{Method, Target};
+
+    fn header(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
+        let mut responses = ResponseWriter::new(Arc::default(), true, None);
+        responses.set_date(784_111_777);
+        let resource = Resource::read(Method::Head, Target::Path { path, query });
+        let response = Response {
+            resource,
+            is_http11,
+            keep_alive,
+        };
+        let mut bytes = Vec::new();
+        responses.write_header(&mut bytes, &response, resource.chunk_bytes.is_some());
+        String::from_utf8(bytes).expect("text")
+    }
+
+    #[test]
+    fn a_head_has_four_lines_and_114_bytes_beside_its_digits() {
+        let text = header("/10k", "", true, true);
+        assert_eq!(
+            text,
+            "HTTP/1.1 200 OK\r\nDate: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Type: application/octet-stream\r\n\
+             Content-Length: 10240\r\n\r\n"
+        );
+        assert_eq!(text.len(), 114 + 5);
+    }
+
+    #[test]
+    fn connection_field_is_sent_where_it_is_not_the_default() {
+        assert!(header("/0", "", true, false).ends_with("Content-Length: 0\r\nConnection: close\r\n\r\n"));
+        assert!(header("/0", "", false, true).ends_with("Content-Length: 0\r\nConnection: keep-alive\r\n\r\n"));
+        assert!(header("/nowhere", "", true, true).starts_with("HTTP/1.1 404 Not Found\r\n"));
+        assert!(header("/1k", "chunked=10", true, true).ends_with("Transfer-Encoding: chunked\r\n\r\n"));
+    }
+
+    #[test]
+    fn date_is_optional_and_server_field_is_added() {
+        let responses = ResponseWriter::new(Arc::default(), false, Some("linerate/1"));
+        let mut bytes = Vec::new();
+        responses.write_header(
+            &mut bytes,
+            &Response {
+                keep_alive: true,
+                ..Response::refusal(204)
+            },
+            false,
+        );
+        let text = String::from_utf8(bytes).expect("text");
+        assert!(
+            !text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn numbers_are_written_as_digits() {
+        for number in [0, 7, 10, 102_400, u64::MAX] {
+            let mut bytes = Vec::new();
+            write_decimal(&mut bytes, number);
+            assert_eq!(bytes, number.to_string().into_bytes());
+        }
+    }
+}

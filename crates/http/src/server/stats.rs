@@ -1,0 +1,132 @@
+//! Server statistics: each thread writes its own counters, other threads read them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Statistics of one thread since the start of the server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ThreadStats {
+    /// Connections accepted, without those rejected at the limit.
+    pub accepted: u64,
+    /// Accepted connections that have closed.
+    pub closed: u64,
+    /// Connections rejected with 503 at the limit.
+    pub refused_at_limit: u64,
+    /// Connections closed because the access list excludes their address.
+    pub refused_by_address: u64,
+    /// accept(2) failures for lack of a descriptor or memory.
+    pub descriptors_exhausted: u64,
+    /// Requests with a complete header, valid or not.
+    pub requests: u64,
+    /// Responses queued.
+    pub responses: u64,
+    /// Responses with a status of 400 or above.
+    pub error_responses: u64,
+    /// Bytes of the bodies of these responses.
+    pub payload_bytes: u64,
+    /// Bytes sent, headers included.
+    pub sent_bytes: u64,
+    /// Bytes received, headers included.
+    pub received_bytes: u64,
+    /// Connections closed by the idle timeout.
+    pub timed_out: u64,
+}
+
+impl ThreadStats {
+    /// Connections that are open now.
+    #[must_use]
+    pub fn open(&self) -> u64 {
+        self.accepted.saturating_sub(self.closed)
+    }
+}
+
+/// Statistics of a server since its start.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct ServerStats {
+    /// Per thread, in the order of their start.
+    pub threads: Vec<ThreadStats>,
+}
+
+/// Lists every counter once; counters, snapshot and sum are generated from it.
+macro_rules! stats {
+    ($($name:ident),+ $(,)?) => {
+        /// Counters of one thread. On cache lines of their own, so that writing them costs nothing.
+        #[derive(Debug, Default)]
+        #[repr(align(128))]
+        pub(crate) struct Counters {
+            $(pub(crate) $name: Counter,)+
+        }
+
+        impl Counters {
+            /// Current values; related counters may differ by one event.
+            pub(crate) fn snapshot(&self) -> ThreadStats {
+                ThreadStats { $($name: self.$name.get(),)+ }
+            }
+        }
+
+        impl ServerStats {
+            /// Sum over all threads.
+            #[must_use]
+            pub fn total(&self) -> ThreadStats {
+                let sum = |of: fn(&ThreadStats) -> u64| self.threads.iter().map(of).sum();
+                ThreadStats { $($name: sum(|thread| thread.$name),)+ }
+            }
+        }
+    };
+}
+
+stats!(
+    accepted,
+    closed,
+    refused_at_limit,
+    refused_by_address,
+    descriptors_exhausted,
+    requests,
+    responses,
+    error_responses,
+    payload_bytes,
+    sent_bytes,
+    received_bytes,
+    timed_out,
+);
+
+/// A counter with one writer.
+#[derive(Debug, Default)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    /// Adds without a locked instruction. Only the thread that owns the counter may call this: concurrent writers would lose
+    /// counts.
+    pub(crate) fn add(&self, amount: u64) {
+        let value = self.0.load(Ordering::Relaxed).wrapping_add(amount);
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_summed() {
+        let (first, second) = (Counters::default(), Counters::default());
+        first.accepted.add(3);
+        first.closed.add(1);
+        second.accepted.add(2);
+        second.sent_bytes.add(100);
+        let stats = ServerStats {
+            threads: vec![first.snapshot(), second.snapshot()],
+        };
+        let total = stats.total();
+        assert_eq!(
+            (total.accepted, total.closed, total.open(), total.sent_bytes),
+            (5, 1, 4, 100)
+        );
+        assert_eq!(stats.threads[0].open(), 2);
+    }
+}

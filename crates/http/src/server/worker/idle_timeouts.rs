@@ -1,0 +1,122 @@
+//! Idle timeouts. Connections have no timers; a periodic scan finds those that expired.
+
+use std::time::Duration;
+
+use super::clock::NS_PER_TICK;
+use super::connection_table::{Connection, ConnectionTable, Ticks, Token};
+
+/// Idle timeouts and the next scan.
+#[derive(Debug)]
+pub(super) struct IdleTimeouts {
+    idle: Ticks,
+    /// Until a request header is complete: a partial one holds more memory than an idle connection.
+    header: Ticks,
+    scan_period_ns: u64,
+    next_scan_ns: u64,
+}
+
+impl IdleTimeouts {
+    pub(super) fn new(idle_timeout: Duration) -> Self {
+        let period = (idle_timeout / SCANS_PER_TIMEOUT).clamp(SCAN_PERIOD_MIN, SCAN_PERIOD_MAX);
+        Self {
+            idle: ticks(idle_timeout),
+            header: ticks(idle_timeout.min(HEADER_TIMEOUT)),
+            scan_period_ns: u64::try_from(period.as_nanos()).unwrap_or(u64::MAX),
+            next_scan_ns: 0,
+        }
+    }
+
+    pub(super) fn next_scan_ns(&self) -> u64 {
+        self.next_scan_ns
+    }
+
+    /// Whether a scan is due; schedules the next one.
+    pub(super) fn is_scan_due(&mut self, now_ns: u64) -> bool {
+        let is_time = now_ns >= self.next_scan_ns;
+        if is_time {
+            self.next_scan_ns = now_ns.saturating_add(self.scan_period_ns);
+        }
+        is_time
+    }
+
+    /// Connections whose timeout has expired.
+    pub(super) fn expired(&self, table: &ConnectionTable, now: Ticks) -> Vec<Token> {
+        let is_late = |connection: &Connection| {
+            self.limit(connection)
+                .is_some_and(|limit| now.saturating_sub(connection.since) > limit)
+        };
+        let late = table.iter().filter(|(_, connection)| is_late(connection));
+        late.map(|(token, _)| token).collect()
+    }
+
+    /// `None` during a lingering close, which has its own deadline.
+    fn limit(&self, connection: &Connection) -> Option<Ticks> {
+        let Some(partial) = &connection.partial else {
+            return Some(self.idle);
+        };
+        if partial.is_closing {
+            return None;
+        }
+        let is_in_header = partial.output.is_empty() && !partial.machine.is_receiving_body();
+        Some(if is_in_header { self.header } else { self.idle })
+    }
+}
+
+fn ticks(duration: Duration) -> Ticks {
+    let ns = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Ticks::try_from(ns / NS_PER_TICK).unwrap_or(Ticks::MAX)
+}
+
+const SCANS_PER_TIMEOUT: u32 = 10;
+const SCAN_PERIOD_MIN: Duration = Duration::from_millis(100);
+/// A scan of ten thousand connections takes some ten microseconds.
+const SCAN_PERIOD_MAX: Duration = Duration::from_secs(5);
+const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::super::connection_table::{AwaitedEvent, PartialIo};
+    use super::*;
+
+    fn connection(since: Ticks, partial: Option<Box<PartialIo>>) -> Connection {
+        Connection {
+            fd: std::fs::File::open("/dev/null").expect("always there").into(),
+            since,
+            awaited: AwaitedEvent::Readable,
+            is_admitted: true,
+            is_paced: false,
+            partial,
+        }
+    }
+
+    #[test]
+    fn idle_connections_expire_and_incomplete_headers_earlier() {
+        let idle_timeouts = IdleTimeouts::new(Duration::from_secs(600));
+        let mut table = ConnectionTable::default();
+        let idle = table.insert(connection(0, None)).expect("room");
+        let busy = table.insert(connection(6000, None)).expect("room");
+        let slow = Box::new(PartialIo {
+            input: b"GET ".to_vec(),
+            ..PartialIo::default()
+        });
+        let slow = table.insert(connection(0, Some(slow))).expect("room");
+        let lingering = Box::new(PartialIo {
+            is_closing: true,
+            ..PartialIo::default()
+        });
+        table.insert(connection(0, Some(lingering))).expect("room");
+        assert_eq!(idle_timeouts.expired(&table, 600), []);
+        assert_eq!(idle_timeouts.expired(&table, 601), [slow]);
+        assert_eq!(idle_timeouts.expired(&table, 6001), [idle, slow]);
+        assert_eq!(idle_timeouts.expired(&table, 12_001), [idle, busy, slow]);
+    }
+
+    #[test]
+    fn scans_are_a_period_apart() {
+        let mut idle_timeouts = IdleTimeouts::new(Duration::from_secs(1));
+        assert!(idle_timeouts.is_scan_due(5));
+        assert!(!idle_timeouts.is_scan_due(6));
+        assert_eq!(idle_timeouts.next_scan_ns(), 100_000_005);
+        assert!(idle_timeouts.is_scan_due(100_000_005));
+    }
+}

@@ -1,0 +1,155 @@
+//! A server that the control channel can restart.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use linerate_http::control::Refusal;
+use linerate_http::server::{Listen, Server, ServerSpec, ServerStats};
+
+use super::agent::{TestedServer, ThreadConnections};
+
+/// A server that can be restarted on the same addresses.
+#[derive(Debug)]
+pub(super) struct RestartableServer {
+    /// With ports chosen by the kernel.
+    spec: ServerSpec,
+    /// Port of the iperf3 server beside it.
+    tcp_port: Option<u16>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// `None` after a failed restart.
+    server: Option<Server>,
+    /// Statistics before the last restart.
+    past: ServerStats,
+}
+
+impl RestartableServer {
+    pub(super) fn new(spec: &ServerSpec, server: Server, tcp_port: Option<u16>) -> Self {
+        let mut spec = spec.clone();
+        spec.listen = Listen::At(server.addresses().to_vec());
+        let state = State {
+            server: Some(server),
+            past: ServerStats::default(),
+        };
+        Self {
+            spec,
+            tcp_port,
+            state: Mutex::new(state),
+        }
+    }
+
+    /// The first port it listens on.
+    pub(super) fn port(&self) -> Option<u16> {
+        match &self.spec.listen {
+            Listen::At(addresses) => addresses.first().map(std::net::SocketAddr::port),
+            Listen::Everywhere(port) => Some(*port),
+        }
+    }
+
+    /// Stops it; statistics per thread, including those before restarts.
+    pub(super) fn stop(&self) -> ServerStats {
+        let mut state = self.lock();
+        state.retire();
+        std::mem::take(&mut state.past)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn retire(&mut self) {
+        if let Some(server) = self.server.take() {
+            self.past.threads.extend(server.stop().threads);
+        }
+    }
+}
+
+impl TestedServer for RestartableServer {
+    fn connections(&self) -> Vec<ThreadConnections> {
+        let stats = self.lock().server.as_ref().map(Server::stats).unwrap_or_default();
+        let threads = stats.threads.iter();
+        threads
+            .map(|thread| ThreadConnections {
+                accepted: thread.accepted,
+                open: thread.open(),
+            })
+            .collect()
+    }
+
+    fn tcp_port(&self) -> Option<u16> {
+        self.tcp_port
+    }
+
+    fn restart(&self) -> Result<(), Refusal> {
+        let mut state = self.lock();
+        // Two servers on one port would share its connections, so the old one stops first.
+        state.retire();
+        match Server::start(&self.spec) {
+            Ok(server) => {
+                state.server = Some(server);
+                Ok(())
+            }
+            Err(error) => Err(Refusal::Failed(format!("the server could not be restarted: {error}"))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::{SocketAddr, TcpStream};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn restarted_server_keeps_its_port_and_statistics() {
+        let mut spec = ServerSpec::on_loopback();
+        spec.threads = Some(2);
+        let server = Server::start(&spec).expect("a server");
+        let address = server.addresses()[0];
+        let server = RestartableServer::new(&spec, server, None);
+        assert_eq!(server.port(), Some(address.port()));
+        ask(address);
+        assert_eq!(
+            server.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
+            1
+        );
+        restart(&server);
+        assert_eq!(
+            server.connections().iter().map(|thread| thread.accepted).sum::<u64>(),
+            0,
+            "as if new"
+        );
+        ask(address);
+        assert_eq!(server.stop().total().requests, 2);
+        assert!(server.connections().is_empty());
+    }
+
+    /// A process started by a concurrent test inherits the listeners until it executes.
+    fn restart(server: &RestartableServer) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while let Err(refusal) = server.restart() {
+            assert!(Instant::now() < deadline, "the port is ours: {refusal:?}");
+            thread::yield_now();
+        }
+    }
+
+    fn ask(address: SocketAddr) {
+        let mut stream = TcpStream::connect(address).expect("connect");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("a timeout");
+        stream
+            .write_all(b"GET /0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+            .expect("send");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
