@@ -17,8 +17,6 @@
 mod explore;
 mod factor;
 mod findings;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod grammar;
 pub mod http;
 mod plan;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::environment::changes;
 use super::medians::counted;
-use super::plan::{Format, Plan};
+use super::plan::Plan;
 use crate::stats::median;
 
 /// What counts as equal where a row does not say.
@@ -134,7 +134,7 @@ fn notes(before: &Study, after: &Study) -> Vec<String> {
 
 /// By what they say, not by how it is explained.
 fn are_different_plans(before: &str, after: &str) -> bool {
-    let name = |text: &str| Plan::parse(text, Format::Toml).map(|plan| plan.hash());
+    let name = |text: &str| Plan::parse(text).map(|plan| plan.hash());
     match (name(before), name(after)) {
         (Ok(before), Ok(after)) => before != after,
         _ => before != after,

@@ -128,9 +128,9 @@ fn run_cost(plan: &Plan, key: &CellKey, link: Option<&Link>) -> Cost {
 #[must_use]
 pub fn window(plan: &Plan, key: &CellKey) -> Duration {
     match key.phase {
-        Phase::Idle => plan.idle.hold,
-        Phase::LowRate => plan.low_rate.duration,
-        Phase::Active => plan.active.duration,
+        Phase::Idle => plan.c10k.idle.hold,
+        Phase::LowRate => plan.c10k.low_rate.duration,
+        Phase::Active => plan.c10k.active.duration,
         Phase::Baseline => plan.tcp.duration,
         Phase::Payload | Phase::Matrix => plan.defaults.duration,
     }
@@ -148,10 +148,11 @@ fn bytes(plan: &Plan, key: &CellKey, loaded: Duration, link: Option<&Link>) -> O
     match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => {
             let beats = plan
+                .c10k
                 .idle
                 .heartbeat
                 .map_or(0.0, |pause| loaded.as_secs_f64() / pause.as_secs_f64());
-            let requests = f64::from(key.connections) * (beats + f64::from(u8::from(plan.idle.touch)));
+            let requests = f64::from(key.connections) * (beats + f64::from(u8::from(plan.c10k.idle.touch)));
             Some((requests * answer_bytes as f64) as u64)
         }
         (_, Some(rate)) => Some((f64::from(rate) * loaded.as_secs_f64() * answer_bytes as f64) as u64),
@@ -166,7 +167,6 @@ fn carried_bytes(link: &Link, time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::plan::Format;
 
     fn minutes(plan: &Plan, phases: &str) -> f64 {
         let phases = Phases::parse(phases).expect("phases");
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((known.cells[0].1.runs, known.refinement.runs), (3, 18));
         assert_eq!(estimate(&plan, phases, None).total.bytes, None);
         let text = "[phase0]\nstreams = []\n[phase2]\npayloads = []\n[phase3.active]\nconnections = 0\n[phase1]\npayloads = []";
-        let slow = Plan::parse(text, Format::Toml).expect("plan");
+        let slow = Plan::parse(text).expect("plan");
         let bytes = estimate(&slow, Phases::ALL, None).total.bytes.expect("rates are known");
         assert_eq!(bytes, 36_000 * 115 + 62_000 * 1142);
     }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_plan_without_anything_costs_nothing() {
         let phases = Phases::parse("0").expect("phases");
-        let plan = Plan::parse("[phase0]\nstreams = []", Format::Toml).expect("plan");
+        let plan = Plan::parse("[phase0]\nstreams = []").expect("plan");
         let estimate = estimate(&plan, phases, None);
         assert_eq!(
             (estimate.total.runs, estimate.total.time, estimate.total.bytes),

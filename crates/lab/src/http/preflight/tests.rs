@@ -2,7 +2,6 @@ use std::net::Ipv4Addr;
 
 use super::*;
 use crate::http::cells::{Phases, runs};
-use crate::http::plan::Format;
 use linerate_model::http::Peak;
 
 /// A host on which nothing is wrong for the default plan.
@@ -53,7 +52,7 @@ fn cells(plan: &Plan) -> Vec<CellKey> {
 }
 
 fn checks_on(path: Path, text: &str, client: &Environment, server: &Environment) -> (Vec<Check>, Vec<String>) {
-    let plan = Plan::parse(text, Format::Toml).expect(text);
+    let plan = Plan::parse(text).expect(text);
     let cells = cells(&plan);
     let preflight = Preflight {
         plan: &plan,

@@ -43,10 +43,7 @@ fn every_prefix_of_the_runs_gives_a_study() {
 fn a_study_names_its_form_and_holds_its_plan() {
     let study = study_of(&seed_material());
     assert_eq!(study.schema, "linerate.http/1");
-    assert_eq!(
-        Plan::parse(&study.plan, crate::http::plan::Format::Toml),
-        Ok(Plan::default())
-    );
+    assert_eq!(Plan::parse(&study.plan), Ok(Plan::default()));
 }
 
 #[test]

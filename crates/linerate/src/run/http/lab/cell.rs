@@ -76,7 +76,7 @@ impl Bench<'_> {
         if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
             return Err(why);
         }
-        let threads = generator::threads(self.site.is_local(), self.spec.plan.defaults.threads);
+        let threads = generator::threads(self.site.is_local(), self.spec.plan.defaults.explicit_threads());
         generator::crew(load.connections, threads, None)
     }
 
@@ -132,7 +132,7 @@ impl Bench<'_> {
             streams: plan.protocol.streams,
             mode: cells::mode(plan, key),
             connections: key.connections,
-            touches: is_idle && plan.idle.touch,
+            touches: is_idle && plan.c10k.idle.touch,
             ramp_per_s: match plan.defaults.ramp {
                 Ramp::PerSecond(rate) => Some(rate),
                 Ramp::Max => None,

@@ -60,7 +60,10 @@ pub(super) fn checks(spec: &LabSpec, site: &Site, hosts: &Hosts, keys: &[CellKey
             clock_error_ns: site.server.as_ref().and_then(|side| side.clock_error_ns),
             ramp_overflows: None,
         },
-        generator_threads: Some(generator::threads(site.is_local(), spec.plan.defaults.threads)),
+        generator_threads: Some(generator::threads(
+            site.is_local(),
+            spec.plan.defaults.explicit_threads(),
+        )),
     };
     preflight.checks()
 }

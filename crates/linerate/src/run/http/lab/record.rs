@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use linerate_lab::http::cells::PlannedRun;
-use linerate_lab::http::plan::{Format, Plan};
+use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::SCHEMA;
 use linerate_model::http::{Baseline, CellRun, Environment, RunState, Spoken, Study};
 use serde::de::DeserializeOwned;
@@ -72,8 +72,7 @@ impl Record {
         };
         let plan_file = path.join(PLAN_FILE);
         let text = read(&plan_file)?;
-        let kept = Plan::parse(&text, Format::Toml)
-            .map_err(|error| Trouble::usage(format!("{}: {error}", plan_file.display())))?;
+        let kept = Plan::parse(&text).map_err(|error| Trouble::usage(format!("{}: {error}", plan_file.display())))?;
         if kept.hash() != plan.hash() {
             return Err(Trouble::usage(format!(
                 "{} is of another plan; the runs of two plans do not make one experiment",

@@ -100,14 +100,14 @@ impl Site {
             for payloads in [
                 &mut plan.payloads.payloads_bytes,
                 &mut plan.matrix.payloads_bytes,
-                &mut plan.active.payloads_bytes,
+                &mut plan.c10k.active.payloads_bytes,
             ] {
                 payloads.truncate(1);
                 payloads
                     .iter_mut()
                     .for_each(|payload| *payload = self.answer.body_bytes);
             }
-            plan.low_rate.payload_bytes = self.answer.body_bytes;
+            plan.c10k.low_rate.payload_bytes = self.answer.body_bytes;
         }
         spec
     }
