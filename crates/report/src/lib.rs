@@ -6,7 +6,7 @@
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`service`]: logs and figures of a server
-//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON, HTML and Markdown
+//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`trial`]: the closing line of `linerate try`
 //! * [`Output`]: where lines go, shared by all writers of a process

@@ -774,7 +774,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__c10k)
-            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --markdown --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -825,10 +825,6 @@ _linerate() {
                     return 0
                     ;;
                 --html)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --markdown)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1058,7 +1054,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__lab)
-            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --markdown --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1109,10 +1105,6 @@ _linerate() {
                     return 0
                     ;;
                 --html)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --markdown)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1298,7 +1290,7 @@ _linerate() {
             return 0
             ;;
         linerate__subcmd__http__subcmd__matrix)
-            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --markdown --help"
+            opts="-m -k -y -q -h --phases --quick --plan-only --print-plan --force --assert --out --resume --h2 --streams --insecure --cacert --pin-sha256 --control-url --token --token-file --yes --i-own-this-target --allow-large --no-breaker --json --json-stream --quiet --html --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1349,10 +1341,6 @@ _linerate() {
                     return 0
                     ;;
                 --html)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --markdown)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -212,7 +212,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l token-file -d 'A file with what it asks for' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l i-own-this-target -d 'Lift the limits of public addresses; must be the host of the URL' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l html -d 'Write the report as one HTML file' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l markdown -d 'Write the report as Markdown' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l quick -d 'One short run of each cell: minutes instead of half an hour'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l plan-only -d 'Only show what would be run, how long it would take and what it needs'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from lab" -l print-plan -d 'Only write the plan as a file with every key'
@@ -238,7 +237,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l token-file -d 'A file with what it asks for' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l i-own-this-target -d 'Lift the limits of public addresses; must be the host of the URL' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l html -d 'Write the report as one HTML file' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l markdown -d 'Write the report as Markdown' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l quick -d 'One short run of each cell: minutes instead of half an hour'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l plan-only -d 'Only show what would be run, how long it would take and what it needs'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from matrix" -l print-plan -d 'Only write the plan as a file with every key'
@@ -264,7 +262,6 @@ complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l token-file -d 'A file with what it asks for' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l i-own-this-target -d 'Lift the limits of public addresses; must be the host of the URL' -r
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l html -d 'Write the report as one HTML file' -r -F
-complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l markdown -d 'Write the report as Markdown' -r -F
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l quick -d 'One short run of each cell: minutes instead of half an hour'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l plan-only -d 'Only show what would be run, how long it would take and what it needs'
 complete -c linerate -n "__fish_linerate_using_subcommand http; and __fish_seen_subcommand_from c10k" -l print-plan -d 'Only write the plan as a file with every key'

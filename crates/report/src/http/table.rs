@@ -1,4 +1,4 @@
-//! Tables: made once from a study, written as text, HTML and Markdown.
+//! Tables: made once from a study, written as text and HTML.
 
 use std::fmt::Write;
 
@@ -188,31 +188,6 @@ impl Table {
             let _ = writeln!(out, "<p class=\"note\">{}</p>", escaped(&shortened(note)));
         }
     }
-
-    /// The table as Markdown.
-    pub(super) fn markdown(&self, out: &mut String) {
-        let _ = writeln!(out, "**{} {}**\n", self.id, marked_down(&self.title));
-        let line = |out: &mut String, cells: &mut dyn Iterator<Item = String>| {
-            let cells: Vec<String> = cells.collect();
-            let _ = writeln!(out, "| {} |", cells.join(" | "));
-        };
-        line(out, &mut self.columns.iter().map(|column| marked_down(column.head())));
-        let rule = |column: &Column| if column.is_words() { "---" } else { "---:" }.to_owned();
-        line(out, &mut self.columns.iter().map(rule));
-        for row in &self.rows {
-            line(
-                out,
-                &mut row.iter().map(|cell| match (marked_down(&cell.text), cell.is_marked) {
-                    (text, true) => format!("**{}**", text.trim()),
-                    (text, false) => text,
-                }),
-            );
-        }
-        out.push('\n');
-        for note in &self.notes {
-            let _ = writeln!(out, "{}\n", marked_down(note));
-        }
-    }
 }
 
 /// Cells as they are printed: a mark stands before what stands out, because a terminal may not know bold letters.
@@ -250,18 +225,4 @@ fn class(column: &Column) -> &'static str {
 
 fn chars(text: &str) -> usize {
     text.chars().count()
-}
-
-/// Text that is no Markdown and no HTML, whoever wrote it.
-pub(super) fn marked_down(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in shortened(text).chars() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '&' => out.push_str("&amp;"),
-            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '!' | '~' => out.extend(['\\', c]),
-            c => out.push(c),
-        }
-    }
-    out
 }

@@ -3,7 +3,7 @@
 use linerate_model::http::{HttpVersion, Mode, Spoken, TlsSpoken};
 
 use super::super::fixtures::{client_limited, full, hostile, idle_only, interrupted, without_agent};
-use super::super::{Style, comparison_text, html, markdown, text};
+use super::super::{Style, comparison_text, html, text};
 use super::{BLOCKS, all, check_lines};
 
 const FULL: &str = "\
@@ -204,7 +204,6 @@ fn what_was_spoken_is_told_and_why_no_share_of_the_network_is() {
         assert!(page.contains(line), "{line}");
     }
     assert!(shown.contains("http is n/a inside TLS"), "{shown}");
-    assert!(markdown(&study).contains("8 requests at a time on each connection"));
     study.spoken = vec![Spoken::default()];
     assert!(!text(&study, Style::PLAIN).contains("spoken"));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use linerate_model::http::{Check, Study};
 use linerate_report::http::{
-    Style, comparison_html, comparison_json, comparison_text, html, json, markdown, preflight, preflight_json, text,
+    Style, comparison_html, comparison_json, comparison_text, html, json, preflight, preflight_json, text,
 };
 
 use crate::cli::http::compare::CompareArgs;
@@ -44,9 +44,6 @@ pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Trouble> {
 pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), Trouble> {
     if let Some(path) = &files.html {
         write(path, &html(study))?;
-    }
-    if let Some(path) = &files.markdown {
-        write(path, &markdown(study))?;
     }
     print(&if output.json || output.json_stream {
         json(study)
