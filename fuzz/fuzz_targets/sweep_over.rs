@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_lab::grammar::{self, Levels, Swept};
+use linerate_lab::sweep::grammar::{self, Levels, Swept};
 
 fuzz_target!(|text: &str| {
     for line in text.split('\n') {

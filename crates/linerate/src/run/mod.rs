@@ -35,7 +35,7 @@ use pidfile::Pidfile;
 
 pub(crate) use doctor::run_doctor;
 pub(crate) use serve::run as run_service;
-pub(crate) use sweep::run as run_sweep;
+pub(crate) use sweep::{SweepOutput, run as run_sweep};
 pub(crate) use trial::run as run_try;
 
 /// What this build and this kernel can do, as `iperf3 --version` words it.

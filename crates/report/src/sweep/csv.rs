@@ -1,6 +1,6 @@
 //! One line per run, comma-separated (RFC 4180).
 
-use super::model::Sweep;
+use linerate_lab::sweep::Sweep;
 
 /// A head line and one line per run, in the order of time.
 #[must_use]

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use super::model::{Answer, FactorReport, Sweep};
 use super::sentences;
-use super::values::{count, percent};
+use super::values::{self, count, percent};
 use crate::figures::clock;
 use crate::page::{self, escaped, row};
+use linerate_lab::sweep::{Answer, FactorReport, Sweep};
 
 /// The report as a whole document.
 #[must_use]
@@ -70,10 +70,10 @@ fn chapter(out: &mut String, sweep: &Sweep, factor: &FactorReport) {
         let figures = &level.figures;
         let cells = [
             level.label.clone(),
-            sweep.objective.value(level.median),
+            values::value(sweep.objective, level.median),
             level
                 .spread
-                .map_or_else(|| "-".to_owned(), |spread| sweep.objective.spread(spread)),
+                .map_or_else(|| "-".to_owned(), |spread| values::spread(sweep.objective, spread)),
             level.runs.to_string(),
             percent(figures.cpu_client_percent),
             percent(figures.cpu_server_percent),
@@ -119,7 +119,7 @@ fn runs(out: &mut String, sweep: &Sweep) {
         cells.extend(run.levels.iter().cloned());
         match &run.outcome {
             Ok((value, figures)) => cells.extend([
-                sweep.objective.value(*value),
+                values::value(sweep.objective, *value),
                 percent(figures.cpu_client_percent),
                 percent(figures.cpu_server_percent),
                 count(figures.retransmits),
@@ -156,7 +156,7 @@ fn plot(out: &mut String, sweep: &Sweep, factor: &FactorReport) {
     let _ = writeln!(
         out,
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{} by {}\">",
-        escaped(sweep.objective.title()),
+        escaped(values::title(sweep.objective)),
         escaped(factor.name)
     );
     for share in [0.0, 0.5, 1.0] {
@@ -167,7 +167,7 @@ fn plot(out: &mut String, sweep: &Sweep, factor: &FactorReport) {
              y=\"{:.1}\" text-anchor=\"end\">{}</text>",
             LEFT - 8.0,
             line + 4.0,
-            escaped(&sweep.objective.value(value))
+            escaped(&values::value(sweep.objective, value))
         );
     }
     if factor.is_amount {

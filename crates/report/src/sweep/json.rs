@@ -1,10 +1,10 @@
 //! The report for programs: one object, units in the names, `null` for what nobody told.
 
-use linerate_lab::reasons::Reason;
+use linerate_lab::sweep::reasons::Reason;
 use serde_json::{Map, Value, json};
 
-use super::model::{Answer, Cost, FactorReport, Fall, Level, Run, RunFigures, Side, Spread, Sweep};
 use super::sentences;
+use linerate_lab::sweep::{Answer, Cost, FactorReport, Fall, Level, Run, RunFigures, Side, Spread, Sweep};
 
 /// The report as one JSON object with its schema's name.
 #[must_use]

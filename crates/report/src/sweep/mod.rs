@@ -4,7 +4,6 @@
 mod csv;
 mod html;
 mod json;
-mod model;
 mod plot;
 mod sentences;
 mod text;
@@ -18,7 +17,4 @@ pub use crate::glyphs::Glyphs;
 pub use csv::csv;
 pub use html::html;
 pub use json::json;
-pub use model::{
-    Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Spread, Sweep,
-};
 pub use text::text;

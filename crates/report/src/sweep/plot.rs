@@ -1,8 +1,9 @@
 //! Bars for a terminal.
 
-use super::model::FactorReport;
-use super::model::Objective;
 use crate::glyphs::Glyphs;
+use linerate_lab::sweep::{FactorReport, Objective};
+
+use super::values;
 
 /// Cells of the longest bar.
 const WIDTH: usize = 40;
@@ -18,7 +19,7 @@ pub(super) fn bars(factor: &FactorReport, objective: Objective, glyphs: Glyphs) 
             "{mark} {:>width$} {} {}\n",
             level.label,
             glyphs.bar(share, WIDTH),
-            objective.value(level.median)
+            values::value(objective, level.median)
         ));
     }
     out

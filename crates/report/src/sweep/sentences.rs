@@ -1,9 +1,10 @@
 //! What was found, in sentences. Text and HTML say the same.
 
-use linerate_lab::reasons::{End, Reason, Unchecked};
+use linerate_lab::sweep::reasons::{End, Reason, Unchecked};
 
-use super::model::{Answer, FactorReport, Fall, Objective, Side, Sweep};
+use super::values;
 use crate::figures::{bytes, clock, rate};
+use linerate_lab::sweep::{Answer, FactorReport, Fall, Objective, Side, Sweep};
 
 /// The answer in one sentence.
 pub(super) fn verdict(sweep: &Sweep) -> String {
@@ -12,23 +13,23 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
             levels, value, spread, ..
         } => {
             let setting = setting(sweep, levels);
-            let value_text = sweep.objective.value(*value);
+            let value_text = values::value(sweep.objective, *value);
             let sure = spread.map_or_else(String::new, |spread| {
                 format!(
                     " ({}, {:.0} % confidence)",
-                    sweep.objective.spread(spread),
+                    values::spread(sweep.objective, spread),
                     sweep.method.confidence * 100.0
                 )
             });
-            format!("Use {setting}: {} {value_text}{sure}", sweep.objective.title())
+            format!("Use {setting}: {} {value_text}{sure}", values::title(sweep.objective))
         }
         Answer::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
                 format!(
                     "; ahead so far: {}, {} {}",
                     setting(sweep, levels),
-                    sweep.objective.title(),
-                    sweep.objective.value(*value)
+                    values::title(sweep.objective),
+                    values::value(sweep.objective, *value)
                 )
             });
             format!("Inconclusive: {reason}{ahead}")
@@ -131,7 +132,7 @@ fn fall(sweep: &Sweep, factor: &FactorReport, fall: &Fall) -> String {
     format!(
         "{place} it is worse, {} {} at {} ({:+.0} %): {}",
         if fall.change_percent > 0.0 { "up to" } else { "down to" },
-        sweep.objective.value(worst),
+        values::value(sweep.objective, worst),
         label(fall.worst),
         fall.change_percent,
         reasons(&fall.reasons)

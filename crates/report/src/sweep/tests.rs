@@ -1,6 +1,9 @@
 //! A sweep whose figures are known, in every form.
 
-use linerate_lab::reasons::{End, Reason, Unchecked};
+use linerate_lab::sweep::reasons::{End, Reason, Unchecked};
+use linerate_lab::sweep::{
+    Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Spread, Sweep,
+};
 
 use super::*;
 

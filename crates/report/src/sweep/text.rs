@@ -6,10 +6,10 @@ use crate::figures::clock;
 use crate::glyphs::Glyphs;
 use crate::printable::printable;
 
-use super::model::{Answer, FactorReport, Sweep};
 use super::plot::bars;
 use super::sentences;
-use super::values::{count, percent};
+use super::values::{self, count, percent};
+use linerate_lab::sweep::{Answer, FactorReport, Sweep};
 
 /// The report as text.
 #[must_use]
@@ -68,10 +68,10 @@ fn chapter(sweep: &Sweep, factor: &FactorReport, glyphs: Glyphs) -> String {
             "{} {:>10} {:>14} {:>30} {:>5} {:>11} {:>11} {:>8}",
             if place == factor.advised { '*' } else { ' ' },
             level.label,
-            sweep.objective.value(level.median),
+            values::value(sweep.objective, level.median),
             level
                 .spread
-                .map_or_else(|| "-".to_owned(), |spread| sweep.objective.spread(spread)),
+                .map_or_else(|| "-".to_owned(), |spread| values::spread(sweep.objective, spread)),
             level.runs,
             percent(figures.cpu_client_percent),
             percent(figures.cpu_server_percent),

@@ -1,17 +1,36 @@
 //! From what an experiment brought to what a report shows. Every figure of a report is computed here, once.
 
-use linerate_lab::reasons::{self, Hosts, Reason};
-use linerate_lab::{Better, Estimate, Outcome, Plan, Point, SYSTEM_CHOICE, Setting, Stage, Verdict, stats};
-use linerate_report::sweep::{Answer, Cost, FactorReport, Fall, Level, Method, RunFigures, Side, Spread, Sweep};
+use std::time::Duration;
 
-use super::network::Log;
+use super::reasons::{self, Hosts, Reason};
+use super::result::{Answer, Cost, FactorReport, Fall, Level, Method, Run, RunFigures, Side, Spread, Sweep};
 use super::space::Space;
-use crate::cli::sweep::SweepSpec;
+use super::spec::SweepSpec;
+use crate::factor::SYSTEM_CHOICE;
+use crate::findings::{Outcome, Stage, Verdict};
+use crate::plan::{Better, Estimate, Plan};
+use crate::points::{Point, Setting};
+use crate::stats;
 
 /// Runs at a level before a difference is called a fall.
 const RUNS_MIN: usize = 2;
 
-pub(super) fn sweep(
+/// Facts of the runs beside their values.
+#[derive(Debug, Default)]
+pub struct Log {
+    /// In the order of time.
+    pub runs: Vec<Run>,
+    /// A run of the CPU objective had the CPU time of the client alone.
+    pub is_client_cpu_only: bool,
+    /// Cores and placement of the hosts.
+    pub hosts: Hosts,
+    /// Time of all runs.
+    pub elapsed: Duration,
+}
+
+/// The result of a sweep.
+#[must_use]
+pub fn sweep(
     spec: &SweepSpec,
     space: &Space<'_>,
     plan: &Plan,
@@ -24,11 +43,7 @@ pub(super) fn sweep(
         space,
         plan,
         outcome,
-        hosts: Hosts {
-            client_cores: log.client_cores,
-            server_cores: log.server_cores,
-            is_same_host: log.is_same_host,
-        },
+        hosts: log.hosts,
     };
     Sweep {
         host: spec.host.clone(),
@@ -55,8 +70,8 @@ pub(super) fn sweep(
             runs: outcome.runs,
             seconds: log.elapsed.as_secs_f64(),
         },
-        client_cores: log.client_cores,
-        server_cores: log.server_cores,
+        client_cores: log.hosts.client_cores,
+        server_cores: log.hosts.server_cores,
         answer: view.answer(),
         factors: outcome.stages.iter().map(|stage| view.factor(stage)).collect(),
         drift_ratio: outcome.drift,
@@ -225,14 +240,11 @@ fn medians(point: &Point<RunFigures>) -> RunFigures {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use linerate_lab::grammar::{Levels, Swept};
-    use linerate_lab::{Observation, Progress, RunError, Runner, explore};
-    use linerate_report::sweep::Objective;
-
     use super::*;
-    use crate::cli::sweep::{Held, SweepOutput};
+    use crate::sweep::grammar::{Levels, Swept};
+    use crate::sweep::space::HostChoices;
+    use crate::sweep::spec::{Held, Objective};
+    use crate::{Observation, Progress, RunError, Runner, explore};
 
     /// A path on which a level brings what the surface says, in no time.
     struct Surface {
@@ -284,12 +296,11 @@ mod tests {
             is_udp: false,
             held: Held::default(),
             family: None,
-            output: SweepOutput::default(),
         };
-        let space = Space::new(&spec).expect("a range");
+        let space = Space::new(&spec, &HostChoices::default()).expect("a range");
         let plan = Plan {
             run_time: Duration::from_secs(1),
-            ..super::super::plan(&spec, &space)
+            ..spec.plan(&space)
         };
         let mut runner = Surface { rate_bps, runs: 0 };
         let outcome = explore(&plan, &mut runner);

@@ -1,19 +1,29 @@
 //! From factors as typed to levels, from levels to tests, and back to words.
 
-use std::fs;
 use std::time::Duration;
 
-use linerate_lab::grammar::{Levels, Pinning, Swept, with_unit};
-use linerate_lab::{Factor, Scale, Setting};
 use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
-use linerate_report::sweep::Planned;
-use linerate_sys::cpu;
 
-use crate::cli::sweep::SweepSpec;
+use super::grammar::{Levels, Pinning, Swept, with_unit};
+use super::result::Planned;
+use super::spec::SweepSpec;
+use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
+use crate::points::Setting;
+
+/// What this host offers where the command line names no choices.
+#[derive(Debug, Clone, Default)]
+pub struct HostChoices {
+    /// Congestion controls, as `tcp_available_congestion_control` names them.
+    pub congestion: Vec<String>,
+    /// The one in use.
+    pub congestion_in_use: String,
+    /// CPUs this process may use.
+    pub cpus: Vec<u32>,
+}
 
 /// All settings a sweep may run.
-pub(super) struct Space<'a> {
+pub struct Space<'a> {
     spec: &'a SweepSpec,
     axes: Vec<Axis>,
 }
@@ -27,14 +37,19 @@ struct Axis {
 
 /// What one run does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Choice {
-    pub(super) streams: u32,
-    /// `None`: what the program or the system chooses; so are the next three.
-    pub(super) length_bytes: Option<u64>,
-    pub(super) window_bytes: Option<u64>,
-    pub(super) rate_bps: Option<u64>,
-    pub(super) congestion: Option<String>,
-    pub(super) pinning: Pinning,
+pub struct Choice {
+    /// Streams.
+    pub streams: u32,
+    /// Bytes per write or datagram; `None` for the default, as in the next three.
+    pub length_bytes: Option<u64>,
+    /// Socket buffers.
+    pub window_bytes: Option<u64>,
+    /// Rate of each stream.
+    pub rate_bps: Option<u64>,
+    /// Congestion control.
+    pub congestion: Option<String>,
+    /// CPUs of both ends.
+    pub pinning: Pinning,
 }
 
 /// CPUs of this host that are tried when nobody names some.
@@ -49,12 +64,18 @@ const LOOK: Duration = Duration::from_millis(200);
 const TCP_BLOCK_LEN_BYTES: u32 = 128 * 1024;
 
 impl<'a> Space<'a> {
-    pub(super) fn new(spec: &'a SweepSpec) -> Result<Self, String> {
-        let axes: Result<Vec<Axis>, String> = spec.over.iter().map(axis).collect();
+    /// The settings of a specification.
+    ///
+    /// # Errors
+    /// A factor for which this host offers fewer than two levels.
+    pub fn new(spec: &'a SweepSpec, host: &HostChoices) -> Result<Self, String> {
+        let axes: Result<Vec<Axis>, String> = spec.over.iter().map(|swept| axis(swept, host)).collect();
         Ok(Self { spec, axes: axes? })
     }
 
-    pub(super) fn factors(&self) -> Vec<Factor> {
+    /// The factors of the experiment.
+    #[must_use]
+    pub fn factors(&self) -> Vec<Factor> {
         let factor = |axis: &Axis| Factor {
             name: axis.swept.name.to_owned(),
             scale: axis.scale(),
@@ -63,7 +84,9 @@ impl<'a> Space<'a> {
         self.axes.iter().map(factor).collect()
     }
 
-    pub(super) fn planned(&self) -> Vec<Planned> {
+    /// The factors as the command line names them.
+    #[must_use]
+    pub fn planned(&self) -> Vec<Planned> {
         let planned = |axis: &Axis| Planned {
             name: axis.swept.name,
             levels: axis.swept.levels_text(),
@@ -71,36 +94,47 @@ impl<'a> Space<'a> {
         self.axes.iter().map(planned).collect()
     }
 
-    pub(super) fn name(&self, factor: usize) -> &'static str {
+    /// Name of a factor.
+    #[must_use]
+    pub fn name(&self, factor: usize) -> &'static str {
         self.axes.get(factor).map_or("?", |axis| axis.swept.name)
     }
 
-    pub(super) fn is_amount(&self, factor: usize) -> bool {
+    /// Whether the levels of a factor have an order.
+    #[must_use]
+    pub fn is_amount(&self, factor: usize) -> bool {
         matches!(
             self.axes.get(factor).map(|axis| &axis.swept.levels),
             Some(Levels::Range(..))
         )
     }
 
-    pub(super) fn label(&self, factor: usize, level: u64) -> String {
+    /// A level as the command line takes it; `auto` for the system's default.
+    #[must_use]
+    pub fn label(&self, factor: usize, level: u64) -> String {
         self.axes.get(factor).map_or_else(String::new, |axis| axis.label(level))
     }
 
-    pub(super) fn labels(&self, setting: &Setting) -> Vec<String> {
+    /// The levels of all factors.
+    #[must_use]
+    pub fn labels(&self, setting: &Setting) -> Vec<String> {
         (0..self.axes.len())
             .map(|factor| self.label(factor, setting.level(factor)))
             .collect()
     }
 
     /// `streams 8, window auto`
-    pub(super) fn words(&self, setting: &Setting) -> String {
+    #[must_use]
+    pub fn words(&self, setting: &Setting) -> String {
         let words: Vec<String> = (0..self.axes.len())
             .map(|factor| format!("{} {}", self.name(factor), self.label(factor, setting.level(factor))))
             .collect();
         words.join(", ")
     }
 
-    pub(super) fn choice(&self, setting: &Setting) -> Choice {
+    /// What a run at a setting does.
+    #[must_use]
+    pub fn choice(&self, setting: &Setting) -> Choice {
         let held = &self.spec.held;
         let named = |amount: Option<u64>| amount.filter(|amount| *amount > 0);
         let mut choice = Choice {
@@ -127,14 +161,14 @@ impl<'a> Space<'a> {
     }
 }
 
-fn axis(swept: &Swept) -> Result<Axis, String> {
+fn axis(swept: &Swept, host: &HostChoices) -> Result<Axis, String> {
     let (levels, start) = match &swept.levels {
         // Rates are tried from below; while others are varied the highest one hinders them least.
         Levels::Range(_, high) if swept.name == "rate" => (swept.levels.clone(), *high),
         Levels::Range(low, _) if swept.name == "streams" => (swept.levels.clone(), *low),
-        Levels::Range(..) => (swept.levels.clone(), linerate_lab::SYSTEM_CHOICE),
-        Levels::Congestion(named) => congestion(named)?,
-        Levels::Affinity(named) => affinity(named)?,
+        Levels::Range(..) => (swept.levels.clone(), SYSTEM_CHOICE),
+        Levels::Congestion(named) => congestion(named, host)?,
+        Levels::Affinity(named) => affinity(named, host),
     };
     Ok(Axis {
         swept: Swept {
@@ -146,40 +180,29 @@ fn axis(swept: &Swept) -> Result<Axis, String> {
 }
 
 /// The algorithms, and the place of the one in use.
-fn congestion(named: &[String]) -> Result<(Levels, u64), String> {
-    let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
-    let names: Vec<String> = if named.is_empty() {
-        let available = read("tcp_available_congestion_control");
-        available.split_whitespace().map(str::to_owned).collect()
-    } else {
-        named.to_vec()
-    };
+fn congestion(named: &[String], host: &HostChoices) -> Result<(Levels, u64), String> {
+    let names = if named.is_empty() { &host.congestion } else { named };
     if names.len() < 2 {
         return Err(
             "this host has no two congestion controls to compare: modprobe tcp_bbr loads another one".to_owned(),
         );
     }
-    let current = read("tcp_congestion_control");
-    let start = names.iter().position(|name| name == current.trim()).unwrap_or(0);
-    Ok((Levels::Congestion(names), start as u64))
+    let start = names.iter().position(|name| *name == host.congestion_in_use);
+    Ok((Levels::Congestion(names.to_vec()), start.unwrap_or(0) as u64))
 }
 
 /// The placements, and the place of the one that leaves it to the scheduler.
-fn affinity(named: &[Pinning]) -> Result<(Levels, u64), String> {
+fn affinity(named: &[Pinning], host: &HostChoices) -> (Levels, u64) {
     let mut places = named.to_vec();
     if places.is_empty() {
-        let cpus = cpu::affinity().map_err(|error| error.text())?;
-        let pinned = cpus.cpus().take(CPUS_TRIED).map(|cpu| Pinning {
-            client: u32::try_from(cpu).ok(),
+        let pinned = host.cpus.iter().take(CPUS_TRIED).map(|cpu| Pinning {
+            client: Some(*cpu),
             server: None,
         });
         places = std::iter::once(Pinning::default()).chain(pinned).collect();
     }
-    let start = places
-        .iter()
-        .position(|place| *place == Pinning::default())
-        .unwrap_or(0);
-    Ok((Levels::Affinity(places), start as u64))
+    let start = places.iter().position(|place| *place == Pinning::default());
+    (Levels::Affinity(places), start.unwrap_or(0) as u64)
 }
 
 impl Axis {
@@ -198,7 +221,7 @@ impl Axis {
     fn label(&self, level: u64) -> String {
         let place = usize::try_from(level).unwrap_or(usize::MAX);
         match &self.swept.levels {
-            Levels::Range(..) if level == linerate_lab::SYSTEM_CHOICE => "auto".to_owned(),
+            Levels::Range(..) if level == SYSTEM_CHOICE => "auto".to_owned(),
             Levels::Range(..) => with_unit(self.swept.name, level),
             Levels::Congestion(names) => names.get(place).cloned().unwrap_or_default(),
             Levels::Affinity(places) => places.get(place).map_or_else(String::new, Pinning::to_string),
@@ -218,7 +241,8 @@ fn step(name: &str, min: u64) -> u64 {
 
 impl Choice {
     /// The test of one run.
-    pub(super) fn client_spec(&self, spec: &SweepSpec) -> ClientSpec {
+    #[must_use]
+    pub fn client_spec(&self, spec: &SweepSpec) -> ClientSpec {
         let narrow = |amount: Option<u64>| amount.and_then(|amount| u32::try_from(amount).ok());
         let default_block_len_bytes = if spec.is_udp { 0 } else { TCP_BLOCK_LEN_BYTES };
         let mut test = TestSpec {
@@ -264,7 +288,8 @@ impl Choice {
     }
 
     /// The command that does the same with any iperf3.
-    pub(super) fn command(&self, spec: &SweepSpec) -> String {
+    #[must_use]
+    pub fn command(&self, spec: &SweepSpec) -> String {
         let mut words = vec!["iperf3".to_owned(), "-c".to_owned(), quoted(&spec.host)];
         let mut add = |option: &str, value: String| words.extend([option.to_owned(), value]);
         if spec.port != 5201 {
@@ -329,8 +354,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::sweep::{Held, SweepOutput};
-    use linerate_report::sweep::Objective;
+    use crate::sweep::spec::{Held, Objective};
 
     fn spec(over: Vec<Swept>) -> SweepSpec {
         SweepSpec {
@@ -347,7 +371,6 @@ mod tests {
             is_udp: false,
             held: Held::default(),
             family: None,
-            output: SweepOutput::default(),
         }
     }
 
@@ -372,7 +395,7 @@ mod tests {
         ]);
         spec.port = 5202;
         spec.is_reverse = true;
-        let space = Space::new(&spec).expect("levels that exist");
+        let space = Space::new(&spec, &HostChoices::default()).expect("levels that exist");
         let choice = space.choice(&Setting(vec![10, 262_144, 1, 1]));
         assert_eq!(
             choice.command(&spec),
@@ -397,7 +420,7 @@ mod tests {
         let mut spec = spec(vec![swept("rate", Levels::Range(100_000_000, 10_000_000_000))]);
         spec.is_udp = true;
         spec.host = "a b;'c'".to_owned();
-        let space = Space::new(&spec).expect("levels that exist");
+        let space = Space::new(&spec, &HostChoices::default()).expect("levels that exist");
         let choice = space.choice(&Setting(vec![1_500_000_000]));
         assert_eq!(
             choice.command(&spec),

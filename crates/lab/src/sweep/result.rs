@@ -1,19 +1,9 @@
-//! Everything a report of a sweep shows, ready to be written.
+//! The result of a sweep: every figure its reports show.
 
 use std::ops::RangeInclusive;
 
-use linerate_lab::reasons::Reason;
-
-/// What is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Objective {
-    /// Most received bits per second.
-    Throughput,
-    /// Least CPU seconds per GiB received.
-    CpuPerByte,
-    /// Least round-trip time in µs.
-    Latency,
-}
+use super::reasons::Reason;
+use super::spec::Objective;
 
 /// A sweep and what it found.
 #[derive(Debug, Clone, PartialEq)]
