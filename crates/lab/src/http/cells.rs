@@ -136,6 +136,13 @@ pub fn refinement_runs(plan: &Plan, keys: &[CellKey]) -> Vec<PlannedRun> {
     interleaved(keys, plan.defaults.repeats, &mut Rng::with_seed(plan.seed))
 }
 
+/// The cells of some runs, each once.
+#[must_use]
+pub fn keys(runs: &[PlannedRun]) -> Vec<CellKey> {
+    let keys: BTreeSet<CellKey> = runs.iter().map(|run| run.key).collect();
+    keys.into_iter().collect()
+}
+
 /// Runs that are still to be made, given those that are kept.
 #[must_use]
 pub fn remaining(runs: Vec<PlannedRun>, finished: &BTreeSet<PlannedRun>) -> Vec<PlannedRun> {

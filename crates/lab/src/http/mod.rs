@@ -8,6 +8,7 @@ pub mod classify;
 pub mod compare;
 pub mod environment;
 pub mod estimate;
+pub mod experiment;
 pub mod fixes;
 #[cfg(test)]
 mod fixture;

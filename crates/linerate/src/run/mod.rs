@@ -8,9 +8,9 @@ mod in_use;
 pub(crate) mod iperf2;
 mod metrics;
 mod pidfile;
+mod progress;
 mod serve;
 mod sweep;
-mod teller;
 mod trial;
 mod watch;
 

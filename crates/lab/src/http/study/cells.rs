@@ -105,8 +105,12 @@ fn drafts_below(material: &Material<'_>, is_refuted: bool) -> Vec<Draft> {
 }
 
 fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
-    let link =
-        Link::between(&material.client, material.server.as_ref(), material.ip).map(|link| link.with_segments_of(&runs));
+    let link = Link::between(
+        &material.setup.client,
+        material.setup.server.as_ref(),
+        material.setup.ip,
+    )
+    .map(|link| link.with_segments_of(&runs));
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
     let ceiling = link
         .zip(load.as_ref())
@@ -118,7 +122,8 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: 
     });
     let (ceiling_per_s, bits_per_answer) = allowed.unzip();
     let median = medians(&runs, link.as_ref(), ceiling_per_s);
-    let is_one_host = material.client.is_loopback || material.server.as_ref().is_some_and(|server| server.is_loopback);
+    let is_one_host =
+        material.setup.client.is_loopback || material.setup.server.as_ref().is_some_and(|server| server.is_loopback);
     let network = match link {
         _ if is_one_host => Network::Loopback,
         None => Network::Unknown,
@@ -128,7 +133,7 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: 
         },
     };
     let is_one_host = is_one_host || share_a_kernel(material);
-    let facts = Facts::of(key, &runs, &median, network, material.port).on_one_host(is_one_host);
+    let facts = Facts::of(key, &runs, &median, network, material.setup.port).on_one_host(is_one_host);
     let soundness = soundness(&facts);
     let opposite_share = ceiling
         .zip(load.as_ref())
@@ -152,8 +157,12 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: 
 
 /// Whether both ends are namespaces of one host.
 fn share_a_kernel(material: &Material<'_>) -> bool {
-    let server = material.server.as_ref().and_then(|server| server.boot_id.as_ref());
-    server.is_some() && material.client.boot_id.as_ref() == server
+    let server = material
+        .setup
+        .server
+        .as_ref()
+        .and_then(|server| server.boot_id.as_ref());
+    server.is_some() && material.setup.client.boot_id.as_ref() == server
 }
 
 /// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
@@ -170,7 +179,7 @@ pub(super) fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult, is
     let reached = if is_refuted {
         1.0
     } else {
-        reached_share(&material.baseline, &link)
+        reached_share(material.baseline, &link)
     };
     Ceiling::new(link, reached, segments)
 }
@@ -195,7 +204,7 @@ fn shapes(material: &Material<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
         .map(|(payload_bytes, points)| {
             (
                 payload_bytes,
-                Shape::of(payload_bytes, points, &material.plan.objective),
+                Shape::of(payload_bytes, points, &material.setup.plan.objective),
             )
         })
         .collect()
@@ -234,8 +243,14 @@ fn judged(material: &Material<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) 
         .get(&draft.key.payload_bytes)
         .filter(|_| draft.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
-    let facts =
-        Facts::of(draft.key, &draft.runs, &draft.median, draft.network, material.port).on_one_host(draft.is_one_host);
+    let facts = Facts::of(
+        draft.key,
+        &draft.runs,
+        &draft.median,
+        draft.network,
+        material.setup.port,
+    )
+    .on_one_host(draft.is_one_host);
     let verdict = classify(&facts, &position);
     Cell {
         key: draft.key,
@@ -249,14 +264,15 @@ fn judged(material: &Material<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) 
 /// Cells of phase 1 that phase 2 made: with their figures, and without runs of their own.
 fn by_products(material: &Material<'_>, cells: &[Cell]) -> Vec<Cell> {
     let payloads = material
+        .setup
         .plan
         .payloads
         .payloads_bytes
         .iter()
-        .filter(|_| material.phases.has(1));
+        .filter(|_| material.setup.phases.has(1));
     payloads
         .filter_map(|payload_bytes| {
-            let key = by_product(material.plan, material.phases, *payload_bytes)?;
+            let key = by_product(&material.setup.plan, material.setup.phases, *payload_bytes)?;
             let cell = cells.iter().find(|cell| cell.key == key)?;
             Some(Cell {
                 key: CellKey {
@@ -283,7 +299,7 @@ fn opposite_note(draft: &Draft) -> Option<String> {
 
 pub(super) fn refinements(material: &Material<'_>) -> Vec<CellKey> {
     let drafts = drafts(material).0;
-    let is_added = |draft: &&Draft| !material.plan.matrix.connections.contains(&draft.key.connections);
+    let is_added = |draft: &&Draft| !material.setup.plan.matrix.connections.contains(&draft.key.connections);
     shapes(material, &drafts)
         .into_iter()
         .filter_map(|(payload_bytes, shape)| {

@@ -21,7 +21,12 @@ pub(super) fn ceiling_curve(material: &Material<'_>, judged: &Judged) -> Vec<Cei
     let (Some(first), Some(last)) = (payloads.first(), payloads.last()) else {
         return Vec::new();
     };
-    let found = Link::between(&material.client, material.server.as_ref(), material.ip).zip(measured(cells));
+    let found = Link::between(
+        &material.setup.client,
+        material.setup.server.as_ref(),
+        material.setup.ip,
+    )
+    .zip(measured(cells));
     let Some((link, (cell, load))) = found.filter(|_| first < last) else {
         return Vec::new();
     };
@@ -58,9 +63,15 @@ pub(super) fn ceiling_missing(material: &Material<'_>, judged: &Judged) -> Optio
     let is_plain = |load: &LoadResult| load.spoken.as_ref().is_none_or(Spoken::is_plain_http1);
     let why = if !loads.all(is_plain) {
         "what TLS and HTTP/2 add to an answer on the wire, and take from it, is not known"
-    } else if material.client.is_loopback {
+    } else if material.setup.client.is_loopback {
         "both ends are one host, so no link lies between them"
-    } else if Link::between(&material.client, material.server.as_ref(), material.ip).is_none() {
+    } else if Link::between(
+        &material.setup.client,
+        material.setup.server.as_ref(),
+        material.setup.ip,
+    )
+    .is_none()
+    {
         "the speed of the link is not known"
     } else {
         "no answer was measured"
@@ -128,10 +139,10 @@ mod tests {
                     });
                 }
             }),
-            why(|owned| owned.client.is_loopback = true),
+            why(|owned| owned.setup.client.is_loopback = true),
             why(|owned| {
-                owned.client.link_bps = None;
-                owned.server = None;
+                owned.setup.client.link_bps = None;
+                owned.setup.server = None;
             }),
             why(|owned| owned.runs.iter_mut().for_each(|run| run.load = None)),
         ];

@@ -17,7 +17,7 @@ pub(super) fn passes(material: &Material<'_>, judged: &Judged, idle: Option<&Idl
 
 /// Whether some number of connections reaches a payload's best throughput within what is wanted.
 fn objective(material: &Material<'_>, judged: &Judged, row: &Row) -> Pass {
-    let wanted = &material.plan.objective;
+    let wanted = &material.setup.plan.objective;
     let latency = wanted
         .p99
         .map_or_else(String::new, |p99| format!(", 99 % within {}", duration_name(p99)));

@@ -7,7 +7,7 @@
 
 use linerate_model::http::{Baseline, CellKey, CellRun, Environment, Phase, SideFigures, Study};
 
-use super::{Material, study};
+use super::{Material, Setup, study};
 use crate::http::ceiling::IpVersion;
 use crate::http::cells::Phases;
 use crate::http::fixture::{idle_nic, load_of, observed, resting, run};
@@ -18,34 +18,24 @@ const CONNECTIONS: [u32; 6] = [16, 64, 128, 256, 512, 1024];
 
 /// What a study is made from, owning all of it.
 pub(crate) struct Owned {
-    pub(crate) plan: Plan,
-    pub(crate) client: Environment,
-    pub(crate) server: Option<Environment>,
+    pub(crate) setup: Setup,
     pub(crate) baseline: Vec<Baseline>,
     pub(crate) runs: Vec<CellRun>,
 }
 
 pub(crate) fn material(owned: &Owned) -> Material<'_> {
     Material {
-        target: "http://192.168.5.2:8080",
-        port: 8080,
-        ip: IpVersion::V4,
-        plan: &owned.plan,
-        phases: Phases::ALL,
-        started_unix_ms: 1_700_000_000_000,
+        setup: &owned.setup,
         elapsed_ns: 900_000_000_000,
         is_complete: true,
-        checks: Vec::new(),
-        client: owned.client.clone(),
-        server: owned.server.clone(),
-        baseline: owned.baseline.clone(),
+        baseline: &owned.baseline,
         runs: &owned.runs,
-        notes: Vec::new(),
+        notes: &[],
     }
 }
 
 pub(crate) fn study_of(owned: &Owned) -> Study {
-    study(material(owned))
+    study(&material(owned))
 }
 
 /// MB/s of bodies: best of a payload, and its share of that with 16 connections.
@@ -97,9 +87,17 @@ pub(crate) fn seed_material() -> Owned {
         }
     }
     Owned {
-        plan: Plan::default(),
-        client: host.clone(),
-        server: Some(host),
+        setup: Setup {
+            target: "http://192.168.5.2:8080".to_owned(),
+            port: 8080,
+            ip: IpVersion::V4,
+            plan: Plan::default(),
+            phases: Phases::ALL,
+            started_unix_ms: 1_700_000_000_000,
+            checks: Vec::new(),
+            client: host.clone(),
+            server: Some(host),
+        },
         baseline: vec![tcp(false), tcp(true)],
         runs,
     }

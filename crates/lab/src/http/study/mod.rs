@@ -9,7 +9,7 @@ mod curve;
 mod demands;
 mod sentences;
 
-use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, Spoken, Study, VerdictClass};
+use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, RunState, Spoken, Study, VerdictClass};
 
 use super::c10k;
 use super::ceiling::IpVersion;
@@ -17,83 +17,84 @@ use super::cells::Phases;
 use super::plan::Plan;
 use cells::Judged;
 
-pub use baseline::troubles;
+pub use baseline::path_defects;
 
 /// Version of the form of a study.
 pub const SCHEMA: &str = "linerate.http/1";
 /// More invalid cells than this share and the experiment as a whole says nothing.
 const INVALID_MAX: f64 = 0.2;
 
-/// What a study is made from.
+/// The inputs of an experiment that do not change while it runs.
 #[derive(Debug, Clone)]
-pub struct Material<'a> {
+pub struct Setup {
     /// The server, as the user wrote it.
-    pub target: &'a str,
+    pub target: String,
     /// Port of the server.
     pub port: u16,
     /// Version of the Internet Protocol towards it.
     pub ip: IpVersion,
     /// The plan, resolved.
-    pub plan: &'a Plan,
-    /// Parts of it that were asked for.
+    pub plan: Plan,
+    /// Selected parts of it.
     pub phases: Phases,
     /// Start, wall clock of the client.
     pub started_unix_ms: u64,
-    /// Time all of it took.
-    pub elapsed_ns: u64,
-    /// Whether it came to its end.
-    pub is_complete: bool,
-    /// What was seen before it.
+    /// Checks before it.
     pub checks: Vec<Check>,
     /// The client's host.
     pub client: Environment,
     /// The server's host; absent without an agent there.
     pub server: Option<Environment>,
+}
+
+/// What a study is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct Material<'a> {
+    /// The fixed inputs.
+    pub setup: &'a Setup,
+    /// Time all of it took.
+    pub elapsed_ns: u64,
+    /// Whether it came to its end.
+    pub is_complete: bool,
     /// TCP alone.
-    pub baseline: Vec<Baseline>,
+    pub baseline: &'a [Baseline],
     /// Runs of all phases in the order they were made, with the flags of [`super::flags::flags`].
     pub runs: &'a [CellRun],
-    /// What else must be known.
-    pub notes: Vec<String>,
+    /// Notes for the report.
+    pub notes: &'a [String],
 }
 
 /// Judges an experiment.
 #[must_use]
-pub fn study(material: Material<'_>) -> Study {
-    let judged = Judged::of(&material);
+pub fn study(material: &Material<'_>) -> Study {
+    let setup = material.setup;
+    let judged = Judged::of(material);
     let idle = c10k::idle(material.runs);
-    let passes = demands::passes(&material, &judged, idle.as_ref());
-    let sentences = [
-        baseline::sentence(&material.baseline),
-        sentences::isolation(material.plan, &judged),
-        sentences::whole(&judged, idle.as_ref()),
-    ];
-    let ceiling = curve::ceiling_curve(&material, &judged);
-    let ceiling_missing = curve::ceiling_missing(&material, &judged);
-    let spoken = spoken(material.runs);
-    let mut notes = material.notes;
-    notes.extend(judged.notes);
     Study {
         schema: SCHEMA.to_owned(),
-        target: material.target.to_owned(),
-        started_unix_ms: material.started_unix_ms,
+        target: setup.target.clone(),
+        started_unix_ms: setup.started_unix_ms,
         elapsed_ns: material.elapsed_ns,
-        seed: material.plan.seed,
-        plan: material.plan.to_toml(),
-        spoken,
+        seed: setup.plan.seed,
+        plan: setup.plan.to_toml(),
+        spoken: spoken(material.runs),
         is_complete: material.is_complete,
-        checks: material.checks,
-        client: material.client,
-        server: material.server,
-        baseline: material.baseline,
+        checks: setup.checks.clone(),
+        client: setup.client.clone(),
+        server: setup.server.clone(),
+        baseline: material.baseline.to_vec(),
+        passes: demands::passes(material, &judged, idle.as_ref()),
+        sentences: [
+            baseline::sentence(material.baseline),
+            sentences::isolation(&setup.plan, &judged),
+            sentences::whole(&judged, idle.as_ref()),
+        ],
+        ceiling: curve::ceiling_curve(material, &judged),
+        ceiling_missing: curve::ceiling_missing(material, &judged),
+        notes: [material.notes, &judged.notes].concat(),
         cells: judged.cells,
-        ceiling,
-        ceiling_missing,
         rows: judged.rows,
         idle,
-        passes,
-        sentences,
-        notes,
     }
 }
 
@@ -112,7 +113,7 @@ fn spoken(runs: &[CellRun]) -> Vec<Spoken> {
 /// does not want them.
 #[must_use]
 pub fn refinements(material: &Material<'_>) -> Vec<CellKey> {
-    if material.plan.matrix.refine_knee && material.phases.has(2) {
+    if material.setup.plan.matrix.refine_knee && material.setup.phases.has(2) {
         cells::refinements(material)
     } else {
         Vec::new()
@@ -128,6 +129,8 @@ pub enum Ending {
     ObjectiveMissed,
     /// More than a fifth of its cells says nothing.
     TooManyInvalid,
+    /// Every run was skipped because of a check.
+    AllSkipped,
 }
 
 /// How an experiment came out; what is wanted counts only where it was asked for (`--assert`).
@@ -137,9 +140,16 @@ pub fn ending(study: &Study, is_asserted: bool) -> Ending {
         Ending::TooManyInvalid
     } else if is_asserted && study.passes.iter().any(|pass| pass.is_met == Some(false)) {
         Ending::ObjectiveMissed
+    } else if is_all_skipped(study) {
+        Ending::AllSkipped
     } else {
         Ending::Done
     }
+}
+
+fn is_all_skipped(study: &Study) -> bool {
+    let mut runs = study.cells.iter().flat_map(|cell| &cell.runs);
+    !study.cells.is_empty() && runs.all(|run| run.state == RunState::Skipped)
 }
 
 /// Cells that say nothing as a share of those that were run; `None` where none was.

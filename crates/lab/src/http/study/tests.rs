@@ -16,7 +16,6 @@ fn an_experiment_without_runs_is_a_study_without_verdicts() {
     let owned = Owned {
         runs: Vec::new(),
         baseline: Vec::new(),
-        server: None,
         ..seed_material()
     };
     let study = study_of(&owned);
@@ -77,7 +76,10 @@ fn the_ceiling_follows_what_tcp_alone_reached() {
 fn what_http_exceeds_by_far_is_no_ceiling() {
     let mut owned = seed_material();
     owned.baseline.iter_mut().for_each(|test| test.goodput_bps /= 4.0);
-    for end in [Some(&mut owned.client), owned.server.as_mut()].into_iter().flatten() {
+    for end in [Some(&mut owned.setup.client), owned.setup.server.as_mut()]
+        .into_iter()
+        .flatten()
+    {
         end.link_bps = Some(10_000_000_000);
     }
     for run in &mut owned.runs {
@@ -102,8 +104,8 @@ fn what_http_exceeds_by_far_is_no_ceiling() {
 #[test]
 fn without_a_link_speed_nothing_is_network_bound() {
     let mut owned = seed_material();
-    owned.client.link_bps = None;
-    owned.server = None;
+    owned.setup.client.link_bps = None;
+    owned.setup.server = None;
     owned.runs.iter_mut().for_each(|run| run.client.nic = None);
     let study = study_of(&owned);
     assert!(study.cells.iter().all(|cell| cell.ceiling_per_s.is_none()));
@@ -137,7 +139,7 @@ fn more_than_a_fifth_of_invalid_cells_spoils_the_experiment() {
 #[test]
 fn a_wanted_latency_is_asserted_where_it_was_asked_for() {
     let mut owned = seed_material();
-    owned.plan.objective.p99 = Some(Duration::from_micros(1000));
+    owned.setup.plan.objective.p99 = Some(Duration::from_micros(1000));
     let study = study_of(&owned);
     let pass = &study.passes[0];
     assert_eq!(
@@ -152,7 +154,7 @@ fn a_wanted_latency_is_asserted_where_it_was_asked_for() {
         (ending(&study, false), ending(&study, true)),
         (Ending::Done, Ending::ObjectiveMissed)
     );
-    owned.plan.objective.p99 = Some(Duration::from_secs(1));
+    owned.setup.plan.objective.p99 = Some(Duration::from_secs(1));
     assert_eq!(ending(&study_of(&owned), true), Ending::Done);
 }
 
@@ -190,21 +192,21 @@ fn knees_are_refined_twice_at_most_and_only_where_it_is_wanted() {
     }
     assert!(refinements(&material(&owned)).is_empty());
     let mut unwanted = seed_material();
-    unwanted.plan.matrix.refine_knee = false;
+    unwanted.setup.plan.matrix.refine_knee = false;
     assert!(refinements(&material(&unwanted)).is_empty());
 }
 
 #[test]
 fn a_path_that_loses_or_is_slow_is_not_clean() {
     let mut owned = seed_material();
-    assert!(troubles(&owned.baseline).is_empty());
+    assert!(path_defects(&owned.baseline).is_empty());
     owned.baseline[0].of_theory = Some(0.8);
     owned.baseline[1].retransmit_share = Some(0.002);
-    let troubles = troubles(&owned.baseline);
-    assert_eq!(troubles.len(), 2);
+    let defects = path_defects(&owned.baseline);
+    assert_eq!(defects.len(), 2);
     assert!(
-        troubles[0].starts_with("client to server, 1 stream: 941.4 Mbit/s, 80 % of"),
-        "{troubles:?}"
+        defects[0].starts_with("client to server, 1 stream: 941.4 Mbit/s, 80 % of"),
+        "{defects:?}"
     );
     let sentence = study_of(&owned).sentences[0].clone().expect("tested");
     assert!(

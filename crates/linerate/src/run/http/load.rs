@@ -12,7 +12,7 @@ use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::flags;
 use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::{Material, study};
+use linerate_lab::http::study::{Material, Setup, study};
 use linerate_model::http::{Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, RunState};
 use linerate_report::http::{LoadReport, load_json, load_text};
 use linerate_sys::interfaces;
@@ -26,7 +26,7 @@ use super::trouble::Trouble;
 use super::watch::Watch;
 use crate::cli::http::load::{LoadPlan, nanoseconds};
 use crate::exit_code::ExitCode;
-use crate::run::teller::Teller;
+use crate::run::progress::Progress;
 
 /// Carries out a load.
 ///
@@ -57,9 +57,9 @@ fn carry_out(plan: &LoadPlan) -> Result<ExitCode, Trouble> {
     };
     let bytes_max = permission::check(&plan.demand, reach(first), claims).map_err(Trouble::usage)?;
     let answer = first_contact(plan, first)?;
-    let teller = Teller::new(plan.output.quiet);
+    let mut progress = Progress::new(plan.output.quiet);
     let remark = introduction(first, &answer);
-    teller.say(&remark);
+    progress.line(&remark);
     if leads_elsewhere(plan, &answer) {
         return Err(Trouble::failed(
             "the server redirects to another host, which is not followed; name that one if it is yours",
@@ -71,7 +71,7 @@ fn carry_out(plan: &LoadPlan) -> Result<ExitCode, Trouble> {
     let stop = Stop::new().map_err(Trouble::failed)?;
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let spec = spec(plan, destinations)?;
-    let result = watched(plan, spec, breaker, (side.as_mut(), stop), teller)?;
+    let result = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
     report(plan, &result, side.as_ref(), remark)
 }
 
@@ -86,7 +86,7 @@ fn watched(
     spec: LoadSpec,
     breaker: Breaker,
     (side, mut stop): (Option<&mut ServerSide>, Stop),
-    teller: Teller,
+    progress: Progress,
 ) -> Result<Watched, Trouble> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
@@ -105,7 +105,7 @@ fn watched(
     };
     let watch = Watch::start(own).map_err(|error| Trouble::failed(format!("cannot watch this host: {error}")))?;
     let mut voice = LoadVoice {
-        teller,
+        progress,
         is_stream: plan.output.json_stream,
         seconds_total: (plan.duration + plan.warmup).as_secs(),
     };
@@ -125,7 +125,7 @@ fn watched(
     };
     let outcome = load::run(spec, &crew, Some(breaker), &mut seen);
     let sides = seen.figures;
-    voice.teller.finish();
+    voice.progress.clear();
     let mut load = outcome.map_err(Trouble::failed)?;
     load.flags = flags::flags(&load);
     Ok(Watched { load, sides })
@@ -273,24 +273,27 @@ fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Op
         peer: address.map(|address| address.ip()),
         window: Duration::ZERO,
     });
-    let study = study(Material {
-        target: "",
+    let setup = Setup {
+        target: String::new(),
         port: *plan.target.ports.start(),
         ip: match address {
             Some(SocketAddr::V6(_)) => IpVersion::V6,
             _ => IpVersion::V4,
         },
-        plan: &Plan::default(),
+        plan: Plan::default(),
         phases: Phases::ALL,
         started_unix_ms: run.started_unix_ms,
-        elapsed_ns: 0,
-        is_complete: true,
         checks: Vec::new(),
         client,
         server: side.map(|side| side.info.environment.clone()),
-        baseline: Vec::new(),
+    };
+    let study = study(&Material {
+        setup: &setup,
+        elapsed_ns: 0,
+        is_complete: true,
+        baseline: &[],
         runs: std::slice::from_ref(run),
-        notes: Vec::new(),
+        notes: &[],
     });
     study.cells.into_iter().next()
 }
@@ -308,14 +311,14 @@ fn code(result: &LoadResult) -> ExitCode {
 }
 
 struct LoadVoice {
-    teller: Teller,
+    progress: Progress,
     is_stream: bool,
     seconds_total: u64,
 }
 
 impl Voice for LoadVoice {
     fn ramped(&mut self, opened: u64, wanted: u64) {
-        self.teller.say(&format!("{opened} of {wanted} connections open"));
+        self.progress.line(&format!("{opened} of {wanted} connections open"));
     }
 
     fn second(&mut self, second: &SecondPart, _: &Watch) {
@@ -330,7 +333,7 @@ impl Voice for LoadVoice {
         let p99 = second
             .quantile_ns(0.99)
             .map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));
-        self.teller.pass(&format!(
+        self.progress.update(&format!(
             "{} of {} s: {} answers/s, {:.1} MB/s of payload{p99}, {} errors",
             second.index + 1,
             self.seconds_total,

@@ -13,7 +13,7 @@ use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{cpu, process};
 
 use crate::exit_code::ExitCode;
-use crate::run::teller::Teller;
+use crate::run::progress::Progress;
 use network::Network;
 
 /// Destinations and forms of the reports.
@@ -38,10 +38,10 @@ pub(crate) fn run(spec: &SweepSpec, output: &SweepOutput) -> Result<ExitCode, St
     };
     // Many streams need many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    let teller = Teller::new(output.quiet);
+    let mut progress = Progress::new(output.quiet);
     let estimate = plan.estimate();
-    announce(&teller, spec, estimate);
-    let mut network = Network::new(spec, &space, &signals, teller);
+    announce(&mut progress, spec, estimate);
+    let mut network = Network::new(spec, &space, &signals, progress);
     let outcome = explore(&plan, &mut network);
     let (log, ending) = network.finish();
     let sweep = sweep(spec, &space, &plan, estimate, &outcome, &log);
@@ -65,9 +65,9 @@ fn host_choices() -> HostChoices {
     }
 }
 
-fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
+fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
     let names: Vec<&str> = spec.over.iter().map(|swept| swept.name).collect();
-    teller.say(&format!(
+    progress.line(&format!(
         "{} over {}: about {} runs of {} s, {} in all",
         spec.host,
         names.join(", "),
@@ -76,7 +76,7 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
         report::clock(estimate.time.as_secs_f64()),
     ));
     if estimate.runs_if_dependent > estimate.runs {
-        teller.say(&format!(
+        progress.line(&format!(
             "Up to {} runs, {}, if the best level of one depends on the others; the budget is {}",
             estimate.runs_if_dependent,
             report::clock(estimate.time_if_dependent.as_secs_f64()),
@@ -84,7 +84,7 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
         ));
     }
     if !estimate.fits {
-        teller.say(&format!(
+        progress.line(&format!(
             "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a narrower range may be \
              needed for an answer",
             report::clock(spec.budget.as_secs_f64())

@@ -14,7 +14,7 @@ use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::signal::Signals;
 
-use crate::run::teller::Teller;
+use crate::run::progress;
 
 /// Longest wait for a server that is busy with somebody else.
 const BUSY_PATIENCE: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ pub(super) struct Network<'a> {
     spec: &'a SweepSpec,
     space: &'a Space<'a>,
     signals: &'a Signals,
-    teller: Teller,
+    progress: progress::Progress,
     started: Instant,
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
@@ -45,7 +45,12 @@ pub(super) struct Ending {
 }
 
 impl<'a> Network<'a> {
-    pub(super) fn new(spec: &'a SweepSpec, space: &'a Space<'a>, signals: &'a Signals, teller: Teller) -> Self {
+    pub(super) fn new(
+        spec: &'a SweepSpec,
+        space: &'a Space<'a>,
+        signals: &'a Signals,
+        progress: progress::Progress,
+    ) -> Self {
         let affinity = cpu::affinity().ok();
         let cores = affinity
             .as_ref()
@@ -54,7 +59,7 @@ impl<'a> Network<'a> {
             spec,
             space,
             signals,
-            teller,
+            progress,
             started: Instant::now(),
             affinity,
             log: Log {
@@ -70,7 +75,7 @@ impl<'a> Network<'a> {
     }
 
     pub(super) fn finish(mut self) -> (Log, Ending) {
-        self.teller.finish();
+        self.progress.clear();
         self.log.elapsed = self.started.elapsed();
         let ending = Ending {
             has_result: self.has_result,
@@ -89,7 +94,7 @@ impl<'a> Network<'a> {
                 return self.observed(seen);
             };
             if is_busy(&failure) && asked.elapsed() < busy_patience {
-                self.teller.pass(&format!(
+                self.progress.update(&format!(
                     "the server is busy with another test; asked for {}",
                     clock(asked.elapsed().as_secs_f64())
                 ));
@@ -183,7 +188,7 @@ impl Runner for Network<'_> {
     }
 
     fn progress(&mut self, progress: &Progress) {
-        self.teller.pass(&format!(
+        self.progress.update(&format!(
             "[{}/{}] {}; {} left",
             progress.runs_done + 1,
             progress.runs_planned,

@@ -1,12 +1,11 @@
 //! `linerate http lab`, `matrix`, `c10k` and `check`: joins the plan, the hosts, the runs, the verdicts and the reports.
 
 mod baseline;
-mod cell;
 mod cooldown;
-mod experiment;
 mod needs;
+mod progress;
 mod record;
-mod screen;
+mod runner;
 mod site;
 pub(super) mod written;
 
@@ -16,11 +15,10 @@ use super::trouble::Trouble;
 use crate::cli::http::compare::CompareArgs;
 use crate::cli::http::lab::{LabSpec, Stage};
 use crate::exit_code::ExitCode;
-use experiment::Experiment;
 use site::Site;
 
 pub(super) use cooldown::{REST_WINDOW, is_quiet};
-pub(super) use experiment::is_wanted;
+pub(super) use runner::is_wanted;
 pub(super) use site::is_local;
 
 /// Carries out an experiment, or the part of it that was asked for.
@@ -63,7 +61,7 @@ fn carry_out(spec: &LabSpec) -> Result<ExitCode, Trouble> {
         Stage::Run => {
             let site = Site::contact(spec)?;
             let spec = &site.adapted(spec);
-            return Experiment::begin(spec, site)?.run();
+            return runner::run(spec, site);
         }
     }
     Ok(ExitCode::Done)
@@ -72,7 +70,7 @@ fn carry_out(spec: &LabSpec) -> Result<ExitCode, Trouble> {
 /// Looks at both hosts and says what is missing.
 fn check(spec: &LabSpec) -> Result<ExitCode, Trouble> {
     let site = Site::contact(spec)?;
-    let keys = needs::keys(&cells::runs(&spec.plan, spec.phases));
+    let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
     let hosts = needs::hosts(&site);
     let checks = needs::checks(spec, &site, &hosts, &keys);
     written::checks(&checks, spec.output.json)?;

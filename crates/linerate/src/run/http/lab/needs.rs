@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_host::load::{Look, environment};
 use linerate_lab::http::ceiling::Link;
-use linerate_lab::http::cells::{self, PlannedRun};
+use linerate_lab::http::cells;
 use linerate_lab::http::estimate::estimate;
 use linerate_lab::http::preflight::{Path, Preflight};
 use linerate_model::http::{CellKey, Check, CheckStatus, Environment};
@@ -35,14 +35,6 @@ pub(super) fn hosts(site: &Site) -> Hosts {
         client,
         server: site.server.as_ref().map(|side| side.info.environment.clone()),
     }
-}
-
-/// The cells of some runs, each once.
-pub(super) fn keys(runs: &[PlannedRun]) -> Vec<CellKey> {
-    let mut keys: Vec<CellKey> = runs.iter().map(|run| run.key).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys
 }
 
 /// Looks whether both hosts can do what the cells need.

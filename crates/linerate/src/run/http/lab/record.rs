@@ -5,11 +5,13 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use linerate_lab::http::cells::PlannedRun;
+use linerate_lab::http::environment::StartRecord;
+use linerate_lab::http::experiment::Kept;
 use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::SCHEMA;
-use linerate_model::http::{Baseline, CellRun, Environment, RunState, Spoken, Study};
+use linerate_model::http::{Baseline, CellRun, RunState, Study};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::cli::http::lab::{Directory, PLAN_FILE};
 use crate::run::http::trouble::Trouble;
@@ -20,38 +22,19 @@ pub(super) struct Record {
     path: PathBuf,
 }
 
-/// Both hosts as they were, and what was found before the first run.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Beginning {
-    pub(super) started_unix_ms: u64,
-    /// What the server agreed to; absent in directories that are older.
-    #[serde(default)]
-    pub(super) spoken: Option<Spoken>,
-    pub(super) client: Environment,
-    pub(super) server: Option<Environment>,
-}
-
-/// What is left of an experiment that did not come to its end.
-#[derive(Debug, Default)]
-pub(super) struct Kept {
-    pub(super) beginning: Option<Beginning>,
-    pub(super) baseline: Vec<Baseline>,
-    pub(super) runs: Vec<CellRun>,
-}
-
 impl Record {
     /// Makes a new directory, or opens one that holds the beginning of the same experiment.
     ///
     /// # Errors
     /// A directory that is not empty, or of another plan; what cannot be read or written.
-    pub(super) fn open(directory: &Directory, plan: &Plan) -> Result<(Self, Kept), Trouble> {
+    pub(super) fn open(directory: &Directory, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Trouble> {
         match directory {
             Directory::New(path) => Self::create(path.clone().unwrap_or_else(dated_name), plan),
             Directory::Resumed(path) => Self::resume(path, plan),
         }
     }
 
-    fn create(path: PathBuf, plan: &Plan) -> Result<(Self, Kept), Trouble> {
+    fn create(path: PathBuf, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Trouble> {
         let record = Self { path };
         let cells = record.path.join(CELLS);
         fs::create_dir_all(&cells).map_err(|error| trouble("make", &cells, &error))?;
@@ -63,10 +46,10 @@ impl Record {
             )));
         }
         record.write(&plan_file, plan.to_toml().as_bytes())?;
-        Ok((record, Kept::default()))
+        Ok((record, Kept::default(), None))
     }
 
-    fn resume(path: &Path, plan: &Plan) -> Result<(Self, Kept), Trouble> {
+    fn resume(path: &Path, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Trouble> {
         let record = Self {
             path: path.to_path_buf(),
         };
@@ -80,9 +63,8 @@ impl Record {
             )));
         }
         let mut found = Kept {
-            beginning: record.read_json(BEGINNING)?,
             baseline: record.read_json(BASELINE)?.unwrap_or_default(),
-            runs: Vec::new(),
+            ..Kept::default()
         };
         let cells = path.join(CELLS);
         let entries = fs::read_dir(&cells).map_err(|error| trouble("read", &cells, &error))?;
@@ -95,15 +77,16 @@ impl Record {
         }
         found.runs.retain(|run| run.state == RunState::Done);
         found.runs.sort_by_key(|run| run.started_unix_ms);
-        Ok((record, found))
+        let start = record.read_json(START)?;
+        Ok((record, found, start))
     }
 
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    pub(super) fn keep_beginning(&self, beginning: &Beginning) -> Result<(), Trouble> {
-        self.write_json(BEGINNING, beginning)
+    pub(super) fn keep_start(&self, start: &StartRecord) -> Result<(), Trouble> {
+        self.write_json(START, start)
     }
 
     pub(super) fn keep_baseline(&self, baseline: &[Baseline]) -> Result<(), Trouble> {
@@ -197,7 +180,7 @@ fn dated_name() -> PathBuf {
 }
 
 const CELLS: &str = "cells";
-const BEGINNING: &str = "env.json";
+const START: &str = "env.json";
 const BASELINE: &str = "baseline.json";
 const STUDY: &str = "run.json";
 const FILE_MAX_BYTES: u64 = 64 << 20;
