@@ -20,6 +20,7 @@ pub mod iperf3;
 pub mod sweep;
 pub mod trial;
 
+mod document;
 mod figures;
 mod flood;
 mod glyphs;
@@ -33,3 +34,10 @@ mod write_queue;
 
 pub use glyphs::Glyphs;
 pub use output::{DroppedNotice, Output};
+
+/// A value as indented JSON with a line end.
+fn pretty_json(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use super::reasons::{self, Hosts, Reason};
-use super::result::{Answer, Cost, FactorReport, Fall, Level, Method, Run, RunFigures, Side, Spread, Sweep};
+use super::result::{Answer, Cost, FactorReport, Fall, Level, Method, Run, RunFigures, Side, Sweep};
 use super::space::Space;
 use super::spec::SweepSpec;
 use crate::factor::SYSTEM_CHOICE;
 use crate::findings::{Outcome, Stage, Verdict};
 use crate::plan::{Better, Estimate, Plan};
 use crate::points::{Point, Setting};
-use crate::stats;
+use crate::stats::{self, Interval};
 
 /// Runs at a level before a difference is called a fall.
 const RUNS_MIN: usize = 2;
@@ -112,12 +112,8 @@ impl View<'_> {
         }
     }
 
-    fn spread(&self, point: &Point<RunFigures>) -> Option<Spread> {
-        let interval = point.interval(self.plan.confidence)?;
-        Some(Spread {
-            low: interval.low,
-            high: interval.high,
-        })
+    fn spread(&self, point: &Point<RunFigures>) -> Option<Interval> {
+        point.interval(self.plan.confidence)
     }
 
     fn factor(&self, stage: &Stage) -> FactorReport {

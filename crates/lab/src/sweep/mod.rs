@@ -14,6 +14,6 @@ mod spec;
 
 pub use analysis::{Log, sweep};
 pub use reasons::Hosts;
-pub use result::{Answer, Cost, FactorReport, Fall, Level, Method, Planned, Run, RunFigures, Side, Spread, Sweep};
+pub use result::{Answer, Cost, FactorReport, Fall, Level, Method, Planned, Run, RunFigures, Side, Sweep};
 pub use space::{Choice, HostChoices, Space};
 pub use spec::{Held, Objective, SweepSpec};

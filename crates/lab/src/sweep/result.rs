@@ -4,6 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::reasons::Reason;
 use super::spec::Objective;
+use crate::stats::Interval;
 
 /// A sweep and what it found.
 #[derive(Debug, Clone, PartialEq)]
@@ -93,7 +94,7 @@ pub enum Answer {
         /// What it brings.
         value: f64,
         /// Between which values it lies.
-        spread: Option<Spread>,
+        spread: Option<Interval>,
         /// The command that does it again.
         command: String,
     },
@@ -104,15 +105,6 @@ pub enum Answer {
         /// The highest median all the same, with its command.
         leader: Option<(Vec<String>, f64, String)>,
     },
-}
-
-/// From where to where a median lies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Spread {
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
 }
 
 /// What was found about one factor, with the others held.
@@ -148,7 +140,7 @@ pub struct Level {
     /// Median in the unit of the objective.
     pub median: f64,
     /// Between which values it lies.
-    pub spread: Option<Spread>,
+    pub spread: Option<Interval>,
     /// Runs with a result.
     pub runs: usize,
     /// Why others have none.

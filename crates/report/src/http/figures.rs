@@ -2,11 +2,9 @@
 
 use linerate_model::http::{CellKey, Peak, Quantile};
 
+pub(super) use crate::figures::MISSING;
 use crate::figures::{digits, scaled};
 use crate::number::general;
-
-/// What stands for a figure that could not be measured.
-pub(super) const MISSING: &str = "n/a";
 
 /// A figure as `text` writes it, or what stands for a missing one.
 pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {

@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::figures::{bytes, clock};
 
 use super::figures::{cell, grouped, known};
-use super::style::Style;
-use super::table::{Column, Table, figures};
 use super::words::{counted, phase};
+use crate::document::style::Style;
+use crate::document::table::{Column, Table, figures};
 
 /// What an experiment would do.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -125,7 +125,5 @@ pub fn plan_json(plan: &PlanListing) -> String {
         "needs": plan.needs.iter().map(|need| json!({ "what": need.what, "need": need.need })).collect::<Vec<_>>(),
         "cells": plan.cells.iter().map(cell).collect::<Vec<_>>(),
     });
-    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::pretty_json(&object)
 }

@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::figures::clock;
 
 use super::figures::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
-use super::style::Style;
 use super::words::{flag_name, phase};
-use super::wrap::LINE_CHARS;
+use crate::document::style::Style;
+use crate::document::wrap::LINE_CHARS;
 
 /// Where an experiment stands in this second. What is not known is absent.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -4,7 +4,7 @@ use linerate_lab::sweep::reasons::Reason;
 use serde_json::{Map, Value, json};
 
 use super::sentences;
-use linerate_lab::sweep::{Answer, Cost, FactorReport, Fall, Level, Run, RunFigures, Side, Spread, Sweep};
+use linerate_lab::sweep::{Answer, Cost, FactorReport, Fall, Level, Run, RunFigures, Side, Sweep};
 
 /// The report as one JSON object with its schema's name.
 #[must_use]
@@ -36,9 +36,7 @@ pub fn json(sweep: &Sweep) -> String {
         "factors": sweep.factors.iter().map(factor).collect::<Vec<_>>(),
         "runs": sweep.runs.iter().map(|one| run(sweep, one)).collect::<Vec<_>>(),
     });
-    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::pretty_json(&object)
 }
 
 fn cost(cost: Cost) -> Value {
@@ -154,7 +152,7 @@ fn add_figures(object: &mut Value, figures: &RunFigures) {
     object["lost_percent"] = json!(figures.lost_percent);
 }
 
-fn interval(spread: Spread) -> Value {
+fn interval(spread: linerate_lab::stats::Interval) -> Value {
     json!([spread.low, spread.high])
 }
 

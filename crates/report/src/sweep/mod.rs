@@ -2,11 +2,9 @@
 //! and compute nothing.
 
 mod csv;
-mod html;
+mod document;
 mod json;
-mod plot;
 mod sentences;
-mod text;
 mod values;
 
 #[cfg(test)]
@@ -15,6 +13,5 @@ mod tests;
 pub use crate::figures::clock;
 pub use crate::glyphs::Glyphs;
 pub use csv::csv;
-pub use html::html;
+pub use document::{html, text};
 pub use json::json;
-pub use text::text;

@@ -17,7 +17,7 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
             let sure = spread.map_or_else(String::new, |spread| {
                 format!(
                     " ({}, {:.0} % confidence)",
-                    values::spread(sweep.objective, spread),
+                    values::interval(sweep.objective, spread),
                     sweep.method.confidence * 100.0
                 )
             });

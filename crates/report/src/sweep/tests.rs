@@ -1,8 +1,9 @@
 //! A sweep whose figures are known, in every form.
 
+use linerate_lab::stats::Interval;
 use linerate_lab::sweep::reasons::{End, Reason, Unchecked};
 use linerate_lab::sweep::{
-    Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Spread, Sweep,
+    Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Sweep,
 };
 
 use super::*;
@@ -12,7 +13,7 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
         label: label.to_owned(),
         level: amount,
         median,
-        spread: Some(Spread {
+        spread: Some(Interval {
             low: median * 0.98,
             high: median * 1.01,
         }),
@@ -79,7 +80,7 @@ fn sweep() -> Sweep {
         answer: Answer::Use {
             levels: vec!["10".to_owned()],
             value: 288e9,
-            spread: Some(Spread {
+            spread: Some(Interval {
                 low: 285e9,
                 high: 291e9,
             }),
@@ -140,25 +141,27 @@ fn sweep() -> Sweep {
 const TEXT: &str = "\
 Use 10 streams: received 288 Gbit/s (285 Gbit/s to 291 Gbit/s, 95 % confidence)
 
-plateau: 10 to 11 are as good within 3 %
-below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
-above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; nobody told how many cores the server has
+streams
+  plateau: 10 to 11 are as good within 3 %
+  below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
+  above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; nobody told how many cores the server has
 
-     streams         median                       interval  runs  CPU client  CPU server     retr
-           1    33.0 Gbit/s     32.3 Gbit/s to 33.3 Gbit/s     3         40%         99%       12
-*         10     288 Gbit/s       282 Gbit/s to 291 Gbit/s     5         40%         99%       12
-          11     286 Gbit/s       280 Gbit/s to 289 Gbit/s     5         40%         99%       12
-          20     163 Gbit/s       160 Gbit/s to 165 Gbit/s     3         40%         99%       12
-
+received by streams (ringed or *: advised)
    1 ##### 33.0 Gbit/s
 * 10 ######################################## 288 Gbit/s
   11 ######################################## 286 Gbit/s
   20 ####################### 163 Gbit/s
 
-Again with plain iperf3:
-  iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10
+  streams       median                    interval  runs  CPU client  CPU server  retransmits  round trip
+        1  33.0 Gbit/s  32.3 Gbit/s to 33.3 Gbit/s     3         40%         99%           12      210 us
+      *10   288 Gbit/s    282 Gbit/s to 291 Gbit/s     5         40%         99%           12      210 us
+       11   286 Gbit/s    280 Gbit/s to 289 Gbit/s     5         40%         99%           12      210 us
+       20   163 Gbit/s    160 Gbit/s to 165 Gbit/s     3         40%         99%           12      210 us
 
-46 runs of 3 s in 3:27 (seed 1); CPU in percent of one core
+Again with plain iperf3
+iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10
+
+TCP to 192.0.2.7 port 5201: 46 runs of 3 s in 3:27, 58 planned; seed 1; CPU in percent of one core
 ";
 
 #[test]
@@ -233,8 +236,8 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     }
     assert!(html.contains("&lt;script&gt;") && html.contains("refused, &quot;&lt;b&gt;no"));
     assert!(html.contains("prefers-color-scheme: dark"));
-    assert_eq!(html.matches("<circle").count(), 4);
-    assert_eq!(html.matches("<line class=\"whisker\"").count(), 4);
+    assert_eq!(html.matches("class=\"ring").count(), 1);
+    assert_eq!(html.matches("<line class=\"whisker").count(), 4);
 }
 
 #[test]
@@ -249,7 +252,7 @@ fn a_window_below_the_product_says_both_numbers() {
     let text = text(&sweep, Glyphs::Ascii);
     assert!(
         text.contains(
-            "the window of 64.0 KiB is below the bandwidth-delay product of 97.7 KiB (4.00 Gbit/s per stream x 200 us)"
+            "the window of 64.0 KiB is below the bandwidth-delay product of\n  97.7 KiB (4.00 Gbit/s per stream x 200 us)"
         ),
         "{text}"
     );

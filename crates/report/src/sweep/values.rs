@@ -1,8 +1,9 @@
 //! Figures as words.
 
-use linerate_lab::sweep::{Objective, Spread};
+use linerate_lab::stats::Interval;
+use linerate_lab::sweep::Objective;
 
-use crate::figures::{digits, rate};
+use crate::figures::{MISSING, digits, rate};
 
 /// Name of a value in a sentence.
 pub(super) fn title(objective: Objective) -> &'static str {
@@ -23,16 +24,30 @@ pub(super) fn value(objective: Objective, value: f64) -> String {
 }
 
 /// Two values with their unit.
-pub(super) fn spread(objective: Objective, spread: Spread) -> String {
-    format!("{} to {}", value(objective, spread.low), value(objective, spread.high))
+pub(super) fn interval(objective: Objective, interval: Interval) -> String {
+    format!(
+        "{} to {}",
+        value(objective, interval.low),
+        value(objective, interval.high)
+    )
 }
 
 /// Percent of one core.
 pub(super) fn percent(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}%"))
+    value.map_or_else(|| MISSING.to_owned(), |value| format!("{value:.0}%"))
 }
 
 /// A count.
 pub(super) fn count(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}"))
+    value.map_or_else(|| MISSING.to_owned(), |value| format!("{value:.0}"))
+}
+
+/// Percent of the datagrams.
+pub(super) fn lost(percent: Option<f64>) -> String {
+    percent.map_or_else(|| MISSING.to_owned(), |percent| format!("{percent:.2}%"))
+}
+
+/// A round-trip time.
+pub(super) fn round_trip(us: Option<f64>) -> String {
+    us.map_or_else(|| MISSING.to_owned(), |us| format!("{us:.0} us"))
 }

@@ -3,8 +3,8 @@
 use linerate_model::http::{ErrorCounts, LoadResult};
 
 use super::lines::Lines;
+use crate::document::table::{Column, Table};
 use crate::http::figures::grouped;
-use crate::http::table::{Column, Table};
 use crate::http::words;
 
 /// A row for each kind with the first texts; nothing where all went well.

@@ -3,8 +3,8 @@
 use linerate_model::http::{Latency, LoadResult, Mode};
 
 use super::lines::Lines;
+use crate::document::table::{Cell, Column, Table, figures};
 use crate::http::figures::{grouped, known, quantile, time};
-use crate::http::table::{Cell, Column, Table, figures};
 
 /// The table of times with what a reader must know of them.
 pub(super) fn write_latency(out: &mut Lines, load: &LoadResult) {

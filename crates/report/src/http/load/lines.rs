@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::http::style::Style;
-use crate::http::wrap::{LINE_CHARS, wrapped};
+use crate::document::style::Style;
+use crate::document::wrap::{LINE_CHARS, wrapped};
 
 /// Text in the making, always within the width and without anything that acts on a terminal.
 pub(super) struct Lines {

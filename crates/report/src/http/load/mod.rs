@@ -11,8 +11,8 @@ use linerate_model::http::{CellVerdict, Connections, LoadResult, Mode, SideFigur
 use crate::figures::rate;
 
 use super::figures::{fine, grouped, known, mebi, mega, per_s, percent, time_ns};
-use super::style::Style;
 use super::words;
+use crate::document::style::Style;
 use cost::{write_seconds, write_sides};
 use errors::write_errors;
 pub use json::load_json;

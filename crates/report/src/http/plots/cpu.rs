@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Cell, Medians, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, Series};
 use super::payload::{bytes, payloads};
+use crate::document::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::time;
 use crate::http::grid::{by_payload, runs_of};
 
@@ -26,6 +26,7 @@ pub(super) fn cpu(study: &Study) -> Option<Plot> {
             series("client", Look::Main, 1, |median| median.client_cpu_ns_per_request),
         ],
         height: 280.0,
+        has_bars: false,
     };
     Plot::of(
         8,

@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
 use super::throughput::{connections, note, x};
+use crate::document::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{payload, time};
 use crate::http::grid::Grid;
 
@@ -31,6 +31,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
         y: Axis::log("latency", time),
         series,
         height: 330.0,
+        has_bars: false,
     };
     Plot::of(
         2,

@@ -2,8 +2,8 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{payload as payload_name, per_s};
 use crate::http::grid::{by_payload, runs_of};
 
@@ -33,6 +33,7 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
             series("server's processors", Look::Limit, 2, &by_cpu),
         ],
         height: 330.0,
+        has_bars: false,
     };
     Plot::of(
         3,

@@ -2,8 +2,8 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use crate::document::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{cell as cell_name, time};
 use crate::http::grid::{middle_run, telling};
 use crate::http::hdr::Counts;
@@ -30,6 +30,7 @@ pub(super) fn quantiles(study: &Study) -> Option<Plot> {
             .take(SERIES_MAX)
             .collect(),
         height: 330.0,
+        has_bars: false,
     };
     Plot::of(
         5,

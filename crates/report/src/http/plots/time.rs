@@ -2,8 +2,8 @@
 
 use linerate_model::http::{CellRun, LoadResult, SideFigures, SideSecond, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::plot::Plot;
 use crate::figures::rate;
 use crate::http::figures::{cell as cell_name, per_s, percent, time as time_text};
 use crate::http::grid::{middle_run, telling};
@@ -38,7 +38,7 @@ fn plot(run: &CellRun) -> Option<Plot> {
     ];
     let charts: Vec<Chart> = charts.into_iter().flatten().collect();
     (!charts.is_empty()).then(|| Plot {
-        number: 6,
+        number: Some(6),
         title: format!("{} over time", cell_name(&run.key)),
         key: "",
         note: format!("run {}, whose first {} s are warm-up", run.repeat, load.warmup_seconds),
@@ -53,6 +53,7 @@ fn panel(length_s: f64, name: &'static str, y: Axis, series: Vec<Series>) -> Opt
         y,
         series,
         height: 150.0,
+        has_bars: false,
     }
     .checked()
 }

@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Baseline, Study};
 
+use crate::document::table::{Cell, Column, Table, figures};
 use crate::figures::rate;
 use crate::http::figures::{grouped, known, percent, processors};
-use crate::http::table::{Cell, Column, Table, figures};
 
 /// One row per test; none without any.
 pub(in crate::http) fn baseline(study: &Study) -> Option<Table> {

@@ -2,10 +2,10 @@
 
 use linerate_model::http::{self as model, Idle, IdleStep, MemoryLine, Phase, Study};
 
+use crate::document::table::{Cell, Column, Table, figures};
 use crate::figures::bytes;
 use crate::http::figures::{cell as cell_name, grouped, known, per_s, percent, processors};
 use crate::http::grid::{finished, of_phase, quantile_of};
-use crate::http::table::{Cell, Column, Table, figures};
 use crate::http::words::letters;
 
 /// Connections that are only held.

@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Environment, Study};
 
+use crate::document::table::{Column, Table};
 use crate::figures::{bytes, rate};
 use crate::http::figures::{MISSING, grouped, known, peak, percent};
-use crate::http::table::{Column, Table};
 
 /// One row per figure somebody knows, side by side.
 pub(in crate::http) fn environment(study: &Study) -> Table {

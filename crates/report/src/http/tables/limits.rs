@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{CellKey, Peak, SideFigures, Study};
 
+use crate::document::table::{Cell, Column, Table, figures};
 use crate::figures::bytes;
 use crate::http::figures::{cell as cell_name, grouped, known, peak as peak_text, percent};
-use crate::http::table::{Cell, Column, Table, figures};
 
 type Figure = fn(&SideFigures) -> Option<Peak>;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use linerate_model::http::{self as model, Study, VerdictClass};
 
+use crate::document::table::{Cell, Column, Table, figures};
 use crate::http::figures::{MISSING, known, mega, payload as payload_name, per_s, percent};
 use crate::http::grid::{Grid, quantile_of, runs_of};
-use crate::http::table::{Cell, Column, Table, figures};
 use crate::http::words::{letter, letters, meaning};
 
 /// Throughput with verdicts, 99th percentile, failures; none without a matrix.

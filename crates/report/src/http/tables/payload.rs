@@ -2,9 +2,9 @@
 
 use linerate_model::http::{self as model, Spoken, Study};
 
+use crate::document::table::{Cell, Column, Table, figures};
 use crate::http::figures::{self, fine, known, mebi, mega, per_s, percent, processors};
 use crate::http::grid::{by_payload, runs_of};
-use crate::http::table::{Cell, Column, Table, figures};
 use crate::http::words::letters;
 
 /// One row per payload; none without any.

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{self as model, Flag, Judgement, RunState, Study, VerdictClass};
 
+use crate::document::table::{Cell, Column, Table};
 use crate::http::figures::cell as cell_name;
-use crate::http::table::{Cell, Column, Table};
 use crate::http::words;
 
 /// One row per class that fits a cell; none without cells.

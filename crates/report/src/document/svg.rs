@@ -6,7 +6,7 @@ use crate::page::escaped;
 
 use super::chart::{Chart, Look, Point, Series};
 use super::scale::Ruler;
-use crate::http::style::shortened;
+use super::style::shortened;
 
 const WIDTH: f64 = 800.0;
 /// Room for labels.
@@ -22,7 +22,7 @@ const HUES: usize = 6;
 const MARKERS: usize = 4;
 
 /// Draws a chart; `label` says what it shows.
-pub(super) fn svg(out: &mut String, chart: &Chart, label: &str) {
+pub(crate) fn svg(out: &mut String, chart: &Chart, label: &str) {
     let height = chart.height.max(TOP + BOTTOM + LEGEND_STEP * chart.series.len() as f64);
     let label = escaped(&shortened(label));
     let _ = writeln!(
@@ -30,8 +30,8 @@ pub(super) fn svg(out: &mut String, chart: &Chart, label: &str) {
         "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\">\n<title>{label}</title>"
     );
     let paper = Paper {
-        x: Ruler::new(&chart.x, chart.range(|point| point.x), (LEFT, WIDTH - RIGHT)),
-        y: Ruler::new(&chart.y, chart.range(|point| point.y), (height - BOTTOM, TOP)),
+        x: Ruler::new(&chart.x, chart.x_range(), (LEFT, WIDTH - RIGHT)),
+        y: Ruler::new(&chart.y, chart.y_range(), (height - BOTTOM, TOP)),
         height,
     };
     paper.axes(out, chart);
@@ -93,6 +93,13 @@ impl Paper {
             let (x, y) = (self.x.place(point.x), self.y.place(point.y));
             if has_markers || is_alone {
                 out.push_str(&marker(x, y, series.hue));
+            }
+            if let Some((low, high)) = point.interval {
+                let (low, high) = (self.y.place(low), self.y.place(high));
+                let _ = writeln!(
+                    out,
+                    "<line class=\"whisker h{hue}\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\"/>"
+                );
             }
             if point.is_marked {
                 let _ = writeln!(
@@ -177,7 +184,8 @@ fn figures(out: &mut String, chart: &Chart, label: &str) {
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     for row in chart.rows() {
-        crate::page::row(out, "", &row);
+        let cells: String = row.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+        let _ = writeln!(out, "<tr>{cells}</tr>");
     }
     out.push_str("</tbody></table></div></details>\n");
 }

@@ -1,10 +1,10 @@
 //! Lines of a length people can read.
 
 /// Longest line of a report for a terminal.
-pub(super) const LINE_CHARS: usize = 120;
+pub(crate) const LINE_CHARS: usize = 120;
 
 /// Text in lines of at most `width` characters, broken between words; a longer word is cut. At least one line.
-pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     if text.chars().count() <= width {
         // As it is: the blanks inside may be there to align it.

@@ -1,46 +1,88 @@
-//! The report of a study for a terminal: what was answered first, then chapter by chapter on which figures.
-
-use std::fmt::Write;
+//! The report of a study: the answers first, then section by section the figures behind them.
 
 use linerate_model::http::{Environment, LoadResult, Spoken, Study};
 
-use crate::figures::{clock, rate};
-
-use super::chapters::{Chapter, chapters};
 use super::figures::moment;
 use super::plots::plots;
 use super::preflight::preflight;
-use super::style::Style;
 use super::tables;
-use super::wrap::{LINE_CHARS, wrapped};
+use crate::document::style::Style;
+use crate::document::table::Table;
+use crate::document::{Block, Document};
+use crate::figures::{clock, rate};
+
+/// Most bytes of a plan that are shown; a plan written by hand has a few thousand.
+const PLAN_BYTES_MAX: usize = 64 << 10;
+
+const HEADINGS: [&str; 3] = [
+    "1 Baseline: is the path clean?",
+    "2 Isolation: what does bare HTTP reach on it?",
+    "3 Whole picture: throughput, latency, processors and limits of both ends",
+];
 
 /// The report as text in lines of at most 120 columns; only commands to copy may be longer.
 #[must_use]
 pub fn text(study: &Study, style: Style) -> String {
-    let mut out = String::new();
-    for line in head(study) {
-        paragraph(&mut out, &line, 0, style);
-    }
-    for chapter in chapters(study) {
-        write_chapter(&mut out, &chapter, style);
+    document(study).text(style)
+}
+
+/// The report as one HTML file.
+#[must_use]
+pub fn html(study: &Study) -> String {
+    document(study).html()
+}
+
+/// The study as one JSON object whose keys always stand in the same order; `schema` names its form.
+#[must_use]
+pub fn json(study: &Study) -> String {
+    crate::pretty_json(study)
+}
+
+fn document(study: &Study) -> Document {
+    let mut lines = head(study).into_iter();
+    let mut blocks: Vec<Block> = lines.next().map(Block::Title).into_iter().collect();
+    blocks.extend(lines.map(Block::Remark));
+    for ((heading, sentence), tables) in HEADINGS.iter().zip(&study.sentences).zip(sections(study)) {
+        blocks.push(Block::Heading((*heading).to_owned()));
+        blocks.push(Block::Answer(sentence.clone().unwrap_or_else(|| "not run".to_owned())));
+        blocks.extend(tables.into_iter().map(Block::Table));
     }
     let plots = plots(study);
     if !plots.is_empty() {
-        let _ = writeln!(out, "\n{}\n", style.bold("Plots in small (the HTML report draws them)"));
-        for plot in plots {
-            out.push_str(&plot.text(style));
-        }
+        blocks.push(Block::Heading("Plots".to_owned()));
+        blocks.extend(plots.into_iter().map(Block::Plot));
     }
     if !study.checks.is_empty() {
-        let _ = writeln!(out, "\n{}", style.bold("T6 preflight"));
-        out.push_str(&preflight(&study.checks, style));
+        blocks.push(Block::Heading("T6 preflight".to_owned()));
+        blocks.push(Block::Verbatim(preflight(&study.checks, Style::UNSTYLED)));
     }
-    let _ = write!(out, "\n{}", tables::environment(study).text(style));
-    out
+    blocks.push(Block::Table(tables::environment(study)));
+    let plan: String = study.plan.chars().take(PLAN_BYTES_MAX).collect();
+    blocks.push(Block::Details("Plan", Box::new(Block::Verbatim(plan))));
+    Document {
+        name: "linerate http lab",
+        blocks,
+    }
+}
+
+/// The tables of each section.
+fn sections(study: &Study) -> [Vec<Table>; 3] {
+    let mut whole = tables::matrices(study);
+    let more = [
+        tables::rows(study),
+        tables::idle(study),
+        tables::busy(study),
+        tables::passes(study),
+        tables::limits(study),
+        tables::verdicts(study),
+    ];
+    whole.extend(more.into_iter().flatten());
+    let one = |table: Option<Table>| table.into_iter().collect();
+    [one(tables::baseline(study)), one(tables::payload(study)), whole]
 }
 
 /// What was run, from where to where, and what else must be known of it.
-pub(super) fn head(study: &Study) -> Vec<String> {
+fn head(study: &Study) -> Vec<String> {
     let mut lines = vec![
         format!(
             "linerate http lab {}: {}, took {}, seed {}",
@@ -93,19 +135,4 @@ fn host(host: &Environment) -> String {
     words.extend(host.link_bps.map(|bps| rate(bps as f64)));
     words.extend(host.mtu_bytes.map(|mtu| format!("MTU {mtu}")));
     words.join(", ")
-}
-
-fn write_chapter(out: &mut String, chapter: &Chapter, style: Style) {
-    let _ = writeln!(out, "\n{}", style.bold(&style.line(chapter.heading)));
-    paragraph(out, &chapter.sentence, 2, style);
-    for table in &chapter.tables {
-        let _ = write!(out, "\n{}", table.text(style));
-    }
-}
-
-/// Text of whatever length in indented lines.
-pub(super) fn paragraph(out: &mut String, text: &str, indent: usize, style: Style) {
-    for line in wrapped(&style.line(text), LINE_CHARS - indent) {
-        let _ = writeln!(out, "{:indent$}{line}", "");
-    }
 }

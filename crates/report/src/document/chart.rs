@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use crate::http::figures::MISSING;
-use crate::http::style::Style;
+use super::style::Style;
+use crate::figures::MISSING;
 
 /// One pair of axes with what lies between them.
-pub(in crate::http) struct Chart {
+pub(crate) struct Chart {
     /// What tells it from the others of its plot; empty where it stands alone.
     pub name: &'static str,
     /// Left to right.
@@ -18,16 +18,18 @@ pub(in crate::http) struct Chart {
     pub series: Vec<Series>,
     /// Height in units of which the width has 800.
     pub height: f64,
+    /// Text shows a bar for each point instead of a curve.
+    pub has_bars: bool,
 }
 
 /// One axis.
-pub(in crate::http) struct Axis {
+pub(crate) struct Axis {
     /// What, in which unit.
     pub label: &'static str,
     /// How values lie on it.
     pub scale: Scale,
     /// A value with its unit.
-    pub text: fn(f64) -> String,
+    pub text: Box<dyn Fn(f64) -> String>,
     /// Values to write at it; chosen when empty.
     pub ticks: Vec<f64>,
     /// It reaches to here at least, so that axes of several drawings are the same.
@@ -36,7 +38,7 @@ pub(in crate::http) struct Axis {
 
 /// How values lie on an axis.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Scale {
+pub(crate) enum Scale {
     /// From 0.
     Linear,
     /// By ratio; what is not above 0 has no place.
@@ -44,7 +46,7 @@ pub(in crate::http) enum Scale {
 }
 
 /// Points that belong together.
-pub(in crate::http) struct Series {
+pub(crate) struct Series {
     /// Its name in the legend.
     pub name: String,
     /// How it is drawn.
@@ -57,7 +59,7 @@ pub(in crate::http) struct Series {
 
 /// How a series is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::http) enum Look {
+pub(crate) enum Look {
     /// What was measured.
     Main,
     /// What was measured as well.
@@ -68,7 +70,7 @@ pub(in crate::http) enum Look {
 
 /// One point.
 #[derive(Default)]
-pub(in crate::http) struct Point {
+pub(crate) struct Point {
     /// Left to right.
     pub x: f64,
     /// Bottom to top.
@@ -77,11 +79,13 @@ pub(in crate::http) struct Point {
     pub label: Option<String>,
     /// Whether it stands out.
     pub is_marked: bool,
+    /// Interval in which the value lies.
+    pub interval: Option<(f64, f64)>,
 }
 
 impl Point {
     /// A point without a label.
-    pub(super) fn new(x: f64, y: f64) -> Self {
+    pub(crate) fn new(x: f64, y: f64) -> Self {
         Self {
             x,
             y,
@@ -92,18 +96,18 @@ impl Point {
 
 impl Axis {
     /// An axis from 0.
-    pub(super) fn linear(label: &'static str, text: fn(f64) -> String) -> Self {
+    pub(crate) fn linear(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
         Self {
             label,
             scale: Scale::Linear,
-            text,
+            text: Box::new(text),
             ticks: Vec::new(),
             reach: 0.0,
         }
     }
 
     /// An axis by ratio.
-    pub(super) fn log(label: &'static str, text: fn(f64) -> String) -> Self {
+    pub(crate) fn log(label: &'static str, text: impl Fn(f64) -> String + 'static) -> Self {
         Self {
             scale: Scale::Log,
             ..Self::linear(label, text)
@@ -111,13 +115,13 @@ impl Axis {
     }
 
     /// The same axis, written at these values.
-    pub(super) fn at(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
+    pub(crate) fn at(mut self, ticks: impl IntoIterator<Item = f64>) -> Self {
         self.ticks = ticks.into_iter().collect();
         self
     }
 
     /// The same axis, with room for this value.
-    pub(super) fn to(mut self, reach: f64) -> Self {
+    pub(crate) fn to(mut self, reach: f64) -> Self {
         self.reach = reach;
         self
     }
@@ -128,7 +132,7 @@ impl Axis {
 }
 
 /// A series in one line of text.
-pub(super) struct Curve {
+pub(crate) struct Curve {
     /// Which one.
     pub name: String,
     /// One character for each point, thinned.
@@ -138,13 +142,15 @@ pub(super) struct Curve {
 }
 
 /// Most series of a drawing; more cannot be told apart.
-pub(super) const SERIES_MAX: usize = 8;
+pub(crate) const SERIES_MAX: usize = 8;
 /// Most characters of a small curve.
 const CURVE_CHARS_MAX: usize = 60;
+/// Characters of the longest bar.
+const BAR_CHARS: usize = 40;
 
 impl Chart {
     /// Leaves out what has no place on its axes; none when nothing measured is left.
-    pub(super) fn checked(mut self) -> Option<Self> {
+    pub(crate) fn checked(mut self) -> Option<Self> {
         let (x, y) = (&self.x, &self.y);
         for series in &mut self.series {
             series
@@ -158,17 +164,49 @@ impl Chart {
             .then_some(self)
     }
 
-    /// Smallest and largest value over all series.
-    pub(super) fn range(&self, value: impl Fn(&Point) -> f64) -> (f64, f64) {
-        let values = self.series.iter().flat_map(|series| &series.points).map(value);
+    /// Smallest and largest place from left to right.
+    pub(crate) fn x_range(&self) -> (f64, f64) {
+        self.range(|point| [point.x, point.x])
+    }
+
+    /// Smallest and largest value, with the intervals.
+    pub(crate) fn y_range(&self) -> (f64, f64) {
+        self.range(|point| {
+            let (low, high) = point.interval.unwrap_or((point.y, point.y));
+            [low.min(point.y), high.max(point.y)]
+        })
+    }
+
+    fn range(&self, values: impl Fn(&Point) -> [f64; 2]) -> (f64, f64) {
+        let values = self.series.iter().flat_map(|series| &series.points).flat_map(values);
         values.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
         })
     }
 
+    /// Bars from 0, one for each point of the first series.
+    pub(crate) fn bars(&self, style: Style) -> Vec<String> {
+        let points = self.series.first().map_or(&[][..], |series| &series.points);
+        let highest = points.iter().map(|point| point.y).fold(0.0, f64::max);
+        let width = points.iter().map(|point| (self.x.text)(point.x).chars().count()).max();
+        let bar = |point: &Point| {
+            let share = if highest > 0.0 { point.y / highest } else { 0.0 };
+            let line = format!(
+                "{} {:>width$} {} {}",
+                if point.is_marked { '*' } else { ' ' },
+                (self.x.text)(point.x),
+                style.glyphs.bar(share, BAR_CHARS),
+                (self.y.text)(point.y),
+                width = width.unwrap_or(0),
+            );
+            style.line(&line)
+        };
+        points.iter().map(bar).collect()
+    }
+
     /// The drawing as small curves: one for each series that was measured, on a common scale.
-    pub(super) fn curves(&self, style: Style) -> Vec<Curve> {
-        let (low, high) = self.range(|point| point.y);
+    pub(crate) fn curves(&self, style: Style) -> Vec<Curve> {
+        let (low, high) = self.y_range();
         let place = |y: f64| match self.y.scale {
             Scale::Linear => y / high,
             Scale::Log if high > low => (y / low).ln() / (high / low).ln(),
@@ -199,7 +237,7 @@ impl Chart {
     }
 
     /// Values of all series at each place something was measured at; `n/a` where a series has none.
-    pub(super) fn rows(&self) -> Vec<Vec<String>> {
+    pub(crate) fn rows(&self) -> Vec<Vec<String>> {
         let mut places: Vec<f64> = self
             .series
             .iter()

@@ -19,12 +19,22 @@ impl Style {
         is_coloured: false,
     };
 
+    /// All characters and no escape sequences.
+    pub(crate) const UNSTYLED: Self = Self {
+        glyphs: Glyphs::Blocks,
+        is_coloured: false,
+    };
+
     /// One line of text, whoever wrote it: no line ends, no characters that act on a terminal, none it cannot show, and
     /// no more than [`TEXT_CHARS_MAX`] of them.
-    pub(super) fn line(self, text: &str) -> String {
-        let text = shortened(text);
+    pub(crate) fn line(self, text: &str) -> String {
+        self.characters(&shortened(text))
+    }
+
+    /// Text in characters the terminal can show.
+    pub(crate) fn characters(self, text: &str) -> String {
         match self.glyphs {
-            Glyphs::Blocks => text,
+            Glyphs::Blocks => text.to_owned(),
             Glyphs::Ascii => text.chars().fold(String::new(), |mut out, c| {
                 spelled(&mut out, c);
                 out
@@ -33,7 +43,7 @@ impl Style {
     }
 
     /// Text that stands out, where that can be.
-    pub(super) fn bold(self, text: &str) -> String {
+    pub(crate) fn bold(self, text: &str) -> String {
         if self.is_coloured {
             format!("\u{1b}[1m{text}\u{1b}[0m")
         } else {
@@ -46,7 +56,7 @@ impl Style {
 const TEXT_CHARS_MAX: usize = 500;
 
 /// One line of at most [`TEXT_CHARS_MAX`] characters without any that act on what shows them.
-pub(super) fn shortened(text: &str) -> String {
+pub(crate) fn shortened(text: &str) -> String {
     let mut rest = text.chars().map(|c| match c {
         '\n' => ' ',
         c if is_hostile(c) => '\u{fffd}',

@@ -1,4 +1,4 @@
-//! Tables: made once from a study, written as text and HTML.
+//! Tables: made once from a report, written as text and HTML.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ use super::style::{Style, shortened};
 use super::wrap::{LINE_CHARS, wrapped};
 
 /// A table with a name, a title that says what is counted in which unit, and remarks.
-pub(super) struct Table {
+pub(crate) struct Table {
     /// Its number, for instance `T2`.
     pub id: &'static str,
     /// What it shows.
@@ -22,7 +22,7 @@ pub(super) struct Table {
 }
 
 /// One column.
-pub(super) enum Column {
+pub(crate) enum Column {
     /// Left-aligned.
     Words(&'static str),
     /// Right-aligned.
@@ -31,14 +31,14 @@ pub(super) enum Column {
 
 /// One cell.
 #[derive(Clone, Default)]
-pub(super) struct Cell {
+pub(crate) struct Cell {
     text: String,
     is_marked: bool,
 }
 
 impl Cell {
     /// A cell that stands out.
-    pub(super) fn marked(text: String, is_marked: bool) -> Self {
+    pub(crate) fn marked(text: String, is_marked: bool) -> Self {
         Self { text, is_marked }
     }
 }
@@ -50,7 +50,7 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 /// Columns of figures with these heads.
-pub(super) fn figures<const N: usize>(heads: [&str; N]) -> impl Iterator<Item = Column> {
+pub(crate) fn figures<const N: usize>(heads: [&str; N]) -> impl Iterator<Item = Column> {
     heads.map(|head| Column::Figures(head.to_owned())).into_iter()
 }
 
@@ -76,13 +76,13 @@ impl Column {
 impl Table {
     /// Lines of at most [`LINE_CHARS`] characters: long words are wrapped in the last column, and columns that do not
     /// fit follow below, beside the first one again.
-    pub(super) fn text(&self, style: Style) -> String {
+    pub(crate) fn text(&self, style: Style) -> String {
         let mut out = String::new();
-        for line in wrapped(
-            &style.line(format!("{} {}", self.id, self.title).trim_end()),
-            LINE_CHARS,
-        ) {
-            let _ = writeln!(out, "{}", style.bold(&line));
+        let title = format!("{} {}", self.id, self.title);
+        if !title.trim().is_empty() {
+            for line in wrapped(&style.line(title.trim_end()), LINE_CHARS) {
+                let _ = writeln!(out, "{}", style.bold(&line));
+            }
         }
         let rows: Vec<Vec<Cell>> = self.rows.iter().map(|row| plain(row, style)).collect();
         let widths = self.widths(&rows, style);
@@ -155,7 +155,7 @@ impl Table {
     }
 
     /// The table as HTML.
-    pub(super) fn html(&self, out: &mut String) {
+    pub(crate) fn html(&self, out: &mut String) {
         let _ = write!(
             out,
             "<div class=\"wide\"><table><caption>{} {}</caption>\n<thead><tr>",

@@ -3,7 +3,7 @@
 use super::chart::{Axis, Scale};
 
 /// An axis laid on paper.
-pub(super) struct Ruler {
+pub(crate) struct Ruler {
     scale: Scale,
     low: f64,
     high: f64,
@@ -13,7 +13,7 @@ pub(super) struct Ruler {
 
 impl Ruler {
     /// An axis for values from `low` to `high`, with some air, from place `begin` to place `end`.
-    pub(super) fn new(axis: &Axis, (low, high): (f64, f64), (begin, end): (f64, f64)) -> Self {
+    pub(crate) fn new(axis: &Axis, (low, high): (f64, f64), (begin, end): (f64, f64)) -> Self {
         let high = high.max(axis.reach);
         let (low, high) = match axis.scale {
             Scale::Linear if high > 0.0 => (0.0, high * 1.05),
@@ -30,7 +30,7 @@ impl Ruler {
     }
 
     /// Where a value lies.
-    pub(super) fn place(&self, value: f64) -> f64 {
+    pub(crate) fn place(&self, value: f64) -> f64 {
         let share = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
             Scale::Log => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -39,7 +39,7 @@ impl Ruler {
     }
 
     /// Values to write, at least `gap` apart on paper.
-    pub(super) fn ticks(&self, axis: &Axis, gap: f64) -> Vec<f64> {
+    pub(crate) fn ticks(&self, axis: &Axis, gap: f64) -> Vec<f64> {
         let candidates = match (axis.ticks.as_slice(), self.scale) {
             ([], Scale::Linear) => self.round_steps(),
             ([], Scale::Log) => self.decades(),
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_lie_within() {
-        let text: fn(f64) -> String = |value| value.to_string();
+        let text = |value: f64| value.to_string();
         let linear = Ruler::new(&Axis::linear("x", text), (3.0, 117.5), (0.0, 100.0));
         assert_eq!(linear.ticks(&Axis::linear("x", text), 5.0), [0.0, 50.0, 100.0]);
         let log = Ruler::new(&Axis::log("x", text), (0.9, 1200.0), (0.0, 100.0));
