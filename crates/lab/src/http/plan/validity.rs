@@ -125,7 +125,7 @@ fn wrong(key: &str, text: impl Display) -> Checked {
     Err(PlanError(format!("{key}: {text}")))
 }
 
-fn number<T: PartialOrd + Display>(key: &str, number: T, range: &RangeInclusive<T>) -> Checked {
+fn number<T: PartialOrd + Display + Copy>(key: &str, number: T, range: &RangeInclusive<T>) -> Checked {
     if range.contains(&number) {
         return Ok(());
     }
