@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_lab::sweep::grammar::{self, Levels, Swept};
+use linerate_lab::sweep::grammar::{self, Levels, SweptFactor};
 
 fuzz_target!(|text: &str| {
     for line in text.split('\n') {
@@ -17,8 +17,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-fn check(factors: &[Swept], is_udp: bool) {
-    let printed: Vec<String> = factors.iter().map(Swept::to_string).collect();
+fn check(factors: &[SweptFactor], is_udp: bool) {
+    let printed: Vec<String> = factors.iter().map(SweptFactor::to_string).collect();
     assert_eq!(grammar::factors(&printed, is_udp).as_deref(), Ok(factors), "factors are read back as printed");
     for factor in factors {
         let is_valid = match &factor.levels {

@@ -1,11 +1,11 @@
 //! Experiment design without input and output.
 //!
 //! A [`Plan`] names the factors, their levels, the repetitions and the time there is. [`explore`] decides what to run and
-//! in which order, starts every run through a [`Runner`], and says what the runs allow to say, which may be that they
+//! in which order, starts every run through a [`Runner`], and judges them, which may be that they
 //! allow nothing: [`Verdict::Inconclusive`] is an answer.
 //!
 //! The unit of replication is the run. Intervals within a run share its connection, its route and its neighbours, so that
-//! their number says nothing about how sure a figure is.
+//! their number is no measure of confidence.
 //!
 //! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP lab, whose experiment
 //! has a fixed form.

@@ -131,7 +131,7 @@ fn nothing_dropped(idle: &Idle) -> Pass {
     }
 }
 
-/// The largest step tells most: of a thousand connections the processor's other work is larger.
+/// Of the largest step: with a thousand connections the CPU's other work is larger.
 fn little_cpu(idle: &Idle) -> Pass {
     let largest = idle
         .steps

@@ -11,7 +11,7 @@ use linerate_model::http::{CellKey, Mode, Phase};
 use super::plan::{Direction, Plan};
 use super::units::payload_name;
 
-/// Parts of an experiment that were asked for.
+/// Selected phases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     wanted: [bool; 4],
@@ -55,7 +55,7 @@ impl Phases {
         Ok(Self { wanted })
     }
 
-    /// Whether the phase with this number was asked for.
+    /// Whether the phase with this number is selected.
     #[must_use]
     pub fn has(self, phase: usize) -> bool {
         self.wanted.get(phase).copied().unwrap_or(false)

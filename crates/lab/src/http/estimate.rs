@@ -1,10 +1,10 @@
-//! What a plan will probably cost, said before anything is sent.
+//! Estimated cost of a plan.
 
 use std::time::Duration;
 
 use linerate_model::http::{CellKey, Phase};
 
-use super::ceiling::{Link, usual_head_bytes};
+use super::ceiling::{Link, usual_header_bytes};
 use super::cells::{self, Phases, PlannedRun};
 use super::plan::{Plan, Ramp};
 
@@ -47,7 +47,7 @@ pub struct Estimate {
     pub refinement: Cost,
 }
 
-/// Estimates a plan on a link; without one, bytes of closed loops cannot be said.
+/// Estimates a plan on a link; without one, bytes of closed loops are unknown.
 #[must_use]
 pub fn estimate(plan: &Plan, phases: Phases, link: Option<&Link>) -> Estimate {
     let nothing = Cost {
@@ -78,7 +78,7 @@ fn cost_of(plan: &Plan, runs: &[PlannedRun], link: Option<&Link>) -> Cost {
     costs.reduce(Cost::plus).unwrap_or_default()
 }
 
-/// The dearest cell of each payload, as often as a knee may ask for one.
+/// The most expensive cell of each payload, once per possible refinement.
 fn refinement(plan: &Plan, phases: Phases, link: Option<&Link>) -> Vec<Cost> {
     let connections = plan.matrix.connections.iter().max();
     let Some(connections) = connections.filter(|_| phases.has(2) && plan.matrix.refine_knee) else {
@@ -144,7 +144,7 @@ fn ramp(plan: &Plan, connections: u32) -> Duration {
 }
 
 fn bytes(plan: &Plan, key: &CellKey, loaded: Duration, link: Option<&Link>) -> Option<u64> {
-    let answer_bytes = key.payload_bytes + usual_head_bytes(key.payload_bytes);
+    let response_bytes = key.payload_bytes + usual_header_bytes(key.payload_bytes);
     match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => {
             let beats = plan
@@ -153,9 +153,9 @@ fn bytes(plan: &Plan, key: &CellKey, loaded: Duration, link: Option<&Link>) -> O
                 .heartbeat
                 .map_or(0.0, |pause| loaded.as_secs_f64() / pause.as_secs_f64());
             let requests = f64::from(key.connections) * (beats + f64::from(u8::from(plan.c10k.idle.touch)));
-            Some((requests * answer_bytes as f64) as u64)
+            Some((requests * response_bytes as f64) as u64)
         }
-        (_, Some(rate)) => Some((f64::from(rate) * loaded.as_secs_f64() * answer_bytes as f64) as u64),
+        (_, Some(rate)) => Some((f64::from(rate) * loaded.as_secs_f64() * response_bytes as f64) as u64),
         _ => link.map(|link| carried_bytes(link, loaded)),
     }
 }

@@ -8,7 +8,7 @@ use linerate_model::http::{Baseline, CellRun, Flag, Phase, RunState, SideFigures
 
 use super::cells::{self, PlannedRun, PlannedTest};
 use super::preflight::blocked;
-use super::study::{self, Material, Setup};
+use super::study::{self, Setup, StudyInput};
 
 /// Rounds of refinement: each adds at most one cell to a payload, and may move its knee.
 const REFINEMENT_ROUNDS_MAX: u32 = 2;
@@ -115,7 +115,7 @@ pub fn run<R: CellRunner>(
     experiment.refine()?;
     experiment.run_all(later)?;
     let is_complete = !experiment.runner.is_stopped();
-    Ok(study::study(&experiment.material(is_complete)))
+    Ok(study::study(&experiment.input(is_complete)))
 }
 
 struct Experiment<'a, R> {
@@ -157,10 +157,10 @@ impl<R: CellRunner> Experiment<'_, R> {
         Ok(())
     }
 
-    /// Adds the cells that say most about the knees.
+    /// Adds the cells that narrow the knees most.
     fn refine(&mut self) -> Result<(), R::Error> {
         for _ in 0..REFINEMENT_ROUNDS_MAX {
-            let keys = study::refinements(&self.material(false));
+            let keys = study::refinements(&self.input(false));
             let runs = cells::remaining(cells::refinement_runs(&self.setup.plan, &keys), &self.finished());
             if runs.is_empty() || self.runner.is_stopped() {
                 return Ok(());
@@ -218,8 +218,8 @@ impl<R: CellRunner> Experiment<'_, R> {
         .collect()
     }
 
-    fn material(&self, is_complete: bool) -> Material<'_> {
-        Material {
+    fn input(&self, is_complete: bool) -> StudyInput<'_> {
+        StudyInput {
             setup: self.setup,
             elapsed_ns: u64::try_from(self.runner.elapsed().as_nanos()).unwrap_or(u64::MAX),
             is_complete,
@@ -261,7 +261,7 @@ mod tests {
     use crate::http::cells::Phases;
     use crate::http::fixture::{self, load_of};
     use crate::http::plan::Plan;
-    use crate::http::study::fixtures::seed_material;
+    use crate::http::study::fixtures::seed_input;
 
     /// Hosts on which every cell brings what a fixed capacity allows.
     struct Hosts {
@@ -345,7 +345,7 @@ mod tests {
         Setup {
             plan: Plan::parse(text).expect(text),
             phases: Phases::parse("0,2").expect("phases"),
-            ..seed_material().setup
+            ..seed_input().setup
         }
     }
 

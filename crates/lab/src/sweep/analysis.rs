@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use super::reasons::{self, Hosts, Reason};
-use super::result::{Answer, Cost, FactorReport, Fall, Level, Method, Run, RunFigures, Side, Sweep};
-use super::space::Space;
+use super::result::{
+    Cost, Degradation, FactorResult, Level, Method, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+};
+use super::space::SettingSpace;
 use super::spec::SweepSpec;
 use crate::factor::SYSTEM_CHOICE;
 use crate::findings::{Outcome, Stage, Verdict};
@@ -17,7 +19,7 @@ const RUNS_MIN: usize = 2;
 
 /// Facts of the runs beside their values.
 #[derive(Debug, Default)]
-pub struct Log {
+pub struct RunLog {
     /// In the order of time.
     pub runs: Vec<Run>,
     /// A run of the CPU objective had the CPU time of the client alone.
@@ -32,11 +34,11 @@ pub struct Log {
 #[must_use]
 pub fn sweep(
     spec: &SweepSpec,
-    space: &Space<'_>,
+    space: &SettingSpace<'_>,
     plan: &Plan,
     estimate: Estimate,
-    outcome: &Outcome<RunFigures>,
-    log: &Log,
+    outcome: &Outcome<RunMetrics>,
+    log: &RunLog,
 ) -> Sweep {
     let view = View {
         spec,
@@ -83,25 +85,25 @@ pub fn sweep(
 
 struct View<'a> {
     spec: &'a SweepSpec,
-    space: &'a Space<'a>,
+    space: &'a SettingSpace<'a>,
     plan: &'a Plan,
-    outcome: &'a Outcome<RunFigures>,
+    outcome: &'a Outcome<RunMetrics>,
     hosts: Hosts,
 }
 
 impl View<'_> {
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> Recommendation {
         let advised = self.outcome.leader.map(|at| &self.outcome.points[at]);
-        let command = |setting: &Setting| self.space.choice(setting).command(self.spec);
+        let command = |setting: &Setting| self.space.test_settings(setting).command(self.spec);
         let leader = advised.and_then(|point| Some((point, point.median()?)));
         match (&self.outcome.verdict, leader) {
-            (Verdict::Use(setting), Some((point, value))) => Answer::Use {
+            (Verdict::Use(setting), Some((point, value))) => Recommendation::Use {
                 levels: self.space.labels(setting),
                 value,
-                spread: self.spread(point),
+                interval: self.interval(point),
                 command: command(setting),
             },
-            (verdict, leader) => Answer::Inconclusive {
+            (verdict, leader) => Recommendation::Inconclusive {
                 reason: match verdict {
                     Verdict::Inconclusive(reason) => reason.clone(),
                     Verdict::Use(_) => "no run had a result".to_owned(),
@@ -112,15 +114,15 @@ impl View<'_> {
         }
     }
 
-    fn spread(&self, point: &Point<RunFigures>) -> Option<Interval> {
+    fn interval(&self, point: &Point<RunMetrics>) -> Option<Interval> {
         point.interval(self.plan.confidence)
     }
 
-    fn factor(&self, stage: &Stage) -> FactorReport {
+    fn factor(&self, stage: &Stage) -> FactorResult {
         let levels: Vec<Level> = stage.points.iter().map(|at| self.level(stage, *at)).collect();
         let place = |at: usize| stage.points.iter().position(|known| *known == at).unwrap_or(0);
         let (best, advised) = (place(stage.best), place(stage.advised));
-        let mut factor = FactorReport {
+        let mut factor = FactorResult {
             name: self.space.name(stage.factor),
             is_amount: self.space.is_amount(stage.factor),
             levels,
@@ -128,11 +130,11 @@ impl View<'_> {
             plateau: stage.plateau.clone(),
             advised,
             chance: stage.chance,
-            limits: reasons::of_limit(&self.seen(stage, advised), &self.hosts),
-            falls: Vec::new(),
+            limits: reasons::of_limit(&self.setting_metrics(stage, advised), &self.hosts),
+            degradations: Vec::new(),
         };
         if factor.is_amount {
-            factor.falls = self.falls(stage, &factor);
+            factor.degradations = self.degradations(stage, &factor);
         }
         factor
     }
@@ -144,15 +146,15 @@ impl View<'_> {
             label: self.space.label(stage.factor, level),
             level,
             median: point.median().unwrap_or(0.0),
-            spread: self.spread(point),
+            interval: self.interval(point),
             runs: point.runs.len(),
             failures: point.failures.clone(),
-            figures: medians(point),
+            metrics: medians(point),
         }
     }
 
     /// The worst level on each side of the plateau, where it is clearly worse.
-    fn falls(&self, stage: &Stage, factor: &FactorReport) -> Vec<Fall> {
+    fn degradations(&self, stage: &Stage, factor: &FactorResult) -> Vec<Degradation> {
         let ladder = factor
             .levels
             .iter()
@@ -160,11 +162,11 @@ impl View<'_> {
             .count();
         let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
         let sides = if first < ladder {
-            vec![(Side::Elsewhere, factor.best, ladder..factor.levels.len())]
+            vec![(PlateauSide::Elsewhere, factor.best, ladder..factor.levels.len())]
         } else {
             vec![
-                (Side::Below, first, ladder..first),
-                (Side::Above, last, last + 1..factor.levels.len()),
+                (PlateauSide::Below, first, ladder..first),
+                (PlateauSide::Above, last, last + 1..factor.levels.len()),
             ]
         };
         let best = factor.levels[factor.best].median;
@@ -177,7 +179,7 @@ impl View<'_> {
                 let worst = places
                     .filter(|place| factor.levels[*place].runs >= RUNS_MIN)
                     .max_by(|a, b| self.loss(best, factor, *a).total_cmp(&self.loss(best, factor, *b)))?;
-                (self.loss(best, factor, worst) > self.plan.tolerance).then(|| Fall {
+                (self.loss(best, factor, worst) > self.plan.tolerance).then(|| Degradation {
                     side,
                     edge,
                     worst,
@@ -189,7 +191,7 @@ impl View<'_> {
     }
 
     /// How much worse a level is than the best, as a share of the better one.
-    fn loss(&self, best: f64, factor: &FactorReport, place: usize) -> f64 {
+    fn loss(&self, best: f64, factor: &FactorResult, place: usize) -> f64 {
         let here = factor.levels[place].median;
         match self.plan.better {
             Better::Higher => 1.0 - here / best,
@@ -198,65 +200,69 @@ impl View<'_> {
     }
 
     fn reasons(&self, stage: &Stage, best: usize, worst: usize) -> Vec<Reason> {
-        reasons::of_fall(&self.seen(stage, best), &self.seen(stage, worst), &self.hosts)
+        reasons::of_degradation(
+            &self.setting_metrics(stage, best),
+            &self.setting_metrics(stage, worst),
+            &self.hosts,
+        )
     }
 
-    fn seen(&self, stage: &Stage, place: usize) -> reasons::Seen {
+    fn setting_metrics(&self, stage: &Stage, place: usize) -> reasons::SettingMetrics {
         let point = &self.outcome.points[stage.points[place]];
-        let choice = self.space.choice(&point.setting);
-        let figures = medians(point);
-        reasons::Seen {
+        let choice = self.space.test_settings(&point.setting);
+        let metrics = medians(point);
+        reasons::SettingMetrics {
             streams: choice.streams,
             window_bytes: choice.window_bytes,
             stream_rate_bps: choice.rate_bps,
-            received_bps: figures.received_bps,
-            cpu_client_percent: figures.cpu_client_percent,
-            cpu_server_percent: figures.cpu_server_percent,
-            retransmits_per_s: figures.retransmits.map(|count| count / f64::from(self.spec.time_s)),
-            rtt_us: figures.rtt_us,
-            lost_percent: figures.lost_percent,
+            received_bps: metrics.received_bps,
+            cpu_client_percent: metrics.cpu_client_percent,
+            cpu_server_percent: metrics.cpu_server_percent,
+            retransmits_per_s: metrics.retransmits.map(|count| count / f64::from(self.spec.time_s)),
+            rtt_us: metrics.rtt_us,
+            lost_percent: metrics.lost_percent,
         }
     }
 }
 
-fn medians(point: &Point<RunFigures>) -> RunFigures {
-    let median = |figure: fn(&RunFigures) -> Option<f64>| {
-        let values: Vec<f64> = point.runs.iter().filter_map(|run| figure(&run.figures)).collect();
+fn medians(point: &Point<RunMetrics>) -> RunMetrics {
+    let median = |figure: fn(&RunMetrics) -> Option<f64>| {
+        let values: Vec<f64> = point.runs.iter().filter_map(|run| figure(&run.metrics)).collect();
         stats::median(&values)
     };
-    RunFigures {
-        received_bps: median(|figures| Some(figures.received_bps)).unwrap_or(0.0),
-        cpu_client_percent: median(|figures| figures.cpu_client_percent),
-        cpu_server_percent: median(|figures| figures.cpu_server_percent),
-        retransmits: median(|figures| figures.retransmits),
-        rtt_us: median(|figures| figures.rtt_us),
-        lost_percent: median(|figures| figures.lost_percent),
+    RunMetrics {
+        received_bps: median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0),
+        cpu_client_percent: median(|metrics| metrics.cpu_client_percent),
+        cpu_server_percent: median(|metrics| metrics.cpu_server_percent),
+        retransmits: median(|metrics| metrics.retransmits),
+        rtt_us: median(|metrics| metrics.rtt_us),
+        lost_percent: median(|metrics| metrics.lost_percent),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::grammar::{Levels, Swept};
+    use crate::sweep::grammar::{Levels, SweptFactor};
     use crate::sweep::space::HostChoices;
     use crate::sweep::spec::{Held, Objective};
     use crate::{Observation, Progress, RunError, Runner, explore};
 
-    /// A path on which a level brings what the surface says, in no time.
+    /// A path on which a level has the surface's value, in no time.
     struct Surface {
         rate_bps: fn(u64) -> f64,
         runs: u32,
     }
 
     impl Runner for Surface {
-        type Figures = RunFigures;
+        type Metrics = RunMetrics;
 
-        fn run(&mut self, setting: &Setting) -> Result<Observation<RunFigures>, RunError> {
+        fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
             self.runs += 1;
             let value = (self.rate_bps)(setting.level(0)) * (1.0 + f64::from(self.runs % 3) * 1e-4);
             Ok(Observation {
                 value,
-                figures: RunFigures {
+                metrics: RunMetrics {
                     received_bps: value,
                     cpu_client_percent: Some(30.0),
                     cpu_server_percent: Some(30.0),
@@ -278,7 +284,7 @@ mod tests {
         let spec = SweepSpec {
             host: "h".to_owned(),
             port: 5201,
-            over: vec![Swept {
+            over: vec![SweptFactor {
                 name,
                 levels: Levels::Range(low, high),
             }],
@@ -293,14 +299,14 @@ mod tests {
             held: Held::default(),
             family: None,
         };
-        let space = Space::new(&spec, &HostChoices::default()).expect("a range");
+        let space = SettingSpace::new(&spec, &HostChoices::default()).expect("a range");
         let plan = Plan {
             run_time: Duration::from_secs(1),
             ..spec.plan(&space)
         };
         let mut runner = Surface { rate_bps, runs: 0 };
         let outcome = explore(&plan, &mut runner);
-        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &Log::default())
+        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &RunLog::default())
     }
 
     #[test]
@@ -314,15 +320,15 @@ mod tests {
             }
         };
         let sweep = swept("streams", 1, 64, peak, 3600);
-        let Answer::Use { levels, command, .. } = &sweep.answer else {
+        let Recommendation::Use { levels, command, .. } = &sweep.answer else {
             panic!("{:?}", sweep.answer);
         };
         assert_eq!(levels, &["10"]);
         assert_eq!(command, "iperf3 -c h -t 1 -P 10");
         let factor = &sweep.factors[0];
         let label = |place: usize| factor.levels[place].label.as_str();
-        let falls: Vec<_> = factor
-            .falls
+        let degradations: Vec<_> = factor
+            .degradations
             .iter()
             .map(|fall| {
                 (
@@ -334,15 +340,18 @@ mod tests {
             })
             .collect();
         assert_eq!(
-            falls,
-            [(Side::Below, "10", "1", -90.0), (Side::Above, "11", "64", -84.0)]
+            degradations,
+            [
+                (PlateauSide::Below, "10", "1", -90.0),
+                (PlateauSide::Above, "11", "64", -84.0)
+            ]
         );
     }
 
     #[test]
     fn what_is_flat_falls_nowhere() {
         let sweep = swept("streams", 1, 16, |_| 94e6, 3600);
-        assert_eq!(sweep.factors[0].falls, []);
+        assert_eq!(sweep.factors[0].degradations, []);
         assert_eq!(sweep.factors[0].plateau, 0..=sweep.factors[0].levels.len() - 1);
     }
 
@@ -356,13 +365,13 @@ mod tests {
                 (window as f64 * 8000.0).min(1e9)
             }
         };
-        for (high, side) in [(1 << 20, Side::Below), (65_536, Side::Elsewhere)] {
+        for (high, side) in [(1 << 20, PlateauSide::Below), (65_536, PlateauSide::Elsewhere)] {
             let sweep = swept("window", 16_384, high, carried, 3600);
             assert!(
-                matches!(&sweep.answer, Answer::Use { levels, .. } if levels == &["auto"]),
+                matches!(&sweep.answer, Recommendation::Use { levels, .. } if levels == &["auto"]),
                 "{high}"
             );
-            let fall = &sweep.factors[0].falls[0];
+            let fall = &sweep.factors[0].degradations[0];
             assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
             assert!(matches!(
                 fall.reasons[0],
@@ -377,9 +386,15 @@ mod tests {
     #[test]
     fn one_run_each_is_no_fall() {
         let sweep = swept("streams", 1, 4, |n| 1e9 / n as f64, 4);
-        assert!(matches!(&sweep.answer, Answer::Inconclusive { leader: Some(_), .. }));
-        assert_eq!(sweep.factors[0].falls, []);
+        assert!(matches!(
+            &sweep.answer,
+            Recommendation::Inconclusive { leader: Some(_), .. }
+        ));
+        assert_eq!(sweep.factors[0].degradations, []);
         let nothing = swept("streams", 1, 4, |_| 1e9, 0);
-        assert!(matches!(&nothing.answer, Answer::Inconclusive { leader: None, .. }));
+        assert!(matches!(
+            &nothing.answer,
+            Recommendation::Inconclusive { leader: None, .. }
+        ));
     }
 }

@@ -2,7 +2,7 @@
 
 use linerate_model::Summary;
 
-use super::result::RunFigures;
+use super::result::RunMetrics;
 use super::spec::Objective;
 
 const GIB: f64 = 1_073_741_824.0;
@@ -11,21 +11,21 @@ const GIB: f64 = 1_073_741_824.0;
 ///
 /// # Errors
 /// The figure that is missing.
-pub fn value(objective: Objective, figures: &RunFigures) -> Result<f64, &'static str> {
+pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static str> {
     match objective {
-        Objective::Throughput => Ok(figures.received_bps),
-        Objective::Latency => figures.rtt_us.ok_or("the kernel does not tell the round-trip time"),
+        Objective::Throughput => Ok(metrics.received_bps),
+        Objective::Latency => metrics.rtt_us.ok_or("the kernel does not tell the round-trip time"),
         Objective::CpuPerByte => {
-            let client = figures.cpu_client_percent.ok_or("the system does not tell CPU times")?;
-            cpu_s_per_gib(client + figures.cpu_server_percent.unwrap_or(0.0), figures.received_bps)
+            let client = metrics.cpu_client_percent.ok_or("the system does not tell CPU times")?;
+            cpu_s_per_gib(client + metrics.cpu_server_percent.unwrap_or(0.0), metrics.received_bps)
                 .ok_or("nothing was received")
         }
     }
 }
 
-/// The figures of a run; `None` when nobody said what arrived.
+/// The metrics of a run; `None` when the receiver's bytes are unknown.
 #[must_use]
-pub fn figures(summary: &Summary) -> Option<RunFigures> {
+pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
     let received: Option<f64> = summary
         .streams
         .iter()
@@ -37,7 +37,7 @@ pub fn figures(summary: &Summary) -> Option<RunFigures> {
         .iter()
         .filter_map(|stream| stream.tcp?.mean_rtt_us.filter(|rtt| *rtt > 0).map(f64::from))
         .collect();
-    Some(RunFigures {
+    Some(RunMetrics {
         received_bps: received.filter(|_| !summary.streams.is_empty())?,
         cpu_client_percent: summary.cpu_local.map(|cpu| cpu.total_percent),
         cpu_server_percent: summary.cpu_remote.map(|cpu| cpu.total_percent),
@@ -115,16 +115,16 @@ mod tests {
             }),
             ..Summary::default()
         };
-        let seen = figures(&summary).expect("both arrived");
+        let seen = run_metrics(&summary).expect("both arrived");
         assert_eq!(seen.received_bps.to_bits(), 12_000_f64.to_bits());
         assert_eq!((seen.retransmits, seen.rtt_us), (Some(6.0), Some(200.0)));
         assert_eq!((seen.cpu_client_percent, seen.cpu_server_percent), (Some(50.0), None));
         assert_eq!(seen.lost_percent, None);
         summary.streams[1].tcp = None;
-        assert_eq!(figures(&summary).expect("both arrived").retransmits, None);
+        assert_eq!(run_metrics(&summary).expect("both arrived").retransmits, None);
         summary.streams[1].receiver = None;
-        assert_eq!(figures(&summary), None);
-        assert_eq!(figures(&Summary::default()), None);
+        assert_eq!(run_metrics(&summary), None);
+        assert_eq!(run_metrics(&Summary::default()), None);
     }
 
     #[test]

@@ -1,16 +1,18 @@
 //! Why some settings of a network test are worse than others.
 //!
 //! Every reason rests on figures of the runs. Where a figure is missing the reason is not given, and what could not be
-//! looked at is said: [`Reason::NotKnown`].
+//! checked is listed: [`Reason::NotKnown`].
 
-/// What was seen at one setting: medians of its runs. `None` is what nobody told.
+use linerate_model::event::Endpoint;
+
+/// Metrics of one setting: medians of its runs. `None` was not reported.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Seen {
+pub struct SettingMetrics {
     /// Streams.
     pub streams: u32,
-    /// Socket buffer that was asked for, in bytes.
+    /// Requested socket buffer in bytes.
     pub window_bytes: Option<u64>,
-    /// Rate of each stream that the sender was told to keep to, in bit/s.
+    /// Rate limit of each stream at the sender, in bit/s.
     pub stream_rate_bps: Option<u64>,
     /// What arrived of all streams, in bit/s.
     pub received_bps: f64,
@@ -31,19 +33,10 @@ pub struct Seen {
 pub struct Hosts {
     /// Cores the client may use.
     pub client_cores: Option<u32>,
-    /// Cores of the server, where it tells.
+    /// Cores of the server, where it reports them.
     pub server_cores: Option<u32>,
     /// Client and server run on the same host and share its cores.
     pub is_same_host: bool,
-}
-
-/// One end of a test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The end that started it.
-    Client,
-    /// The other end.
-    Server,
 }
 
 /// A reason, with the figures it rests on.
@@ -52,7 +45,7 @@ pub enum Reason {
     /// More streams than cores, on a host whose cores are busy.
     StreamsBeyondCores {
         /// Whose cores.
-        end: End,
+        end: Endpoint,
         /// Streams.
         streams: u32,
         /// Cores.
@@ -61,7 +54,7 @@ pub enum Reason {
     /// All cores of a host are busy.
     CoresBusy {
         /// Whose cores; of both where they share a host.
-        ends: &'static [End],
+        ends: &'static [Endpoint],
         /// CPU time in percent of one core.
         percent: f64,
         /// Cores.
@@ -70,7 +63,7 @@ pub enum Reason {
     /// A program uses one core wholly, and no other.
     CoreSaturated {
         /// Whose core.
-        end: End,
+        end: Endpoint,
         /// CPU time in percent of one core.
         percent: f64,
         /// Streams it serves with it.
@@ -101,7 +94,7 @@ pub enum Reason {
         /// Here, in percent.
         here_percent: f64,
     },
-    /// The sender was told to send no faster.
+    /// The sender is at its rate limit.
     SenderLimited {
         /// Rate of each stream in bit/s.
         stream_rate_bps: u64,
@@ -118,13 +111,13 @@ pub enum Reason {
 /// Something that could not be looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unchecked {
-    /// The server does not say how many cores it has.
+    /// The server does not report its number of cores.
     ServerCores,
-    /// An end does not say how much CPU time it used.
-    Cpu(End),
+    /// An endpoint does not report its CPU time.
+    Cpu(Endpoint),
     /// The round-trip time is known to the sender alone.
     RoundTripTime,
-    /// The sender does not say what it sent again.
+    /// The sender does not report retransmissions.
     Retransmits,
 }
 
@@ -139,14 +132,14 @@ const CORES_CROWDED: f64 = 0.7;
 const RETRANSMITS_PER_S_MIN: f64 = 10.0;
 /// Retransmissions have risen when they are this many times as many.
 const RETRANSMITS_RISE: f64 = 2.0;
-/// Loss below this, in percent, is nobody's reason.
+/// Loss below this, in percent, is no reason.
 const LOSS_PERCENT_MIN: f64 = 0.1;
 /// A sender that reaches this share of its limit is held back by it.
 const LIMIT_REACHED: f64 = 0.95;
 
 /// Why `here` is worse than `best`.
 #[must_use]
-pub fn of_fall(best: &Seen, here: &Seen, hosts: &Hosts) -> Vec<Reason> {
+pub fn of_degradation(best: &SettingMetrics, here: &SettingMetrics, hosts: &Hosts) -> Vec<Reason> {
     // What keeps bytes back explains nothing where more of them arrived.
     let is_slower = here.received_bps < best.received_bps;
     let mut reasons: Vec<Reason> = sender_limited(here)
@@ -168,7 +161,7 @@ pub fn of_fall(best: &Seen, here: &Seen, hosts: &Hosts) -> Vec<Reason> {
 
 /// What holds the best setting where it is; nothing when that is not known, as with a link that is full.
 #[must_use]
-pub fn of_limit(best: &Seen, hosts: &Hosts) -> Vec<Reason> {
+pub fn of_limit(best: &SettingMetrics, hosts: &Hosts) -> Vec<Reason> {
     sender_limited(best)
         .into_iter()
         .chain(busy(best, hosts))
@@ -176,7 +169,7 @@ pub fn of_limit(best: &Seen, hosts: &Hosts) -> Vec<Reason> {
         .collect()
 }
 
-fn sender_limited(here: &Seen) -> Option<Reason> {
+fn sender_limited(here: &SettingMetrics) -> Option<Reason> {
     let stream_rate_bps = here.stream_rate_bps?;
     let limit = stream_rate_bps as f64 * f64::from(here.streams);
     (here.received_bps >= LIMIT_REACHED * limit).then_some(Reason::SenderLimited {
@@ -186,7 +179,7 @@ fn sender_limited(here: &Seen) -> Option<Reason> {
 }
 
 /// RFC 6349, section 3.3.1: a window below the bandwidth-delay product cannot fill the path.
-fn window_below_bdp(best: &Seen, here: &Seen) -> Option<Reason> {
+fn window_below_bdp(best: &SettingMetrics, here: &SettingMetrics) -> Option<Reason> {
     let (window_bytes, rtt_us) = (here.window_bytes?, here.rtt_us?);
     let wanted_bps = best.received_bps / f64::from(best.streams.max(1));
     let bdp_bytes = wanted_bps / 8.0 * rtt_us / 1e6;
@@ -198,11 +191,11 @@ fn window_below_bdp(best: &Seen, here: &Seen) -> Option<Reason> {
     })
 }
 
-fn streams_beyond_cores(best: &Seen, here: &Seen, hosts: &Hosts) -> Vec<Reason> {
+fn streams_beyond_cores(best: &SettingMetrics, here: &SettingMetrics, hosts: &Hosts) -> Vec<Reason> {
     if here.streams <= best.streams {
         return Vec::new();
     }
-    [End::Client, End::Server]
+    [Endpoint::Client, Endpoint::Server]
         .into_iter()
         .filter_map(|end| {
             let cores = hosts.cores(end).filter(|cores| here.streams > *cores)?;
@@ -216,13 +209,13 @@ fn streams_beyond_cores(best: &Seen, here: &Seen, hosts: &Hosts) -> Vec<Reason> 
         .collect()
 }
 
-fn busy(here: &Seen, hosts: &Hosts) -> Vec<Reason> {
+fn busy(here: &SettingMetrics, hosts: &Hosts) -> Vec<Reason> {
     if hosts.is_same_host {
-        let shared = hosts.cores(End::Client).and_then(|cores| {
-            let percent = hosts.load_percent(here, End::Client)?;
+        let shared = hosts.cores(Endpoint::Client).and_then(|cores| {
+            let percent = hosts.load_percent(here, Endpoint::Client)?;
             let is_full = percent >= CORE_FULL_PERCENT * f64::from(cores);
             is_full.then_some(Reason::CoresBusy {
-                ends: &[End::Client, End::Server],
+                ends: &[Endpoint::Client, Endpoint::Server],
                 percent,
                 cores,
             })
@@ -231,32 +224,35 @@ fn busy(here: &Seen, hosts: &Hosts) -> Vec<Reason> {
             return vec![shared];
         }
     }
-    [(End::Client, &[End::Client][..]), (End::Server, &[End::Server])]
-        .into_iter()
-        .filter_map(|(end, ends)| {
-            let percent = here.cpu_percent(end)?;
-            match hosts.cores(end) {
-                Some(cores) if percent >= CORE_FULL_PERCENT * f64::from(cores) => {
-                    Some(Reason::CoresBusy { ends, percent, cores })
-                }
-                _ if (CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent) => Some(Reason::CoreSaturated {
-                    end,
-                    percent,
-                    streams: here.streams,
-                }),
-                _ => None,
+    [
+        (Endpoint::Client, &[Endpoint::Client][..]),
+        (Endpoint::Server, &[Endpoint::Server]),
+    ]
+    .into_iter()
+    .filter_map(|(end, ends)| {
+        let percent = here.cpu_percent(end)?;
+        match hosts.cores(end) {
+            Some(cores) if percent >= CORE_FULL_PERCENT * f64::from(cores) => {
+                Some(Reason::CoresBusy { ends, percent, cores })
             }
-        })
-        .collect()
+            _ if (CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent) => Some(Reason::CoreSaturated {
+                end,
+                percent,
+                streams: here.streams,
+            }),
+            _ => None,
+        }
+    })
+    .collect()
 }
 
-fn retransmits_rise(best: &Seen, here: &Seen) -> Option<Reason> {
+fn retransmits_rise(best: &SettingMetrics, here: &SettingMetrics) -> Option<Reason> {
     let (best_per_s, here_per_s) = (best.retransmits_per_s?, here.retransmits_per_s?);
     let has_risen = here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
     has_risen.then_some(Reason::RetransmitsRise { best_per_s, here_per_s })
 }
 
-fn loss(best_percent: Option<f64>, here: &Seen) -> Option<Reason> {
+fn loss(best_percent: Option<f64>, here: &SettingMetrics) -> Option<Reason> {
     let (best_percent, here_percent) = (best_percent?, here.lost_percent?);
     (here_percent >= best_percent + LOSS_PERCENT_MIN).then_some(Reason::Loss {
         best_percent,
@@ -264,15 +260,15 @@ fn loss(best_percent: Option<f64>, here: &Seen) -> Option<Reason> {
     })
 }
 
-fn unchecked(best: &Seen, here: &Seen, hosts: &Hosts) -> Vec<Unchecked> {
+fn unchecked(best: &SettingMetrics, here: &SettingMetrics, hosts: &Hosts) -> Vec<Unchecked> {
     let is_tcp = here.lost_percent.is_none();
     let rows = [
         (
-            here.streams > best.streams && hosts.cores(End::Server).is_none(),
+            here.streams > best.streams && hosts.cores(Endpoint::Server).is_none(),
             Unchecked::ServerCores,
         ),
-        (here.cpu_client_percent.is_none(), Unchecked::Cpu(End::Client)),
-        (here.cpu_server_percent.is_none(), Unchecked::Cpu(End::Server)),
+        (here.cpu_client_percent.is_none(), Unchecked::Cpu(Endpoint::Client)),
+        (here.cpu_server_percent.is_none(), Unchecked::Cpu(Endpoint::Server)),
         (
             here.window_bytes.is_some() && here.rtt_us.is_none(),
             Unchecked::RoundTripTime,
@@ -285,26 +281,26 @@ fn unchecked(best: &Seen, here: &Seen, hosts: &Hosts) -> Vec<Unchecked> {
         .collect()
 }
 
-impl Seen {
-    fn cpu_percent(&self, end: End) -> Option<f64> {
+impl SettingMetrics {
+    fn cpu_percent(&self, end: Endpoint) -> Option<f64> {
         match end {
-            End::Client => self.cpu_client_percent,
-            End::Server => self.cpu_server_percent,
+            Endpoint::Client => self.cpu_client_percent,
+            Endpoint::Server => self.cpu_server_percent,
         }
     }
 }
 
 impl Hosts {
-    fn cores(&self, end: End) -> Option<u32> {
+    fn cores(&self, end: Endpoint) -> Option<u32> {
         match end {
-            End::Client => self.client_cores,
-            End::Server if self.is_same_host => self.server_cores.or(self.client_cores),
-            End::Server => self.server_cores,
+            Endpoint::Client => self.client_cores,
+            Endpoint::Server if self.is_same_host => self.server_cores.or(self.client_cores),
+            Endpoint::Server => self.server_cores,
         }
     }
 
     /// What the cores of this end's host are used by the test.
-    fn load_percent(&self, seen: &Seen, end: End) -> Option<f64> {
+    fn load_percent(&self, seen: &SettingMetrics, end: Endpoint) -> Option<f64> {
         if self.is_same_host {
             return Some(seen.cpu_client_percent? + seen.cpu_server_percent?);
         }
@@ -322,35 +318,35 @@ mod tests {
         is_same_host: false,
     };
 
-    fn seen(streams: u32, received_bps: f64) -> Seen {
-        Seen {
+    fn seen(streams: u32, received_bps: f64) -> SettingMetrics {
+        SettingMetrics {
             streams,
             received_bps,
             cpu_client_percent: Some(40.0),
             cpu_server_percent: Some(50.0),
             retransmits_per_s: Some(0.0),
             rtt_us: Some(200.0),
-            ..Seen::default()
+            ..SettingMetrics::default()
         }
     }
 
     #[test]
     fn a_single_threaded_server_is_named() {
-        let here = Seen {
+        let here = SettingMetrics {
             cpu_server_percent: Some(99.2),
             ..seen(20, 4e9)
         };
         assert_eq!(
-            of_fall(&seen(4, 5e9), &here, &HOSTS),
+            of_degradation(&seen(4, 5e9), &here, &HOSTS),
             [Reason::CoreSaturated {
-                end: End::Server,
+                end: Endpoint::Server,
                 percent: 99.2,
                 streams: 20
             }]
         );
         assert_eq!(of_limit(&here, &HOSTS).len(), 1);
         // A program that uses two cores is held back by none.
-        let spread = Seen {
+        let spread = SettingMetrics {
             cpu_server_percent: Some(190.0),
             ..here
         };
@@ -359,19 +355,19 @@ mod tests {
 
     #[test]
     fn streams_beyond_cores_need_cores_that_are_known_and_busy() {
-        let here = |percent| Seen {
+        let here = |percent| SettingMetrics {
             cpu_client_percent: Some(percent),
             ..seen(32, 2e9)
         };
         assert_eq!(
-            of_fall(&seen(8, 5e9), &here(1500.0), &HOSTS)[0],
+            of_degradation(&seen(8, 5e9), &here(1500.0), &HOSTS)[0],
             Reason::StreamsBeyondCores {
-                end: End::Client,
+                end: Endpoint::Client,
                 streams: 32,
                 cores: 16
             }
         );
-        let idle = of_fall(&seen(8, 5e9), &here(300.0), &HOSTS);
+        let idle = of_degradation(&seen(8, 5e9), &here(300.0), &HOSTS);
         assert_eq!(
             idle,
             [Reason::NotKnown {
@@ -379,7 +375,7 @@ mod tests {
             }]
         );
         // Fewer streams than at the best setting have no such excuse.
-        let fewer = of_fall(&seen(64, 5e9), &here(1200.0), &HOSTS);
+        let fewer = of_degradation(&seen(64, 5e9), &here(1200.0), &HOSTS);
         assert_eq!(fewer, [Reason::NotKnown { unchecked: vec![] }]);
     }
 
@@ -390,7 +386,7 @@ mod tests {
             is_same_host: true,
             ..Hosts::default()
         };
-        let here = Seen {
+        let here = SettingMetrics {
             cpu_client_percent: Some(105.0),
             cpu_server_percent: Some(90.0),
             ..seen(8, 4e9)
@@ -398,13 +394,13 @@ mod tests {
         assert_eq!(
             of_limit(&here, &hosts),
             [Reason::CoresBusy {
-                ends: &[End::Client, End::Server],
+                ends: &[Endpoint::Client, Endpoint::Server],
                 percent: 195.0,
                 cores: 2
             }]
         );
         assert!(matches!(
-            of_fall(&seen(1, 6e9), &here, &hosts)[0],
+            of_degradation(&seen(1, 6e9), &here, &hosts)[0],
             Reason::StreamsBeyondCores { cores: 2, .. }
         ));
     }
@@ -412,13 +408,13 @@ mod tests {
     #[test]
     fn a_window_is_compared_with_the_bandwidth_delay_product() {
         let best = seen(2, 8e9);
-        let here = |window_bytes| Seen {
+        let here = |window_bytes| SettingMetrics {
             window_bytes: Some(window_bytes),
             ..seen(2, 1e9)
         };
         // 4 Gbit/s per stream times 200 µs.
         assert_eq!(
-            of_fall(&best, &here(65_536), &HOSTS),
+            of_degradation(&best, &here(65_536), &HOSTS),
             [Reason::WindowBelowBdp {
                 window_bytes: 65_536,
                 rtt_us: 200.0,
@@ -427,15 +423,15 @@ mod tests {
             }]
         );
         assert!(matches!(
-            of_fall(&best, &here(131_072), &HOSTS)[0],
+            of_degradation(&best, &here(131_072), &HOSTS)[0],
             Reason::NotKnown { .. }
         ));
-        let unmeasured = Seen {
+        let unmeasured = SettingMetrics {
             rtt_us: None,
             ..here(65_536)
         };
         assert_eq!(
-            of_fall(&best, &unmeasured, &HOSTS),
+            of_degradation(&best, &unmeasured, &HOSTS),
             [Reason::NotKnown {
                 unchecked: vec![Unchecked::RoundTripTime]
             }]
@@ -444,11 +440,11 @@ mod tests {
 
     #[test]
     fn retransmits_loss_and_limits_of_the_sender() {
-        let retransmits = |per_s| Seen {
+        let retransmits = |per_s| SettingMetrics {
             retransmits_per_s: Some(per_s),
             ..seen(4, 1e9)
         };
-        let reasons = |best: f64, here: f64| of_fall(&retransmits(best), &retransmits(here), &HOSTS);
+        let reasons = |best: f64, here: f64| of_degradation(&retransmits(best), &retransmits(here), &HOSTS);
         assert!(matches!(reasons(1.0, 50.0)[0], Reason::RetransmitsRise { .. }));
         for (best, here) in [(1.0, 5.0), (40.0, 60.0)] {
             assert!(
@@ -456,23 +452,23 @@ mod tests {
                 "{best} {here}"
             );
         }
-        let lossy = |percent| Seen {
+        let lossy = |percent| SettingMetrics {
             lost_percent: Some(percent),
             retransmits_per_s: None,
             ..seen(1, 1e9)
         };
         assert_eq!(
-            of_fall(&lossy(0.0), &lossy(3.0), &HOSTS),
+            of_degradation(&lossy(0.0), &lossy(3.0), &HOSTS),
             [Reason::Loss {
                 best_percent: 0.0,
                 here_percent: 3.0
             }]
         );
         assert!(matches!(
-            of_fall(&lossy(0.0), &lossy(0.01), &HOSTS)[0],
+            of_degradation(&lossy(0.0), &lossy(0.01), &HOSTS)[0],
             Reason::NotKnown { .. }
         ));
-        let limited = Seen {
+        let limited = SettingMetrics {
             stream_rate_bps: Some(100_000_000),
             ..seen(2, 199e6)
         };
@@ -480,7 +476,7 @@ mod tests {
             of_limit(&limited, &HOSTS)[0],
             Reason::SenderLimited { streams: 2, .. }
         ));
-        let slower = Seen {
+        let slower = SettingMetrics {
             received_bps: 150e6,
             ..limited
         };
@@ -489,17 +485,17 @@ mod tests {
 
     #[test]
     fn what_nobody_told_is_said() {
-        let silent = Seen {
+        let silent = SettingMetrics {
             cpu_server_percent: None,
             retransmits_per_s: None,
             ..seen(8, 1e9)
         };
         assert_eq!(
-            of_fall(&seen(2, 2e9), &silent, &HOSTS),
+            of_degradation(&seen(2, 2e9), &silent, &HOSTS),
             [Reason::NotKnown {
                 unchecked: vec![
                     Unchecked::ServerCores,
-                    Unchecked::Cpu(End::Server),
+                    Unchecked::Cpu(Endpoint::Server),
                     Unchecked::Retransmits
                 ]
             }]

@@ -19,24 +19,24 @@ pub struct Sweep {
     pub is_reverse: bool,
     /// What was looked for.
     pub objective: Objective,
-    /// The values count CPU time of the client alone, because the server did not tell its own.
+    /// The values count CPU time of the client alone, because the server does not report its own.
     pub is_client_cpu_only: bool,
     /// What was to be varied, in order.
     pub planned: Vec<Planned>,
     /// How it was looked for.
     pub method: Method,
-    /// What was said beforehand.
+    /// Estimated beforehand.
     pub estimate: Cost,
     /// What it took.
     pub cost: Cost,
     /// Cores the client may use.
     pub client_cores: Option<u32>,
-    /// Cores of the server, where it tells.
+    /// Cores of the server, where it reports them.
     pub server_cores: Option<u32>,
     /// The answer.
-    pub answer: Answer,
+    pub answer: Recommendation,
     /// One per factor that was explored, in the order of the plan.
-    pub factors: Vec<FactorReport>,
+    pub factors: Vec<FactorResult>,
     /// Last round over first round, where that can hardly be chance.
     pub drift_ratio: Option<f64>,
     /// The time ran out before everything planned had been run.
@@ -86,7 +86,7 @@ pub struct Cost {
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum Recommendation {
     /// Use this.
     Use {
         /// The level of every factor, in their order.
@@ -94,7 +94,7 @@ pub enum Answer {
         /// What it brings.
         value: f64,
         /// Between which values it lies.
-        spread: Option<Interval>,
+        interval: Option<Interval>,
         /// The command that does it again.
         command: String,
     },
@@ -109,7 +109,7 @@ pub enum Answer {
 
 /// What was found about one factor, with the others held.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FactorReport {
+pub struct FactorResult {
     /// Its name.
     pub name: &'static str,
     /// Its levels have an order.
@@ -126,8 +126,8 @@ pub struct FactorReport {
     pub chance: f64,
     /// What holds the advised level where it is, as far as it is known.
     pub limits: Vec<Reason>,
-    /// Where it falls.
-    pub falls: Vec<Fall>,
+    /// Levels that are clearly worse.
+    pub degradations: Vec<Degradation>,
 }
 
 /// One level and the medians of its runs.
@@ -140,18 +140,18 @@ pub struct Level {
     /// Median in the unit of the objective.
     pub median: f64,
     /// Between which values it lies.
-    pub spread: Option<Interval>,
+    pub interval: Option<Interval>,
     /// Runs with a result.
     pub runs: usize,
     /// Why others have none.
     pub failures: Vec<String>,
-    /// Medians of the figures.
-    pub figures: RunFigures,
+    /// Medians of the metrics.
+    pub metrics: RunMetrics,
 }
 
-/// Figures of a run, or medians of several. `None` is what nobody told.
+/// Metrics of a run, or medians of several. `None` was not reported.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct RunFigures {
+pub struct RunMetrics {
     /// Received payload in bit/s.
     pub received_bps: f64,
     /// CPU time of the client in percent of one core.
@@ -168,7 +168,7 @@ pub struct RunFigures {
 
 /// Which side of the plateau.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Side {
+pub enum PlateauSide {
     /// Less than the plateau.
     Below,
     /// More than the plateau.
@@ -179,9 +179,9 @@ pub enum Side {
 
 /// Where it is worse, and why.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fall {
+pub struct Degradation {
     /// On which side.
-    pub side: Side,
+    pub side: PlateauSide,
     /// Place of the plateau's last level on this side; the best level where it is alone.
     pub edge: usize,
     /// Place of the worst level on this side.
@@ -201,6 +201,6 @@ pub struct Run {
     pub started_s: f64,
     /// It came first, and is not counted.
     pub is_warm_up: bool,
-    /// Value and figures, or why there are none.
-    pub outcome: Result<(f64, RunFigures), String>,
+    /// Value and metrics, or why there are none.
+    pub outcome: Result<(f64, RunMetrics), String>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
 
-use super::grammar::{Levels, Pinning, Swept, with_unit};
+use super::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
 use super::result::Planned;
 use super::spec::SweepSpec;
 use crate::factor::{Factor, SYSTEM_CHOICE, Scale};
@@ -23,7 +23,7 @@ pub struct HostChoices {
 }
 
 /// All settings a sweep may run.
-pub struct Space<'a> {
+pub struct SettingSpace<'a> {
     spec: &'a SweepSpec,
     axes: Vec<Axis>,
 }
@@ -31,13 +31,13 @@ pub struct Space<'a> {
 /// One factor and what its levels mean.
 struct Axis {
     /// With the levels of this host, where none were named.
-    swept: Swept,
+    swept: SweptFactor,
     start: u64,
 }
 
 /// What one run does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Choice {
+pub struct TestSettings {
     /// Streams.
     pub streams: u32,
     /// Bytes per write or datagram; `None` for the default, as in the next three.
@@ -49,10 +49,10 @@ pub struct Choice {
     /// Congestion control.
     pub congestion: Option<String>,
     /// CPUs of both ends.
-    pub pinning: Pinning,
+    pub pinning: CpuPinning,
 }
 
-/// CPUs of this host that are tried when nobody names some.
+/// CPUs of this host that are tried when the user names none.
 const CPUS_TRIED: usize = 8;
 /// Longest wait for a connection: a server that does not answer by then will not answer the next run either.
 const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
@@ -63,7 +63,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Block of a TCP test that names none.
 const TCP_BLOCK_LEN_BYTES: u32 = 128 * 1024;
 
-impl<'a> Space<'a> {
+impl<'a> SettingSpace<'a> {
     /// The settings of a specification.
     ///
     /// # Errors
@@ -134,16 +134,16 @@ impl<'a> Space<'a> {
 
     /// What a run at a setting does.
     #[must_use]
-    pub fn choice(&self, setting: &Setting) -> Choice {
+    pub fn test_settings(&self, setting: &Setting) -> TestSettings {
         let held = &self.spec.held;
         let named = |amount: Option<u64>| amount.filter(|amount| *amount > 0);
-        let mut choice = Choice {
+        let mut choice = TestSettings {
             streams: held.streams.unwrap_or(1),
             length_bytes: held.length_bytes,
             window_bytes: held.window_bytes,
             rate_bps: named(held.rate_bps),
             congestion: held.congestion.clone(),
-            pinning: Pinning::default(),
+            pinning: CpuPinning::default(),
         };
         for (factor, axis) in self.axes.iter().enumerate() {
             let level = setting.level(factor);
@@ -161,7 +161,7 @@ impl<'a> Space<'a> {
     }
 }
 
-fn axis(swept: &Swept, host: &HostChoices) -> Result<Axis, String> {
+fn axis(swept: &SweptFactor, host: &HostChoices) -> Result<Axis, String> {
     let (levels, start) = match &swept.levels {
         // Rates are tried from below; while others are varied the highest one hinders them least.
         Levels::Range(_, high) if swept.name == "rate" => (swept.levels.clone(), *high),
@@ -171,7 +171,7 @@ fn axis(swept: &Swept, host: &HostChoices) -> Result<Axis, String> {
         Levels::Affinity(named) => affinity(named, host),
     };
     Ok(Axis {
-        swept: Swept {
+        swept: SweptFactor {
             name: swept.name,
             levels,
         },
@@ -192,16 +192,16 @@ fn congestion(named: &[String], host: &HostChoices) -> Result<(Levels, u64), Str
 }
 
 /// The placements, and the place of the one that leaves it to the scheduler.
-fn affinity(named: &[Pinning], host: &HostChoices) -> (Levels, u64) {
+fn affinity(named: &[CpuPinning], host: &HostChoices) -> (Levels, u64) {
     let mut places = named.to_vec();
     if places.is_empty() {
-        let pinned = host.cpus.iter().take(CPUS_TRIED).map(|cpu| Pinning {
+        let pinned = host.cpus.iter().take(CPUS_TRIED).map(|cpu| CpuPinning {
             client: Some(*cpu),
             server: None,
         });
-        places = std::iter::once(Pinning::default()).chain(pinned).collect();
+        places = std::iter::once(CpuPinning::default()).chain(pinned).collect();
     }
-    let start = places.iter().position(|place| *place == Pinning::default());
+    let start = places.iter().position(|place| *place == CpuPinning::default());
     (Levels::Affinity(places), start.unwrap_or(0) as u64)
 }
 
@@ -224,7 +224,7 @@ impl Axis {
             Levels::Range(..) if level == SYSTEM_CHOICE => "auto".to_owned(),
             Levels::Range(..) => with_unit(self.swept.name, level),
             Levels::Congestion(names) => names.get(place).cloned().unwrap_or_default(),
-            Levels::Affinity(places) => places.get(place).map_or_else(String::new, Pinning::to_string),
+            Levels::Affinity(places) => places.get(place).map_or_else(String::new, CpuPinning::to_string),
         }
     }
 }
@@ -239,7 +239,7 @@ fn step(name: &str, min: u64) -> u64 {
     }
 }
 
-impl Choice {
+impl TestSettings {
     /// The test of one run.
     #[must_use]
     pub fn client_spec(&self, spec: &SweepSpec) -> ClientSpec {
@@ -356,7 +356,7 @@ mod tests {
     use super::*;
     use crate::sweep::spec::{Held, Objective};
 
-    fn spec(over: Vec<Swept>) -> SweepSpec {
+    fn spec(over: Vec<SweptFactor>) -> SweepSpec {
         SweepSpec {
             host: "h".to_owned(),
             port: 5201,
@@ -374,13 +374,13 @@ mod tests {
         }
     }
 
-    fn swept(name: &'static str, levels: Levels) -> Swept {
-        Swept { name, levels }
+    fn swept(name: &'static str, levels: Levels) -> SweptFactor {
+        SweptFactor { name, levels }
     }
 
     #[test]
     fn settings_become_tests_and_commands() {
-        let pinning = Pinning {
+        let pinning = CpuPinning {
             client: Some(0),
             server: Some(1),
         };
@@ -391,12 +391,12 @@ mod tests {
                 "congestion",
                 Levels::Congestion(vec!["cubic".to_owned(), "bbr".to_owned()]),
             ),
-            swept("affinity", Levels::Affinity(vec![Pinning::default(), pinning])),
+            swept("affinity", Levels::Affinity(vec![CpuPinning::default(), pinning])),
         ]);
         spec.port = 5202;
         spec.is_reverse = true;
-        let space = Space::new(&spec, &HostChoices::default()).expect("levels that exist");
-        let choice = space.choice(&Setting(vec![10, 262_144, 1, 1]));
+        let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
+        let choice = space.test_settings(&Setting(vec![10, 262_144, 1, 1]));
         assert_eq!(
             choice.command(&spec),
             "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R"
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(client.test.direction, Direction::Reverse);
         assert!(!client.test.block_len_explicit);
         assert_eq!(space.labels(&Setting(vec![1, 0, 0, 0])), ["1", "auto", "cubic", "any"]);
-        assert_eq!(space.choice(&Setting(vec![1, 0, 0, 0])).window_bytes, None);
+        assert_eq!(space.test_settings(&Setting(vec![1, 0, 0, 0])).window_bytes, None);
         let planned: Vec<String> = space.planned().into_iter().map(|one| one.levels).collect();
         assert_eq!(planned, ["1..64", "4K..1M", "cubic,bbr", "any,0/1"]);
     }
@@ -420,8 +420,8 @@ mod tests {
         let mut spec = spec(vec![swept("rate", Levels::Range(100_000_000, 10_000_000_000))]);
         spec.is_udp = true;
         spec.host = "a b;'c'".to_owned();
-        let space = Space::new(&spec, &HostChoices::default()).expect("levels that exist");
-        let choice = space.choice(&Setting(vec![1_500_000_000]));
+        let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
+        let choice = space.test_settings(&Setting(vec![1_500_000_000]));
         assert_eq!(
             choice.command(&spec),
             r"iperf3 -c 'a b;'\''c'\''' -O 1 -t 3 -b 1500M -u"

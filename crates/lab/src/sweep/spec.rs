@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::grammar::Swept;
-use super::space::Space;
+use super::grammar::SweptFactor;
+use super::space::SettingSpace;
 use crate::plan::{Better, Plan};
 
 /// What is looked for.
@@ -54,7 +54,7 @@ pub struct SweepSpec {
     /// Its port.
     pub port: u16,
     /// What is varied.
-    pub over: Vec<Swept>,
+    pub over: Vec<SweptFactor>,
     /// What is looked for.
     pub objective: Objective,
     /// Measured part of a run in seconds.
@@ -95,7 +95,7 @@ pub struct Held {
 impl SweepSpec {
     /// The experiment over these settings.
     #[must_use]
-    pub fn plan(&self, space: &Space<'_>) -> Plan {
+    pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
         Plan {
             factors: space.factors(),
             better: match self.objective {

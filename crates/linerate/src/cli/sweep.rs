@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_lab::sweep::grammar::{self, Swept};
+use linerate_lab::sweep::grammar::{self, SweptFactor};
 use linerate_lab::sweep::{Held, Objective, SweepSpec};
 
 use crate::run::SweepOutput;
@@ -177,7 +177,7 @@ impl SweepArgs {
 }
 
 /// What is varied cannot be held.
-fn check_held(over: &[Swept], held: &Held) -> Result<(), String> {
+fn check_held(over: &[SweptFactor], held: &Held) -> Result<(), String> {
     let rows = [
         ("streams", held.streams.is_some(), "-P"),
         ("length", held.length_bytes.is_some(), "-l"),
@@ -195,7 +195,7 @@ fn check_held(over: &[Swept], held: &Held) -> Result<(), String> {
 }
 
 /// What only TCP has, and lengths that only it can carry.
-fn check_udp(over: &[Swept], held: &Held) -> Result<(), String> {
+fn check_udp(over: &[SweptFactor], held: &Held) -> Result<(), String> {
     if over.iter().any(|swept| swept.name == "congestion") {
         return Err("--over congestion: it is TCP that has congestion control: leave out -u".to_owned());
     }

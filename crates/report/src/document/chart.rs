@@ -8,7 +8,7 @@ use crate::figures::MISSING;
 
 /// One pair of axes with what lies between them.
 pub(crate) struct Chart {
-    /// What tells it from the others of its plot; empty where it stands alone.
+    /// Its name within the plot; empty where it is the only one.
     pub name: &'static str,
     /// Left to right.
     pub x: Axis,
@@ -50,7 +50,7 @@ pub(crate) struct Series {
     /// Its name in the legend.
     pub name: String,
     /// How it is drawn.
-    pub look: Look,
+    pub line_style: LineStyle,
     /// Series of one hue concern the same thing.
     pub hue: usize,
     /// From left to right.
@@ -59,7 +59,7 @@ pub(crate) struct Series {
 
 /// How a series is drawn.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Look {
+pub(crate) enum LineStyle {
     /// What was measured.
     Main,
     /// What was measured as well.
@@ -141,7 +141,7 @@ pub(crate) struct Curve {
     pub ends: String,
 }
 
-/// Most series of a drawing; more cannot be told apart.
+/// Most series of a drawing; more are not distinguishable.
 pub(crate) const SERIES_MAX: usize = 8;
 /// Most characters of a small curve.
 const CURVE_CHARS_MAX: usize = 60;
@@ -160,7 +160,7 @@ impl Chart {
         self.series.retain(|series| !series.points.is_empty());
         self.series
             .iter()
-            .any(|series| series.look == Look::Main)
+            .any(|series| series.line_style == LineStyle::Main)
             .then_some(self)
     }
 
@@ -221,7 +221,7 @@ impl Chart {
         };
         self.series
             .iter()
-            .filter(|series| series.look == Look::Main)
+            .filter(|series| series.line_style == LineStyle::Main)
             .map(curve)
             .collect()
     }
@@ -241,7 +241,7 @@ impl Chart {
         let mut places: Vec<f64> = self
             .series
             .iter()
-            .filter(|series| series.look != Look::Limit)
+            .filter(|series| series.line_style != LineStyle::Limit)
             .flat_map(|series| &series.points)
             .map(|p| p.x)
             .collect();

@@ -76,7 +76,7 @@ impl Plot {
         let width = curves.iter().map(|curve| curve.name.chars().count()).max().unwrap_or(0);
         for curve in curves {
             let line = format!("  {:<width$} {} {}", curve.name, curve.line, curve.ends);
-            // Names of cells are short; this bounds what a hostile file says.
+            // Names of cells are short; this bounds those of a hostile file.
             let _ = writeln!(out, "{}", line.chars().take(LINE_CHARS).collect::<String>());
         }
         out

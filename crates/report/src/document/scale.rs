@@ -2,7 +2,7 @@
 
 use super::chart::{Axis, Scale};
 
-/// An axis laid on paper.
+/// An axis in the units of the drawing.
 pub(crate) struct Ruler {
     scale: Scale,
     low: f64,
@@ -38,7 +38,7 @@ impl Ruler {
         self.begin + share.clamp(0.0, 1.0) * (self.end - self.begin)
     }
 
-    /// Values to write, at least `gap` apart on paper.
+    /// Values to write, at least `gap` units apart.
     pub(crate) fn ticks(&self, axis: &Axis, gap: f64) -> Vec<f64> {
         let candidates = match (axis.ticks.as_slice(), self.scale) {
             ([], Scale::Linear) => self.round_steps(),

@@ -52,7 +52,7 @@ impl Style {
     }
 }
 
-/// Most characters of one text in a report; sentences of the lab are shorter, what strangers say may be of any length.
+/// Most characters of one text in a report; sentences of the lab are shorter, text from a peer may have any length.
 const TEXT_CHARS_MAX: usize = 500;
 
 /// One line of at most [`TEXT_CHARS_MAX`] characters without any that act on what shows them.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::page::escaped;
 
-use super::chart::{Chart, Look, Point, Series};
+use super::chart::{Chart, LineStyle, Point, Series};
 use super::scale::Ruler;
 use super::style::shortened;
 
@@ -21,7 +21,7 @@ const LEGEND_STEP: f64 = 18.0;
 const HUES: usize = 6;
 const MARKERS: usize = 4;
 
-/// Draws a chart; `label` says what it shows.
+/// Draws a chart; `label` describes it.
 pub(crate) fn svg(out: &mut String, chart: &Chart, label: &str) {
     let height = chart.height.max(TOP + BOTTOM + LEGEND_STEP * chart.series.len() as f64);
     let label = escaped(&shortened(label));
@@ -29,27 +29,27 @@ pub(crate) fn svg(out: &mut String, chart: &Chart, label: &str) {
         out,
         "<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{label}\">\n<title>{label}</title>"
     );
-    let paper = Paper {
+    let canvas = Canvas {
         x: Ruler::new(&chart.x, chart.x_range(), (LEFT, WIDTH - RIGHT)),
         y: Ruler::new(&chart.y, chart.y_range(), (height - BOTTOM, TOP)),
         height,
     };
-    paper.axes(out, chart);
+    canvas.axes(out, chart);
     for series in &chart.series {
-        paper.series(out, series);
+        canvas.series(out, series);
     }
     legend(out, chart);
     out.push_str("</svg>\n");
     figures(out, chart, &label);
 }
 
-struct Paper {
+struct Canvas {
     x: Ruler,
     y: Ruler,
     height: f64,
 }
 
-impl Paper {
+impl Canvas {
     fn axes(&self, out: &mut String, chart: &Chart) {
         let (right, bottom) = (WIDTH - RIGHT, self.height - BOTTOM);
         for value in self.y.ticks(&chart.y, Y_GAP) {
@@ -84,10 +84,10 @@ impl Paper {
         let _ = writeln!(
             out,
             "<polyline class=\"line {} h{hue}\" points=\"{}\"/>",
-            look(series.look),
+            line_class(series.line_style),
             corners.join(" ")
         );
-        let has_markers = series.look == Look::Main && series.points.len() <= DENSE;
+        let has_markers = series.line_style == LineStyle::Main && series.points.len() <= DENSE;
         let is_alone = series.points.len() == 1;
         for point in &series.points {
             let (x, y) = (self.x.place(point.x), self.y.place(point.y));
@@ -125,10 +125,10 @@ fn legend(out: &mut String, chart: &Chart) {
         let _ = write!(
             out,
             "<line class=\"line {} h{hue}\" x1=\"{x}\" x2=\"{}\" y1=\"{y}\" y2=\"{y}\"/>",
-            look(series.look),
+            line_class(series.line_style),
             x + 22.0
         );
-        if series.look == Look::Main && series.points.len() <= DENSE {
+        if series.line_style == LineStyle::Main && series.points.len() <= DENSE {
             out.push_str(&marker(x + 11.0, y, series.hue));
         }
         let _ = writeln!(out, "{}", text(x + 28.0, y + 4.0, "start", &cut(&series.name)));
@@ -145,11 +145,11 @@ fn cut(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX - 1).chain(['…']).collect()
 }
 
-fn look(look: Look) -> &'static str {
-    match look {
-        Look::Main => "main",
-        Look::Thin => "thin",
-        Look::Limit => "limit",
+fn line_class(style: LineStyle) -> &'static str {
+    match style {
+        LineStyle::Main => "main",
+        LineStyle::Thin => "thin",
+        LineStyle::Limit => "limit",
     }
 }
 

@@ -7,7 +7,7 @@ use crate::page::escaped;
 use super::style::{Style, shortened};
 use super::wrap::{LINE_CHARS, wrapped};
 
-/// A table with a name, a title that says what is counted in which unit, and remarks.
+/// A table with an id, a title with the units, and notes.
 pub(crate) struct Table {
     /// Its number, for instance `T2`.
     pub id: &'static str,
@@ -24,9 +24,9 @@ pub(crate) struct Table {
 /// One column.
 pub(crate) enum Column {
     /// Left-aligned.
-    Words(&'static str),
+    Text(&'static str),
     /// Right-aligned.
-    Figures(String),
+    Number(String),
 }
 
 /// One cell.
@@ -50,12 +50,12 @@ impl<T: Into<String>> From<T> for Cell {
 }
 
 /// Columns of figures with these heads.
-pub(crate) fn figures<const N: usize>(heads: [&str; N]) -> impl Iterator<Item = Column> {
-    heads.map(|head| Column::Figures(head.to_owned())).into_iter()
+pub(crate) fn numbers<const N: usize>(heads: [&str; N]) -> impl Iterator<Item = Column> {
+    heads.map(|head| Column::Number(head.to_owned())).into_iter()
 }
 
 const GAP: usize = 2;
-/// Widest column but the last; longer words go on below.
+/// Widest column but the last; longer text wraps.
 const INNER_CHARS_MAX: usize = 46;
 /// Narrowest last column of words before it takes lines of its own.
 const WORDS_CHARS_MIN: usize = 24;
@@ -63,13 +63,13 @@ const WORDS_CHARS_MIN: usize = 24;
 impl Column {
     fn head(&self) -> &str {
         match self {
-            Self::Words(head) => head,
-            Self::Figures(head) => head,
+            Self::Text(head) => head,
+            Self::Number(head) => head,
         }
     }
 
-    fn is_words(&self) -> bool {
-        matches!(self, Self::Words(_))
+    fn is_text(&self) -> bool {
+        matches!(self, Self::Text(_))
     }
 }
 
@@ -112,7 +112,7 @@ impl Table {
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(|(p, c)| width(p, c)).collect();
         // Words in the last column take what is left of the line.
         let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
-        if let (Some(last), Some(Column::Words(_))) = (widths.last_mut(), self.columns.last()) {
+        if let (Some(last), Some(Column::Text(_))) = (widths.last_mut(), self.columns.last()) {
             *last = (*last).min(LINE_CHARS.saturating_sub(before + GAP).max(WORDS_CHARS_MIN));
         }
         widths
@@ -142,8 +142,8 @@ impl Table {
                 let text = lines.get(number).map_or("", String::as_str);
                 let padding = " ".repeat(width.saturating_sub(chars(text)));
                 let shown = if *is_marked { style.bold(text) } else { text.to_owned() };
-                let is_words = self.columns.get(*place).is_some_and(Column::is_words);
-                let (before, after) = if is_words {
+                let is_text = self.columns.get(*place).is_some_and(Column::is_text);
+                let (before, after) = if is_text {
                     ("", padding.as_str())
                 } else {
                     (padding.as_str(), "")
@@ -220,7 +220,7 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn class(column: &Column) -> &'static str {
-    if column.is_words() { " class=\"words\"" } else { "" }
+    if column.is_text() { " class=\"words\"" } else { "" }
 }
 
 fn chars(text: &str) -> usize {

@@ -1,4 +1,4 @@
-//! Two studies side by side. What differs by less than either of them can tell is not called different.
+//! Two studies side by side. A difference within the tolerance of either is not marked.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use linerate_model::http::{CellKey, Phase, Study};
 use serde_json::json;
 
 use super::figures::{MISSING, grouped, known, moment, payload};
+use super::labels;
 use super::tables::environment_figures;
-use super::words;
 use crate::document::style::Style;
 use crate::document::table::{Cell as Entry, Column, Table};
 use crate::document::{Block, Document};
@@ -118,7 +118,7 @@ fn matrix(
     }
     let row = |((phase, bytes, rate), ratios): ((Phase, u64, Option<u32>), BTreeMap<u32, Ratio>)| {
         let rate = rate.map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
-        let name = format!("{} {}{rate}", words::phase(phase), payload(bytes));
+        let name = format!("{} {}{rate}", labels::phase(phase), payload(bytes));
         let cells = connections
             .iter()
             .map(|c| ratios.get(c).map_or_else(Entry::default, |ratio| entry(*ratio)));
@@ -127,8 +127,8 @@ fn matrix(
     Table {
         id,
         title: title.to_owned(),
-        columns: std::iter::once(Column::Words("cells"))
-            .chain(connections.iter().map(|c| Column::Figures(format!("c{c}"))))
+        columns: std::iter::once(Column::Text("cells"))
+            .chain(connections.iter().map(|c| Column::Number(format!("c{c}"))))
             .collect(),
         rows: rows.into_iter().map(row).collect(),
         notes,
@@ -151,7 +151,7 @@ fn hosts(before: &Study, after: &Study) -> Option<Table> {
     (!rows.is_empty()).then(|| Table {
         id: "C3",
         title: "what is not the same on the hosts".to_owned(),
-        columns: ["end", "figure", "before", "after"].map(Column::Words).into(),
+        columns: ["end", "figure", "before", "after"].map(Column::Text).into(),
         rows,
         notes: Vec::new(),
     })

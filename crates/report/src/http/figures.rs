@@ -1,4 +1,4 @@
-//! Figures of the HTTP lab as words. A figure nobody has is `n/a`, never 0.
+//! Metrics of the HTTP lab as text. An unknown metric is `n/a`, never 0.
 
 use linerate_model::http::{CellKey, Peak, Quantile};
 

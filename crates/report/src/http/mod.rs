@@ -5,6 +5,7 @@ mod compare;
 mod figures;
 mod grid;
 mod hdr;
+mod labels;
 mod load;
 mod plan;
 mod plots;
@@ -12,7 +13,6 @@ mod preflight;
 mod progress;
 mod study;
 mod tables;
-mod words;
 
 #[cfg(test)]
 mod fixtures;
@@ -23,7 +23,7 @@ pub use compare::{comparison_html, comparison_json, comparison_text};
 pub use load::{LoadReport, load_json, load_text};
 pub use plan::{Need, PlanListing, PlannedCell, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};
-pub use progress::{EndNow, Progress, Stage, block, event, finished_line};
+pub use progress::{HostSample, Progress, Stage, block, event, finished_line};
 pub use study::{html, json, text};
 
 pub use crate::document::style::Style;

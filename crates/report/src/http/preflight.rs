@@ -1,10 +1,10 @@
-//! What `linerate http check` says, and the lines before an experiment.
+//! The checks of `linerate http check`, and those before an experiment.
 
 use std::fmt::Write;
 
 use linerate_model::http::{Check, CheckStatus};
 
-use super::words::{counted, side, status};
+use super::labels::{counted, side, status};
 use crate::document::style::Style;
 use crate::document::wrap::{LINE_CHARS, wrapped};
 

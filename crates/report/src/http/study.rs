@@ -111,7 +111,7 @@ fn head(study: &Study) -> Vec<String> {
 }
 
 /// `spoken: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
-/// expects, HTTP/1.1 in plain text, is not told.
+/// expects, HTTP/1.1 in plain text, is not listed.
 fn spoken(study: &Study) -> Option<String> {
     if study.spoken.iter().all(Spoken::is_plain_http1) {
         return None;

@@ -1,14 +1,14 @@
-//! The report of a sweep: the answer first, then why, then the figures.
+//! The report of a sweep: the answer first, then why, then the metrics.
 
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::{Answer, FactorReport, Level, Run, RunFigures, Sweep};
+use linerate_lab::sweep::{FactorResult, Level, Recommendation, Run, RunMetrics, Sweep};
 
 use super::sentences;
 use super::values::{self, count, lost, percent, round_trip};
-use crate::document::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
 use crate::document::style::Style;
-use crate::document::table::{Cell, Column, Table, figures};
+use crate::document::table::{Cell, Column, Table, numbers};
 use crate::document::{Block, Document};
 use crate::figures::{MISSING, clock};
 use crate::glyphs::Glyphs;
@@ -37,8 +37,8 @@ fn document(sweep: &Sweep) -> Document {
         blocks.push(Block::Plot(plot(sweep, factor)));
         blocks.push(Block::Table(levels(sweep, factor)));
     }
-    if let Answer::Use { command, .. }
-    | Answer::Inconclusive {
+    if let Recommendation::Use { command, .. }
+    | Recommendation::Inconclusive {
         leader: Some((_, _, command)),
         ..
     } = &sweep.answer
@@ -70,7 +70,7 @@ fn cost(sweep: &Sweep) -> String {
 }
 
 /// Medians with their intervals over levels. Levels have equal distances, as on a ladder.
-fn plot(sweep: &Sweep, factor: &FactorReport) -> Plot {
+fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
     let objective = sweep.objective;
     let labels: Vec<String> = factor.levels.iter().map(|level| level.label.clone()).collect();
     let label = move |place: f64| labels.get(place as usize - 1).cloned().unwrap_or_default();
@@ -79,7 +79,7 @@ fn plot(sweep: &Sweep, factor: &FactorReport) -> Plot {
         x: place,
         y: level.median,
         is_marked: place as usize == factor.advised + 1,
-        interval: level.spread.map(|Interval { low, high }| (low, high)),
+        interval: level.interval.map(|Interval { low, high }| (low, high)),
         ..Point::default()
     };
     let chart = Chart {
@@ -88,7 +88,7 @@ fn plot(sweep: &Sweep, factor: &FactorReport) -> Plot {
         y: Axis::linear(values::title(objective), move |value| values::value(objective, value)),
         series: vec![Series {
             name: "median".to_owned(),
-            look: Look::Main,
+            line_style: LineStyle::Main,
             hue: 0,
             points: places().zip(&factor.levels).map(point).collect(),
         }],
@@ -104,9 +104,9 @@ fn plot(sweep: &Sweep, factor: &FactorReport) -> Plot {
     }
 }
 
-fn levels(sweep: &Sweep, factor: &FactorReport) -> Table {
+fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
     let row = |(place, level): (usize, &Level)| {
-        let interval = level.spread.map_or_else(
+        let interval = level.interval.map_or_else(
             || MISSING.to_owned(),
             |interval| values::interval(sweep.objective, interval),
         );
@@ -116,7 +116,7 @@ fn levels(sweep: &Sweep, factor: &FactorReport) -> Table {
             interval.into(),
             level.runs.to_string().into(),
         ];
-        cells.extend(metrics(sweep, &level.figures));
+        cells.extend(metric_cells(sweep, &level.metrics));
         cells
     };
     let failures = factor.levels.iter().flat_map(|level| {
@@ -127,7 +127,7 @@ fn levels(sweep: &Sweep, factor: &FactorReport) -> Table {
     Table {
         id: "",
         title: String::new(),
-        columns: figures(heads).chain(metric_heads(sweep)).collect(),
+        columns: numbers(heads).chain(metric_heads(sweep)).collect(),
         rows: factor.levels.iter().enumerate().map(row).collect(),
         notes: failures.collect(),
     }
@@ -135,19 +135,19 @@ fn levels(sweep: &Sweep, factor: &FactorReport) -> Table {
 
 fn metric_heads(sweep: &Sweep) -> impl Iterator<Item = Column> {
     let last = if sweep.protocol == "UDP" { "lost" } else { "retransmits" };
-    figures(["CPU client", "CPU server", last, "round trip"])
+    numbers(["CPU client", "CPU server", last, "round trip"])
 }
 
-fn metrics(sweep: &Sweep, figures: &RunFigures) -> [Cell; 4] {
+fn metric_cells(sweep: &Sweep, metrics: &RunMetrics) -> [Cell; 4] {
     [
-        percent(figures.cpu_client_percent).into(),
-        percent(figures.cpu_server_percent).into(),
+        percent(metrics.cpu_client_percent).into(),
+        percent(metrics.cpu_server_percent).into(),
         if sweep.protocol == "UDP" {
-            lost(figures.lost_percent).into()
+            lost(metrics.lost_percent).into()
         } else {
-            count(figures.retransmits).into()
+            count(metrics.retransmits).into()
         },
-        round_trip(figures.rtt_us).into(),
+        round_trip(metrics.rtt_us).into(),
     ]
 }
 
@@ -161,9 +161,9 @@ fn runs(sweep: &Sweep) -> Table {
         let mut cells: Vec<Cell> = vec![name.into(), format!("{:.1}", run.started_s).into()];
         cells.extend(run.levels.iter().map(|level| Cell::from(level.as_str())));
         match &run.outcome {
-            Ok((value, figures)) => {
+            Ok((value, metrics)) => {
                 cells.push(values::value(sweep.objective, *value).into());
-                cells.extend(metrics(sweep, figures));
+                cells.extend(metric_cells(sweep, metrics));
             }
             Err(text) => cells.push(format!("failed: {text}").into()),
         }
@@ -172,13 +172,13 @@ fn runs(sweep: &Sweep) -> Table {
     let names = sweep
         .planned
         .iter()
-        .map(|planned| Column::Figures(planned.name.to_owned()));
+        .map(|planned| Column::Number(planned.name.to_owned()));
     Table {
         id: "",
         title: String::new(),
-        columns: figures(["run", "start s"])
+        columns: numbers(["run", "start s"])
             .chain(names)
-            .chain(figures(["value"]))
+            .chain(numbers(["value"]))
             .chain(metric_heads(sweep))
             .collect(),
         rows: sweep.runs.iter().enumerate().map(row).collect(),

@@ -1,4 +1,4 @@
-//! Reports of a sweep: text with a plot, JSON, one line per run, and one HTML file. All of them write the same [`Sweep`]
+//! Reports of a sweep: text with a plot, JSON, one line per run, and one HTML file. All of them write the same [`Sweep`](linerate_lab::sweep::Sweep)
 //! and compute nothing.
 
 mod csv;

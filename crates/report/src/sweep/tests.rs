@@ -1,10 +1,12 @@
 //! A sweep whose figures are known, in every form.
 
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::reasons::{End, Reason, Unchecked};
+use linerate_lab::sweep::reasons::{Reason, Unchecked};
 use linerate_lab::sweep::{
-    Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Sweep,
+    Cost, Degradation, FactorResult, Level, Method, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
+    Sweep,
 };
+use linerate_model::event::Endpoint;
 
 use super::*;
 
@@ -13,13 +15,13 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
         label: label.to_owned(),
         level: amount,
         median,
-        spread: Some(Interval {
+        interval: Some(Interval {
             low: median * 0.98,
             high: median * 1.01,
         }),
         runs,
         failures: Vec::new(),
-        figures: RunFigures {
+        metrics: RunMetrics {
             received_bps: median,
             cpu_client_percent: Some(40.0),
             cpu_server_percent: Some(99.0),
@@ -37,10 +39,10 @@ fn run(level: &str, value: f64) -> Run {
         is_warm_up: false,
         outcome: Ok((
             value,
-            RunFigures {
+            RunMetrics {
                 received_bps: value,
                 cpu_client_percent: Some(40.0),
-                ..RunFigures::default()
+                ..RunMetrics::default()
             },
         )),
     }
@@ -77,16 +79,16 @@ fn sweep() -> Sweep {
         },
         client_cores: Some(16),
         server_cores: None,
-        answer: Answer::Use {
+        answer: Recommendation::Use {
             levels: vec!["10".to_owned()],
             value: 288e9,
-            spread: Some(Interval {
+            interval: Some(Interval {
                 low: 285e9,
                 high: 291e9,
             }),
             command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
         },
-        factors: vec![FactorReport {
+        factors: vec![FactorResult {
             name: "streams",
             is_amount: true,
             levels: vec![
@@ -100,20 +102,20 @@ fn sweep() -> Sweep {
             advised: 1,
             chance: 0.98,
             limits: Vec::new(),
-            falls: vec![
-                Fall {
-                    side: Side::Below,
+            degradations: vec![
+                Degradation {
+                    side: PlateauSide::Below,
                     edge: 1,
                     worst: 0,
                     change_percent: -88.5,
                     reasons: vec![Reason::CoreSaturated {
-                        end: End::Server,
+                        end: Endpoint::Server,
                         percent: 99.0,
                         streams: 1,
                     }],
                 },
-                Fall {
-                    side: Side::Above,
+                Degradation {
+                    side: PlateauSide::Above,
                     edge: 2,
                     worst: 3,
                     change_percent: -43.4,
@@ -174,7 +176,7 @@ fn the_text_begins_with_the_answer() {
 #[test]
 fn what_qualifies_the_answer_is_said_plainly() {
     let mut sweep = sweep();
-    sweep.answer = Answer::Inconclusive {
+    sweep.answer = Recommendation::Inconclusive {
         reason: "runs differ too much".to_owned(),
         leader: None,
     };
@@ -207,7 +209,7 @@ fn json_names_every_unit() {
     assert_eq!(value["estimate"]["runs"], 58);
     let factor = &value["factors"][0];
     assert_eq!(factor["plateau"], serde_json::json!(["10", "11"]));
-    assert_eq!(factor["falls"][0]["reasons"][0]["reason"], "core-saturated");
+    assert_eq!(factor["degradations"][0]["reasons"][0]["reason"], "core-saturated");
     assert_eq!(factor["levels"][3]["cpu_server_percent"], 99.0);
     assert_eq!(value["runs"][0]["received_bps"], 33e9);
     assert!(value["runs"][0]["rtt_us"].is_null());
@@ -243,7 +245,7 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
 #[test]
 fn a_window_below_the_product_says_both_numbers() {
     let mut sweep = sweep();
-    sweep.factors[0].falls[0].reasons = vec![Reason::WindowBelowBdp {
+    sweep.factors[0].degradations[0].reasons = vec![Reason::WindowBelowBdp {
         window_bytes: 65_536,
         rtt_us: 200.0,
         wanted_bps: 4e9,
@@ -257,5 +259,8 @@ fn a_window_below_the_product_says_both_numbers() {
         "{text}"
     );
     let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
-    assert_eq!(value["factors"][0]["falls"][0]["reasons"][0]["bdp_bytes"], 100_000.0);
+    assert_eq!(
+        value["factors"][0]["degradations"][0]["reasons"][0]["bdp_bytes"],
+        100_000.0
+    );
 }

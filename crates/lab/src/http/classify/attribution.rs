@@ -1,9 +1,9 @@
-//! Whose work the processors did: a host that is busy with something else says nothing about the server on it.
+//! Attribution of CPU time: a host that is busy with other programs is no evidence about the server on it.
 
 use linerate_model::http::Side;
 
 use super::Facts;
-use super::ends::End;
+use super::endpoint::EndpointStats;
 use crate::http::units::rounded;
 
 /// Programs outside the test that do this part of the work of a processor, or of all, are what it is busy with.
@@ -13,7 +13,7 @@ const OUTWEIGHS: f64 = 2.0;
 
 /// The work of all processors of a host, or of one, in processors.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Holders {
+pub(super) struct CpuAttribution {
     /// Processors that were busy, without what the hypervisor gave to others.
     busy: f64,
     /// One processor alone.
@@ -22,13 +22,13 @@ pub(super) struct Holders {
     server: Option<f64>,
     /// Of the generator.
     generator: Option<f64>,
-    /// Of interrupts that were handed on; absent where they are not told apart.
+    /// Of softirqs; absent where they are not accounted separately.
     interrupts: Option<f64>,
     /// Of everything else.
     others: f64,
 }
 
-impl Holders {
+impl CpuAttribution {
     /// Who held all processors of a host, or why that is not known.
     pub(super) fn of_host(facts: &Facts<'_>, side: Side) -> Result<Self, String> {
         let end = end(facts, side)?;
@@ -59,12 +59,12 @@ impl Holders {
         let host = Self::of_host(facts, side)?;
         let end = end(facts, side)?;
         let busy = end.core_busy.ok_or("the single processors could not be read")?;
-        let is_same = |other: &&End| facts.is_one_host && other.core.is_some() && other.core == end.core;
+        let is_same = |other: &&EndpointStats| facts.is_one_host && other.core.is_some() && other.core == end.core;
         let (server, generator) = match side {
             Side::Server => (Some(end), Some(&facts.client).filter(is_same)),
             Side::Client => (facts.server.as_ref().filter(is_same), Some(end)),
         };
-        let of = |end: Option<&End>| end.and_then(|end| end.core_own);
+        let of = |end: Option<&EndpointStats>| end.and_then(|end| end.core_own);
         let (server, generator) = (of(server), of(generator));
         let interrupts = end.core_softirq;
         let known = [server, generator, interrupts].into_iter().flatten();
@@ -118,7 +118,7 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-fn end<'a>(facts: &'a Facts<'_>, side: Side) -> Result<&'a End, String> {
+fn end<'a>(facts: &'a Facts<'_>, side: Side) -> Result<&'a EndpointStats, String> {
     match side {
         Side::Client => Ok(&facts.client),
         Side::Server => facts
@@ -147,15 +147,15 @@ fn programs(facts: &Facts<'_>, side: Side) -> Result<(Option<f64>, Option<f64>),
     }
 }
 
-/// What to say of a host whose processors are full of something else.
-pub(super) fn disturbed(side: Side, holders: &Holders) -> (String, String) {
+/// Reason and advice for a host whose CPUs are full of other programs.
+pub(super) fn disturbed(side: Side, attribution: &CpuAttribution) -> (String, String) {
     let whose = name(side);
     let own = match side {
         Side::Server => "; what the server works through (a database, say) is among them",
         Side::Client => "",
     };
     (
-        format!("inconclusive: other load on the {whose}'s host: {}", holders.text()),
+        format!("inconclusive: other load on the {whose}'s host: {}", attribution.text()),
         format!("quit the other programs on the {whose}'s host (`top` names them) and run it again{own}"),
     )
 }

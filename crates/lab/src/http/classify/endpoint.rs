@@ -2,11 +2,11 @@
 
 use linerate_model::http::{CellRun, Counters, Peak, SideFigures};
 
-use crate::http::medians::{self, middle};
+use crate::http::medians::{self, median_of};
 
 /// One end over the runs of a cell. What no run knows is absent.
 #[derive(Debug, Clone, Default)]
-pub(super) struct End {
+pub(super) struct EndpointStats {
     pub(super) cpus: Option<u32>,
     pub(super) cpu_busy: Option<f64>,
     pub(super) cpu_softirq: Option<f64>,
@@ -28,9 +28,9 @@ pub(super) struct End {
     counters: Vec<Counters>,
 }
 
-impl End {
+impl EndpointStats {
     pub(super) fn of(runs: &[&CellRun], side: impl Fn(&CellRun) -> Option<&SideFigures>) -> Self {
-        let share = |figure: fn(&SideFigures) -> Option<f64>| middle(runs, |run| figure(side(run)?));
+        let share = |figure: fn(&SideFigures) -> Option<f64>| median_of(runs, |run| figure(side(run)?));
         let sides: Vec<&SideFigures> = runs.iter().filter_map(|run| side(run)).collect();
         let busiest = sides
             .iter()
@@ -61,7 +61,7 @@ impl End {
         }
     }
 
-    /// Growth of a counter over all runs; 0 where nobody could read it, because then it is no evidence.
+    /// Growth of a counter over all runs; 0 where it could not be read, because then it is no evidence.
     pub(super) fn grew(&self, counter: fn(&Counters) -> Option<u64>) -> u64 {
         self.counters.iter().filter_map(counter).fold(0, u64::saturating_add)
     }

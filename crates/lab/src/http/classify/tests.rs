@@ -7,7 +7,7 @@ use linerate_model::http::{Arrivals, Peak, SideFigures};
 const CEILING_PER_S: f64 = 101_461.0;
 pub(super) const GIGABIT: Network = Network::Link {
     bps: 1e9,
-    bits_per_answer: Some(1e9 / CEILING_PER_S),
+    bits_per_response: Some(1e9 / CEILING_PER_S),
 };
 
 pub(super) fn judge_on(network: Network, runs: &[CellRun], position: &Position) -> CellVerdict {
@@ -66,7 +66,7 @@ fn full(peak: u64, limit: u64) -> Option<Peak> {
     })
 }
 
-/// What is spoilt, and what is said of it.
+/// A defect, and its expected evidence.
 type Case = (fn(&mut CellRun), &'static str);
 
 fn assert_all(class: VerdictClass, cases: &[Case]) {
@@ -148,12 +148,12 @@ fn limits_of_the_server_are_named_with_their_remedy() {
     assert_ne!(few.primary.class, VerdictClass::ServerLimit);
 }
 
-/// A shaper, a slower hop: TCP alone says what the path carries.
+/// A shaper, a slower hop: TCP alone shows what the path carries.
 #[test]
 fn a_path_slower_than_the_link_is_full_before_the_link() {
     let path = Network::Link {
         bps: 1e10,
-        bits_per_answer: Some(1e9 / CEILING_PER_S),
+        bits_per_response: Some(1e9 / CEILING_PER_S),
     };
     let run = spoilt(|run| {
         fill_link(run);

@@ -433,7 +433,7 @@ fn namespaces_of_one_host_share_its_processors() {
     assert_eq!(status(&healthy()), Some((CheckStatus::Pass, two)));
 }
 
-/// What the preflight says of the generator's connections under this plan.
+/// The preflight's checks of the generator's connections under this plan.
 fn of_protocol(text: &str) -> (Vec<Check>, Vec<String>) {
     let (checks, blocked) = checks_on(PATH, text, &healthy(), &healthy());
     let of_protocol = checks.into_iter().filter(|check| check.id == "protocol");

@@ -1,4 +1,4 @@
-//! Whether the path is clean: what TCP alone says.
+//! Whether the path is clean, by the TCP tests.
 
 use linerate_model::http::Baseline;
 

@@ -7,7 +7,7 @@
 
 use linerate_model::http::{Baseline, CellKey, CellRun, Environment, Phase, SideFigures, Study};
 
-use super::{Material, Setup, study};
+use super::{Setup, StudyInput, study};
 use crate::http::ceiling::IpVersion;
 use crate::http::cells::Phases;
 use crate::http::fixture::{idle_nic, load_of, observed, resting, run};
@@ -17,14 +17,14 @@ pub(crate) const KIB: u64 = 1024;
 const CONNECTIONS: [u32; 6] = [16, 64, 128, 256, 512, 1024];
 
 /// What a study is made from, owning all of it.
-pub(crate) struct Owned {
+pub(crate) struct OwnedInput {
     pub(crate) setup: Setup,
     pub(crate) baseline: Vec<Baseline>,
     pub(crate) runs: Vec<CellRun>,
 }
 
-pub(crate) fn material(owned: &Owned) -> Material<'_> {
-    Material {
+pub(crate) fn input(owned: &OwnedInput) -> StudyInput<'_> {
+    StudyInput {
         setup: &owned.setup,
         elapsed_ns: 900_000_000_000,
         is_complete: true,
@@ -34,8 +34,8 @@ pub(crate) fn material(owned: &Owned) -> Material<'_> {
     }
 }
 
-pub(crate) fn study_of(owned: &Owned) -> Study {
-    study(&material(owned))
+pub(crate) fn study_of(owned: &OwnedInput) -> Study {
+    study(&input(owned))
 }
 
 /// MB/s of bodies: best of a payload, and its share of that with 16 connections.
@@ -68,7 +68,7 @@ const SEED: [SeedRow; 3] = [
     },
 ];
 
-pub(crate) fn seed_material() -> Owned {
+pub(crate) fn seed_input() -> OwnedInput {
     let host = Environment {
         device: Some("enp1s0".to_owned()),
         link_bps: Some(1_000_000_000),
@@ -86,7 +86,7 @@ pub(crate) fn seed_material() -> Owned {
             }
         }
     }
-    Owned {
+    OwnedInput {
         setup: Setup {
             target: "http://192.168.5.2:8080".to_owned(),
             port: 8080,

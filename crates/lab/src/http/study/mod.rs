@@ -15,13 +15,13 @@ use super::c10k;
 use super::ceiling::IpVersion;
 use super::cells::Phases;
 use super::plan::Plan;
-use cells::Judged;
+use cells::JudgedCells;
 
 pub use baseline::path_defects;
 
 /// Version of the form of a study.
 pub const SCHEMA: &str = "linerate.http/1";
-/// More invalid cells than this share and the experiment as a whole says nothing.
+/// Share of invalid cells above which the experiment is invalid.
 const INVALID_MAX: f64 = 0.2;
 
 /// The inputs of an experiment that do not change while it runs.
@@ -49,7 +49,7 @@ pub struct Setup {
 
 /// What a study is made from.
 #[derive(Debug, Clone, Copy)]
-pub struct Material<'a> {
+pub struct StudyInput<'a> {
     /// The fixed inputs.
     pub setup: &'a Setup,
     /// Time all of it took.
@@ -66,32 +66,32 @@ pub struct Material<'a> {
 
 /// Judges an experiment.
 #[must_use]
-pub fn study(material: &Material<'_>) -> Study {
-    let setup = material.setup;
-    let judged = Judged::of(material);
-    let idle = c10k::idle(material.runs);
+pub fn study(input: &StudyInput<'_>) -> Study {
+    let setup = input.setup;
+    let judged = JudgedCells::of(input);
+    let idle = c10k::idle(input.runs);
     Study {
         schema: SCHEMA.to_owned(),
         target: setup.target.clone(),
         started_unix_ms: setup.started_unix_ms,
-        elapsed_ns: material.elapsed_ns,
+        elapsed_ns: input.elapsed_ns,
         seed: setup.plan.seed,
         plan: setup.plan.to_toml(),
-        spoken: spoken(material.runs),
-        is_complete: material.is_complete,
+        spoken: spoken(input.runs),
+        is_complete: input.is_complete,
         checks: setup.checks.clone(),
         client: setup.client.clone(),
         server: setup.server.clone(),
-        baseline: material.baseline.to_vec(),
-        passes: demands::passes(material, &judged, idle.as_ref()),
+        baseline: input.baseline.to_vec(),
+        passes: demands::passes(input, &judged, idle.as_ref()),
         sentences: [
-            baseline::sentence(material.baseline),
+            baseline::sentence(input.baseline),
             sentences::isolation(&setup.plan, &judged),
             sentences::whole(&judged, idle.as_ref()),
         ],
-        ceiling: curve::ceiling_curve(material, &judged),
-        ceiling_missing: curve::ceiling_missing(material, &judged),
-        notes: [material.notes, &judged.notes].concat(),
+        ceiling: curve::ceiling_curve(input, &judged),
+        ceiling_missing: curve::ceiling_missing(input, &judged),
+        notes: [input.notes, &judged.notes].concat(),
         cells: judged.cells,
         rows: judged.rows,
         idle,
@@ -109,12 +109,12 @@ fn spoken(runs: &[CellRun]) -> Vec<Spoken> {
     all
 }
 
-/// Cells that would say most about the knees, at most two more for each payload than the plan has; none where the plan
+/// Cells that narrow the knees most, at most two more for each payload than the plan has; none where the plan
 /// does not want them.
 #[must_use]
-pub fn refinements(material: &Material<'_>) -> Vec<CellKey> {
-    if material.setup.plan.matrix.refine_knee && material.setup.phases.has(2) {
-        cells::refinements(material)
+pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+    if input.setup.plan.matrix.refine_knee && input.setup.phases.has(2) {
+        cells::refinements(input)
     } else {
         Vec::new()
     }
@@ -123,17 +123,17 @@ pub fn refinements(material: &Material<'_>) -> Vec<CellKey> {
 /// How an experiment came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It says what it found.
+    /// It is complete enough.
     Done,
     /// Something that was wanted is missed.
     ObjectiveMissed,
-    /// More than a fifth of its cells says nothing.
+    /// More than a fifth of its cells are invalid.
     TooManyInvalid,
     /// Every run was skipped because of a check.
     AllSkipped,
 }
 
-/// How an experiment came out; what is wanted counts only where it was asked for (`--assert`).
+/// How an experiment came out; the objective counts only with `--assert`.
 #[must_use]
 pub fn ending(study: &Study, is_asserted: bool) -> Ending {
     if invalid_share(study).is_some_and(|share| share > INVALID_MAX) {
@@ -152,7 +152,7 @@ fn is_all_skipped(study: &Study) -> bool {
     !study.cells.is_empty() && runs.all(|run| run.state == RunState::Skipped)
 }
 
-/// Cells that say nothing as a share of those that were run; `None` where none was.
+/// Invalid cells as a share of those that were run; `None` where none was.
 #[must_use]
 pub fn invalid_share(study: &Study) -> Option<f64> {
     let run: Vec<_> = study.cells.iter().filter(|cell| !cell.runs.is_empty()).collect();

@@ -18,7 +18,7 @@ pub use amount::{UDP_LENGTH, budget, length, rate, window, with_unit};
 
 /// A factor and its levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Swept {
+pub struct SweptFactor {
     /// Its name.
     pub name: &'static str,
     /// Its levels.
@@ -33,12 +33,12 @@ pub enum Levels {
     /// Algorithms; none for all this host has.
     Congestion(Vec<String>),
     /// Placements; none for any and the first CPUs of this host.
-    Affinity(Vec<Pinning>),
+    Affinity(Vec<CpuPinning>),
 }
 
 /// On which CPUs the ends run; `None` leaves it to the scheduler.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pinning {
+pub struct CpuPinning {
     /// CPU of the client.
     pub client: Option<u32>,
     /// CPU of the server.
@@ -58,13 +58,13 @@ const TEXT_BYTES_MAX: usize = 8192;
 ///
 /// # Errors
 /// The first thing that is wrong, in words.
-pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<Swept>, String> {
+pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, String> {
     if texts.iter().map(String::len).sum::<usize>() > TEXT_BYTES_MAX {
         return Err(format!("more than {TEXT_BYTES_MAX} bytes"));
     }
     let read = |(name, words): (&'static str, Vec<&str>)| {
         let levels = levels(name, &words, is_udp).map_err(|text| format!("{name}: {text}"))?;
-        Ok(Swept { name, levels })
+        Ok(SweptFactor { name, levels })
     };
     words(texts)?.into_iter().map(read).collect()
 }
@@ -154,39 +154,39 @@ fn algorithm(word: &str) -> Result<String, String> {
         .ok_or_else(|| format!("{word:?} is no name of an algorithm"))
 }
 
-fn pinning(word: &str) -> Result<Pinning, String> {
+fn pinning(word: &str) -> Result<CpuPinning, String> {
     let cpu = |text: &str| match text {
         "any" => Ok(None),
         _ => amount(text, DECIMAL, &CPUS).map(|cpu| u32::try_from(cpu).ok()),
     };
     match word.split_once('/') {
-        None => Ok(Pinning {
+        None => Ok(CpuPinning {
             client: cpu(word)?,
             server: None,
         }),
-        Some((client, server)) => Ok(Pinning {
+        Some((client, server)) => Ok(CpuPinning {
             client: cpu(client)?,
             server: cpu(server)?,
         }),
     }
 }
 
-impl Swept {
-    /// Its levels without its name; nothing for those that this host is asked for.
+impl SweptFactor {
+    /// Its levels without its name; empty for those that this host offers.
     #[must_use]
     pub fn levels_text(&self) -> String {
         match &self.levels {
             Levels::Range(low, high) => format!("{}..{}", with_unit(self.name, *low), with_unit(self.name, *high)),
             Levels::Congestion(names) => names.join(","),
             Levels::Affinity(places) => {
-                let words: Vec<String> = places.iter().map(Pinning::to_string).collect();
+                let words: Vec<String> = places.iter().map(CpuPinning::to_string).collect();
                 words.join(",")
             }
         }
     }
 }
 
-impl fmt::Display for Swept {
+impl fmt::Display for SweptFactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let levels = self.levels_text();
         let equals = if levels.is_empty() { "" } else { "=" };
@@ -194,7 +194,7 @@ impl fmt::Display for Swept {
     }
 }
 
-impl fmt::Display for Pinning {
+impl fmt::Display for CpuPinning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cpu = |cpu: Option<u32>| cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string());
         match self.server {

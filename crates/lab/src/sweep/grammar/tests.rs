@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn one(text: &str) -> Result<Vec<Swept>, String> {
+fn one(text: &str) -> Result<Vec<SweptFactor>, String> {
     factors(&[text.to_owned()], false)
 }
 
@@ -11,7 +11,7 @@ fn factors_with_and_without_levels() {
     let got =
         one("streams=1..8,congestion=cubic,bbr,window=64K..16M,rate=100M..10G,affinity=any,0,0/1,any/1").expect("all");
     let levels: Vec<_> = got.iter().map(|swept| (swept.name, swept.levels.clone())).collect();
-    let pin = |client, server| Pinning { client, server };
+    let pin = |client, server| CpuPinning { client, server };
     assert_eq!(
         levels,
         [
@@ -93,18 +93,18 @@ fn choices_and_text_have_limits() {
     assert_eq!(error, "more than 8192 bytes");
 }
 
-fn any_range(name: &'static str, limits: RangeInclusive<u64>) -> impl Strategy<Value = Swept> {
+fn any_range(name: &'static str, limits: RangeInclusive<u64>) -> impl Strategy<Value = SweptFactor> {
     (limits.clone(), limits)
         .prop_filter("an empty range", |(a, b)| a != b)
-        .prop_map(move |(a, b)| Swept {
+        .prop_map(move |(a, b)| SweptFactor {
             name,
             levels: Levels::Range(a.min(b), a.max(b)),
         })
 }
 
-fn any_swept() -> impl Strategy<Value = Swept> {
+fn any_swept() -> impl Strategy<Value = SweptFactor> {
     let cpu = || proptest::option::of(0_u32..=1023);
-    let pinnings = (cpu(), cpu()).prop_map(|(client, server)| Pinning { client, server });
+    let pinnings = (cpu(), cpu()).prop_map(|(client, server)| CpuPinning { client, server });
     let names = proptest::collection::hash_set("[a-z0-9_-]{1,15}", 2..8);
     prop_oneof![
         any_range("streams", STREAMS),
@@ -115,14 +115,14 @@ fn any_swept() -> impl Strategy<Value = Swept> {
             .prop_filter("a factor's name", |all| !all
                 .iter()
                 .any(|one| NAMES.contains(&one.as_str())))
-            .prop_map(|all| Swept {
+            .prop_map(|all| SweptFactor {
                 name: "congestion",
                 levels: Levels::Congestion(all.into_iter().collect()),
             }),
         proptest::collection::vec(pinnings, 2..8)
             .prop_filter("given twice", |all| (1..all.len())
                 .all(|at| !all[..at].contains(&all[at])))
-            .prop_map(|all| Swept {
+            .prop_map(|all| SweptFactor {
                 name: "affinity",
                 levels: Levels::Affinity(all),
             }),
@@ -141,7 +141,7 @@ proptest! {
         is_udp: bool,
     ) {
         if let Ok(read) = factors(&[text], is_udp) {
-            let printed: Vec<String> = read.iter().map(Swept::to_string).collect();
+            let printed: Vec<String> = read.iter().map(SweptFactor::to_string).collect();
             prop_assert_eq!(factors(&printed, is_udp), Ok(read.clone()));
             prop_assert_eq!(factors(&[printed.join(",")], is_udp), Ok(read));
         }

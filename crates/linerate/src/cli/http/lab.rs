@@ -213,7 +213,7 @@ impl CheckArgs {
     }
 }
 
-/// A word that is no URL is the plan file, whose target is then asked.
+/// A word that is no URL is the plan file, with its target.
 fn positional(url: Option<&str>, plan: Option<&Path>) -> (Option<String>, Option<PathBuf>) {
     match (url, plan) {
         (Some(word), None) if !word.contains("://") => (None, Some(PathBuf::from(word))),

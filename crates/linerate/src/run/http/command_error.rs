@@ -8,12 +8,12 @@ use crate::exit_code::ExitCode;
 
 /// A reason in words with the exit code that belongs to it.
 #[derive(Debug)]
-pub(super) struct Trouble {
+pub(super) struct CommandError {
     pub(super) code: ExitCode,
     text: String,
 }
 
-impl Trouble {
+impl CommandError {
     pub(super) fn new(code: ExitCode, text: impl fmt::Display) -> Self {
         Self {
             code,
@@ -27,7 +27,7 @@ impl Trouble {
     }
 
     /// A server could not be asked, or did not answer.
-    pub(super) fn of_first_contact(error: ProbeError) -> Self {
+    pub(super) fn of_probe(error: ProbeError) -> Self {
         match error {
             ProbeError::Request(_) => Self::usage(error),
             error => Self::new(ExitCode::Unreachable, error),
@@ -40,7 +40,7 @@ impl Trouble {
     }
 }
 
-impl fmt::Display for Trouble {
+impl fmt::Display for CommandError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }

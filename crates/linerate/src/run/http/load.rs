@@ -12,17 +12,17 @@ use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::flags;
 use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::{Material, Setup, study};
+use linerate_lab::http::study::{Setup, StudyInput, study};
 use linerate_model::http::{Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, RunState};
 use linerate_report::http::{LoadReport, load_json, load_text};
 use linerate_sys::interfaces;
 
+use super::command_error::CommandError;
 use super::generator;
-use super::lab::{is_local, is_wanted, written};
-use super::observed::{BothSides, Observed, Voice, step_of};
+use super::lab::{is_local, is_wanted, outputs};
+use super::observed::{BothSides, LoadProgress, Observed, step_of};
 use super::server_side::ServerSide;
 use super::signals::Stop;
-use super::trouble::Trouble;
 use super::watch::Watch;
 use crate::cli::http::load::{LoadPlan, nanoseconds};
 use crate::exit_code::ExitCode;
@@ -43,32 +43,32 @@ pub(crate) fn run(plan: &LoadPlan) -> Result<ExitCode, String> {
     }
 }
 
-fn carry_out(plan: &LoadPlan) -> Result<ExitCode, Trouble> {
+fn carry_out(plan: &LoadPlan) -> Result<ExitCode, CommandError> {
     let opening = &plan.opening;
     let destinations =
-        generator::addresses(&plan.target, &opening.resolved, opening.only_v6).map_err(Trouble::usage)?;
+        generator::addresses(&plan.target, &opening.resolved, opening.only_v6).map_err(CommandError::usage)?;
     let first = *destinations
         .first()
-        .ok_or_else(|| Trouble::usage("the URL names no port"))?;
+        .ok_or_else(|| CommandError::usage("the URL names no port"))?;
     let mut side = ServerSide::contact(first, &plan.control)?;
     let claims = Claims {
         is_ours: side.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
         ..plan.claims
     };
-    let bytes_max = permission::check(&plan.demand, reach(first), claims).map_err(Trouble::usage)?;
+    let bytes_max = permission::check(&plan.demand, reach(first), claims).map_err(CommandError::usage)?;
     let answer = first_contact(plan, first)?;
     let mut progress = Progress::new(plan.output.quiet);
     let remark = introduction(first, &answer);
     progress.line(&remark);
     if leads_elsewhere(plan, &answer) {
-        return Err(Trouble::failed(
+        return Err(CommandError::failed(
             "the server redirects to another host, which is not followed; name that one if it is yours",
         ));
     }
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
         return Ok(ExitCode::NotCompleted);
     }
-    let stop = Stop::new().map_err(Trouble::failed)?;
+    let stop = Stop::new().map_err(CommandError::failed)?;
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let spec = spec(plan, destinations)?;
     let result = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
@@ -87,11 +87,11 @@ fn watched(
     breaker: Breaker,
     (side, mut stop): (Option<&mut ServerSide>, Stop),
     progress: Progress,
-) -> Result<Watched, Trouble> {
+) -> Result<Watched, CommandError> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
     let threads = generator::threads(are_local, threads);
-    let crew = generator::crew(spec.connections, threads, processes).map_err(Trouble::failed)?;
+    let crew = generator::crew(spec.connections, threads, processes).map_err(CommandError::failed)?;
     let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
     let own = host::Watched {
         pids: vec![std::process::id()],
@@ -103,8 +103,8 @@ fn watched(
             None => host::Tested::Nothing,
         },
     };
-    let watch = Watch::start(own).map_err(|error| Trouble::failed(format!("cannot watch this host: {error}")))?;
-    let mut voice = LoadVoice {
+    let watch = Watch::start(own).map_err(|error| CommandError::failed(format!("cannot watch this host: {error}")))?;
+    let mut progress = SecondsPrinter {
         progress,
         is_stream: plan.output.json_stream,
         seconds_total: (plan.duration + plan.warmup).as_secs(),
@@ -113,7 +113,7 @@ fn watched(
         watch: &watch,
         side,
         stop: &mut stop,
-        voice: &mut voice,
+        progress: &mut progress,
         mark: CellMark {
             connections: Some(spec.connections),
             expected_ms: Some(spec.duration_ns / 1_000_000),
@@ -125,17 +125,17 @@ fn watched(
     };
     let outcome = load::run(spec, &crew, Some(breaker), &mut seen);
     let sides = seen.figures;
-    voice.progress.clear();
-    let mut load = outcome.map_err(Trouble::failed)?;
+    progress.progress.clear();
+    let mut load = outcome.map_err(CommandError::failed)?;
     load.flags = flags::flags(&load);
     Ok(Watched { load, sides })
 }
 
-fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Trouble> {
+fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, CommandError> {
     let opening = &plan.opening;
     let are_local = destinations.iter().all(|address| is_local(address.ip()));
     Ok(LoadSpec {
-        sources: generator::sources(opening).map_err(Trouble::usage)?,
+        sources: generator::sources(opening).map_err(CommandError::usage)?,
         ports: opening.ports,
         request: plan.request.clone(),
         is_head: plan.is_head,
@@ -170,8 +170,8 @@ fn reach(address: SocketAddr) -> Reach {
     Reach::of(address.ip(), &interfaces::addresses())
 }
 
-fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Trouble> {
-    let sources = generator::sources(&plan.opening).map_err(Trouble::usage)?;
+fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, CommandError> {
+    let sources = generator::sources(&plan.opening).map_err(CommandError::usage)?;
     let contact = Contact {
         address,
         local: Local {
@@ -182,7 +182,7 @@ fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<FirstAnswer, Tr
         protocol: &plan.protocol,
         timeout: plan.timeout.max(SHORTEST_PROBE),
     };
-    probe::ask(contact, &plan.request, plan.is_head).map_err(Trouble::of_first_contact)
+    probe::ask(contact, &plan.request, plan.is_head).map_err(CommandError::of_probe)
 }
 
 fn introduction(address: SocketAddr, answer: &FirstAnswer) -> String {
@@ -218,7 +218,12 @@ fn leads_elsewhere(plan: &LoadPlan, answer: &FirstAnswer) -> bool {
 }
 
 /// Writes what was found, with the verdict that one run allows.
-fn report(plan: &LoadPlan, found: &Watched, side: Option<&ServerSide>, remark: String) -> Result<ExitCode, Trouble> {
+fn report(
+    plan: &LoadPlan,
+    found: &Watched,
+    side: Option<&ServerSide>,
+    remark: String,
+) -> Result<ExitCode, CommandError> {
     let run = CellRun {
         key: CellKey {
             phase: Phase::Matrix,
@@ -253,10 +258,10 @@ fn report(plan: &LoadPlan, found: &Watched, side: Option<&ServerSide>, remark: S
         verdict: judged.as_ref().map(|cell| &cell.verdict),
         remarks: &remarks,
     };
-    written::print(&if plan.output.json || plan.output.json_stream {
+    outputs::print(&if plan.output.json || plan.output.json_stream {
         load_json(&report)
     } else {
-        load_text(&report, written::style())
+        load_text(&report, outputs::style())
     })?;
     Ok(code(&found.load))
 }
@@ -287,7 +292,7 @@ fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Op
         client,
         server: side.map(|side| side.info.environment.clone()),
     };
-    let study = study(&Material {
+    let study = study(&StudyInput {
         setup: &setup,
         elapsed_ns: 0,
         is_complete: true,
@@ -310,13 +315,13 @@ fn code(result: &LoadResult) -> ExitCode {
     }
 }
 
-struct LoadVoice {
+struct SecondsPrinter {
     progress: Progress,
     is_stream: bool,
     seconds_total: u64,
 }
 
-impl Voice for LoadVoice {
+impl LoadProgress for SecondsPrinter {
     fn ramped(&mut self, opened: u64, wanted: u64) {
         self.progress.line(&format!("{opened} of {wanted} connections open"));
     }
@@ -327,8 +332,8 @@ impl Voice for LoadVoice {
             return;
         }
         if self.is_stream {
-            // A reader that has gone away is noticed when the whole is written.
-            let _ = written::print(&load_event(second));
+            // A closed standard output is noticed when the report is written.
+            let _ = outputs::print(&load_event(second));
         }
         let p99 = second
             .quantile_ns(0.99)

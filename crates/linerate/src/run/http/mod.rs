@@ -1,6 +1,7 @@
 //! Carries out the command lines of the HTTP lab.
 
 pub(crate) mod agent;
+mod command_error;
 mod crew;
 mod generator;
 pub(crate) mod lab;
@@ -9,7 +10,6 @@ mod observed;
 pub(crate) mod serve;
 mod server_side;
 mod signals;
-mod trouble;
 pub(crate) mod watch;
 pub(crate) mod worker;
 

@@ -128,7 +128,7 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
             networks.join(", ")
         }
     };
-    let voice = match (&spec.protocol, fingerprint) {
+    let progress = match (&spec.protocol, fingerprint) {
         (Protocol::Http1, _) => format!("  bodies       {}\n", server.body_paths()),
         (_, None) => "  speaks       HTTP/2 by prior knowledge, HTTP/1.1\n".to_owned(),
         (_, Some(fingerprint)) => {
@@ -136,7 +136,7 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
         }
     };
     format!(
-        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n{voice}  serves       {guests}\n",
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n{progress}  serves       {guests}\n",
         addresses.join(" and "),
         server.threads(),
         server.connections_max(),

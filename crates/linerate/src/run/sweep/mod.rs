@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use linerate_lab::sweep::{HostChoices, Space, Sweep, SweepSpec, sweep};
+use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec, sweep};
 use linerate_lab::{Estimate, explore};
 use linerate_report::sweep as report;
 use linerate_sys::signal::{Signal, Signals};
@@ -28,9 +28,9 @@ pub(crate) struct SweepOutput {
 /// Carries out a sweep.
 ///
 /// # Errors
-/// What is wrong with the command line, which only a look at this host can tell.
+/// A command line that does not fit this host.
 pub(crate) fn run(spec: &SweepSpec, output: &SweepOutput) -> Result<ExitCode, String> {
-    let space = Space::new(spec, &host_choices())?;
+    let space = SettingSpace::new(spec, &host_choices())?;
     let plan = spec.plan(&space);
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
@@ -92,7 +92,7 @@ fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
     }
 }
 
-/// Writes what was asked for. Without any result only programs get a report: people have the reason.
+/// Writes the reports. Without any result only JSON is written: people have the reason.
 fn write_reports(output: &SweepOutput, sweep: &Sweep, has_result: bool) -> Result<(), String> {
     let text = match (output.json, has_result) {
         (true, _) => report::json(sweep),

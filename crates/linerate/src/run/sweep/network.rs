@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_doctor::account::Account;
 use linerate_engine::client;
 use linerate_iperf3::ErrorCode;
-use linerate_lab::sweep::{Hosts, Log, Objective, Run, RunFigures, Space, SweepSpec, metrics};
+use linerate_lab::sweep::{Hosts, Objective, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
 use linerate_model::{Event, EventSink, Failure, FailureKind, SinkError, Summary};
 use linerate_report::sweep::clock;
@@ -16,7 +16,7 @@ use linerate_sys::signal::Signals;
 
 use crate::run::progress;
 
-/// Longest wait for a server that is busy with somebody else.
+/// Longest wait for a server that is busy with another client.
 const BUSY_PATIENCE: Duration = Duration::from_secs(60);
 /// Time between two questions whether it still is.
 const BUSY_RHYTHM: Duration = Duration::from_millis(500);
@@ -27,13 +27,13 @@ const REOPENING_RHYTHM: Duration = Duration::from_millis(50);
 /// The path under test.
 pub(super) struct Network<'a> {
     spec: &'a SweepSpec,
-    space: &'a Space<'a>,
+    space: &'a SettingSpace<'a>,
     signals: &'a Signals,
     progress: progress::Progress,
     started: Instant,
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
-    log: Log,
+    log: RunLog,
     has_result: bool,
     is_interrupted: bool,
 }
@@ -47,7 +47,7 @@ pub(super) struct Ending {
 impl<'a> Network<'a> {
     pub(super) fn new(
         spec: &'a SweepSpec,
-        space: &'a Space<'a>,
+        space: &'a SettingSpace<'a>,
         signals: &'a Signals,
         progress: progress::Progress,
     ) -> Self {
@@ -62,19 +62,19 @@ impl<'a> Network<'a> {
             progress,
             started: Instant::now(),
             affinity,
-            log: Log {
+            log: RunLog {
                 hosts: Hosts {
                     client_cores: cores,
                     ..Hosts::default()
                 },
-                ..Log::default()
+                ..RunLog::default()
             },
             has_result: false,
             is_interrupted: false,
         }
     }
 
-    pub(super) fn finish(mut self) -> (Log, Ending) {
+    pub(super) fn finish(mut self) -> (RunLog, Ending) {
         self.progress.clear();
         self.log.elapsed = self.started.elapsed();
         let ending = Ending {
@@ -85,7 +85,7 @@ impl<'a> Network<'a> {
     }
 
     /// One test, after waiting for a server that is busy, or between two tests.
-    fn test(&mut self, setting: &Setting) -> Result<(f64, RunFigures), RunError> {
+    fn test(&mut self, setting: &Setting) -> Result<(f64, RunMetrics), RunError> {
         let busy_patience = BUSY_PATIENCE.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
         loop {
@@ -107,11 +107,11 @@ impl<'a> Network<'a> {
         }
     }
 
-    fn once(&mut self, setting: &Setting) -> (Result<(), Failure>, Seen) {
-        let mut client = self.space.choice(setting).client_spec(self.spec);
+    fn once(&mut self, setting: &Setting) -> (Result<(), Failure>, ObservedEvents) {
+        let mut client = self.space.test_settings(setting).client_spec(self.spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
-        let mut seen = Seen::default();
+        let mut seen = ObservedEvents::default();
         let outcome = client::run(&client, &mut seen, self.signals);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| client.local.cpu.is_some()) {
             // What could be narrowed can be widened again.
@@ -146,7 +146,7 @@ impl<'a> Network<'a> {
         RunError::Over("interrupted".to_owned())
     }
 
-    fn observed(&mut self, seen: Seen) -> Result<(f64, RunFigures), RunError> {
+    fn observed(&mut self, seen: ObservedEvents) -> Result<(f64, RunMetrics), RunError> {
         if let Some((local, remote)) = seen.addresses {
             self.log.hosts.is_same_host = local.ip() == remote.ip();
         }
@@ -155,19 +155,20 @@ impl<'a> Network<'a> {
         }
         let failed = |text: &str| RunError::Failed(text.to_owned());
         let summary = seen.summary.ok_or_else(|| failed("the test had no result"))?;
-        let figures = metrics::figures(&summary).ok_or_else(|| failed("the server did not say what it received"))?;
-        let value = metrics::value(self.spec.objective, &figures).map_err(failed)?;
+        let metrics =
+            metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not say what it received"))?;
+        let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
         self.log.is_client_cpu_only |=
-            self.spec.objective == Objective::CpuPerByte && figures.cpu_server_percent.is_none();
+            self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();
         self.has_result = true;
-        Ok((value, figures))
+        Ok((value, metrics))
     }
 }
 
 impl Runner for Network<'_> {
-    type Figures = RunFigures;
+    type Metrics = RunMetrics;
 
-    fn run(&mut self, setting: &Setting) -> Result<Observation<RunFigures>, RunError> {
+    fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
         let started_s = self.started.elapsed().as_secs_f64();
         let outcome = self.test(setting);
         let is_warm_up = self.log.runs.is_empty();
@@ -180,7 +181,7 @@ impl Runner for Network<'_> {
                 Err(RunError::Failed(text) | RunError::Over(text)) => Err(text.clone()),
             },
         });
-        outcome.map(|(value, figures)| Observation { value, figures })
+        outcome.map(|(value, metrics)| Observation { value, metrics })
     }
 
     fn now(&self) -> Duration {
@@ -203,7 +204,7 @@ fn is_busy(failure: &Failure) -> bool {
 }
 
 /// Whether the server was not there, or went away before the test began.
-fn is_between(failure: &Failure, seen: &Seen) -> bool {
+fn is_between(failure: &Failure, seen: &ObservedEvents) -> bool {
     let gone = [
         ErrorCode::Connect,
         ErrorCode::SendCookie,
@@ -217,16 +218,16 @@ fn is_between(failure: &Failure, seen: &Seen) -> bool {
     !seen.has_started && gone.iter().any(|code| failure.code == Some(code.number()))
 }
 
-/// Keeps what a run's events say.
+/// Keeps the events of a run that the metrics need.
 #[derive(Debug, Default)]
-struct Seen {
+struct ObservedEvents {
     summary: Option<Box<Summary>>,
     addresses: Option<(SocketAddr, SocketAddr)>,
     facts: Option<String>,
     has_started: bool,
 }
 
-impl EventSink for Seen {
+impl EventSink for ObservedEvents {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         match event {
             Event::ControlConnected(control) => self.addresses = Some((control.local, control.remote)),

@@ -21,7 +21,7 @@ impl Lines {
         }
     }
 
-    /// A name, and what is to be said of it beside it.
+    /// A name, and its text beside it.
     pub(super) fn named(&mut self, name: &str, text: &str) {
         let parts = wrapped(&self.style.line(text), LINE_CHARS - NAME_CHARS);
         for (number, part) in parts.iter().enumerate() {

@@ -3,7 +3,7 @@
 use linerate_model::http::{Cell, Study};
 
 use super::throughput::note;
-use crate::document::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
 use crate::document::plot::Plot;
 use crate::http::figures::{mega, payload, time};
 use crate::http::grid::Grid;
@@ -19,7 +19,7 @@ pub(super) fn knee(study: &Study) -> Option<Plot> {
     };
     let series = |(hue, bytes): (usize, u64)| Series {
         name: payload(bytes),
-        look: Look::Main,
+        line_style: LineStyle::Main,
         hue,
         points: grid.cells_of(bytes).filter_map(point).collect(),
     };

@@ -2,7 +2,7 @@
 
 use linerate_model::http::{Idle, IdleStep, MemoryLine, Study};
 
-use crate::document::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
 use crate::figures::digits;
 use crate::http::figures::grouped;
@@ -22,13 +22,13 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
     for (hue, (name, figure, line)) in rows.into_iter().enumerate() {
         series.push(Series {
             name: name.to_owned(),
-            look: Look::Main,
+            line_style: LineStyle::Main,
             hue,
             points: measured(idle, figure),
         });
         series.extend(line.map(|line| Series {
             name: format!("{name}, fitted"),
-            look: Look::Limit,
+            line_style: LineStyle::Limit,
             hue,
             points: fitted(line, most),
         }));

@@ -2,11 +2,11 @@
 
 use linerate_model::http::{CellRun, LoadResult, SideFigures, SideSecond, Study};
 
-use crate::document::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
 use crate::figures::rate;
 use crate::http::figures::{cell as cell_name, per_s, percent, time as time_text};
-use crate::http::grid::{middle_run, telling};
+use crate::http::grid::{median_run, notable};
 
 /// Runs that are drawn.
 const RUNS_MAX: usize = 6;
@@ -14,7 +14,7 @@ const RUNS_MAX: usize = 6;
 const POINTS_MAX: usize = 400;
 
 pub(super) fn time(study: &Study) -> Vec<Plot> {
-    let runs = telling(study).into_iter().filter_map(middle_run).take(RUNS_MAX);
+    let runs = notable(study).into_iter().filter_map(median_run).take(RUNS_MAX);
     runs.filter_map(plot).collect()
 }
 
@@ -87,7 +87,7 @@ fn line(values: impl Iterator<Item = Option<f64>>, number: usize) -> Vec<Point> 
 fn series(name: &str, hue: usize, points: Vec<Point>) -> Series {
     Series {
         name: name.to_owned(),
-        look: Look::Main,
+        line_style: LineStyle::Main,
         hue,
         points,
     }

@@ -1,4 +1,4 @@
-//! Reports, to where they were asked for.
+//! Reports, to their destinations.
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -11,7 +11,7 @@ use linerate_report::http::{
 
 use crate::cli::http::compare::CompareArgs;
 use crate::cli::http::output::{Files, Output};
-use crate::run::http::trouble::Trouble;
+use crate::run::http::command_error::CommandError;
 
 /// What the standard output can show.
 pub(in crate::run::http) fn style() -> Style {
@@ -22,17 +22,17 @@ pub(in crate::run::http) fn style() -> Style {
 }
 
 /// Writes to the standard output; a reader that has gone away is no error of ours.
-pub(in crate::run::http) fn print(text: &str) -> Result<(), Trouble> {
+pub(in crate::run::http) fn print(text: &str) -> Result<(), CommandError> {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Trouble::failed(format!("cannot write to the standard output: {error}")))
-        }
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(format!(
+            "cannot write to the standard output: {error}"
+        ))),
         _ => Ok(()),
     }
 }
 
 /// What was looked at before an experiment.
-pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Trouble> {
+pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), CommandError> {
     print(&if is_json {
         preflight_json(checks)
     } else {
@@ -41,7 +41,7 @@ pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Trouble> {
 }
 
 /// The whole of an experiment.
-pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), Trouble> {
+pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), CommandError> {
     if let Some(path) = &files.html {
         write(path, &html(study))?;
     }
@@ -53,7 +53,7 @@ pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), 
 }
 
 /// Two experiments side by side.
-pub(super) fn comparison(before: &Study, after: &Study, args: &CompareArgs) -> Result<(), Trouble> {
+pub(super) fn comparison(before: &Study, after: &Study, args: &CompareArgs) -> Result<(), CommandError> {
     if let Some(path) = &args.html {
         write(path, &comparison_html(before, after))?;
     }
@@ -64,6 +64,6 @@ pub(super) fn comparison(before: &Study, after: &Study, args: &CompareArgs) -> R
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Trouble> {
-    fs::write(path, text).map_err(|error| Trouble::failed(format!("cannot write {}: {error}", path.display())))
+fn write(path: &Path, text: &str) -> Result<(), CommandError> {
+    fs::write(path, text).map_err(|error| CommandError::failed(format!("cannot write {}: {error}", path.display())))
 }

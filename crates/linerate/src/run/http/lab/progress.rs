@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use linerate_http::load::SecondPart;
 use linerate_lab::http::cells::PlannedRun;
 use linerate_model::http::CellRun;
-use linerate_report::http::{EndNow, Progress as Now, Stage, Style, block, event, finished_line};
+use linerate_report::http::{HostSample, Progress as Now, Stage, Style, block, event, finished_line};
 
 use crate::cli::http::output::Output;
 use crate::run::http::watch::Watch;
@@ -117,9 +117,9 @@ impl ExperimentProgress {
 }
 
 /// The last sample of this host.
-fn last_sample(watch: &Watch) -> EndNow {
+fn last_sample(watch: &Watch) -> HostSample {
     let last = watch.last_reading();
-    last.map_or_else(EndNow::default, |reading| EndNow {
+    last.map_or_else(HostSample::default, |reading| HostSample {
         cpu_busy: reading.cpu_busy,
         busiest_cpu_busy: reading.busiest_cpu_busy,
         fds: reading.fds,

@@ -10,8 +10,8 @@ use linerate_lab::http::preflight::{Path, Preflight};
 use linerate_model::http::{CellKey, Check, CheckStatus, Environment};
 use linerate_report::http::{Need, PlanListing, PlannedCell, plan_json, plan_text};
 
-use super::site::Site;
-use super::written;
+use super::outputs;
+use super::target::TargetServer;
 use crate::cli::http::lab::LabSpec;
 use crate::run::http::generator;
 
@@ -23,37 +23,37 @@ pub(super) struct Hosts {
 }
 
 /// Looks at both hosts.
-pub(super) fn hosts(site: &Site) -> Hosts {
+pub(super) fn hosts(target: &TargetServer) -> Hosts {
     let client = environment(&Look {
         version: env!("CARGO_PKG_VERSION"),
         pids: &[std::process::id()],
         port: None,
-        peer: Some(site.address().ip()),
+        peer: Some(target.address().ip()),
         window: LOOK_WINDOW,
     });
     Hosts {
         client,
-        server: site.server.as_ref().map(|side| side.info.environment.clone()),
+        server: target.server.as_ref().map(|side| side.info.environment.clone()),
     }
 }
 
 /// Looks whether both hosts can do what the cells need.
-pub(super) fn checks(spec: &LabSpec, site: &Site, hosts: &Hosts, keys: &[CellKey]) -> Vec<Check> {
+pub(super) fn checks(spec: &LabSpec, target: &TargetServer, hosts: &Hosts, keys: &[CellKey]) -> Vec<Check> {
     let preflight = Preflight {
         plan: &spec.plan,
         cells: keys,
         client: &hosts.client,
         server: hosts.server.as_ref(),
         path: Path {
-            server: Some(site.address().ip()),
-            client: site.client,
-            port: site.address().port(),
-            destinations: u32::try_from(site.destinations.len()).unwrap_or(u32::MAX),
-            clock_error_ns: site.server.as_ref().and_then(|side| side.clock_error_ns),
+            server: Some(target.address().ip()),
+            client: target.client,
+            port: target.address().port(),
+            destinations: u32::try_from(target.destinations.len()).unwrap_or(u32::MAX),
+            clock_error_ns: target.server.as_ref().and_then(|side| side.clock_error_ns),
             ramp_overflows: None,
         },
         generator_threads: Some(generator::threads(
-            site.is_local(),
+            target.is_local(),
             spec.plan.defaults.explicit_threads(),
         )),
     };
@@ -103,7 +103,7 @@ pub(super) fn listing(spec: &LabSpec) -> String {
     if spec.output.json {
         plan_json(&plan)
     } else {
-        plan_text(&plan, written::style())
+        plan_text(&plan, outputs::style())
     }
 }
 

@@ -19,45 +19,45 @@ use linerate_model::FailureKind;
 use linerate_model::http::{Baseline, CellRun, Flag, LoadResult, Phase, RunState, Study};
 use linerate_sys::clock;
 
-use super::needs::{self, Hosts};
 use super::progress::ExperimentProgress;
 use super::record::Record;
-use super::site::{self, Site};
-use super::{baseline, cooldown, written};
+use super::requirements::{self, Hosts};
+use super::target::{self, TargetServer};
+use super::{baseline, cooldown, outputs};
 use crate::cli::http::lab::LabSpec;
 use crate::cli::http::load::nanoseconds;
 use crate::exit_code::ExitCode;
+use crate::run::http::command_error::CommandError;
 use crate::run::http::generator;
-use crate::run::http::observed::{BothSides, Observed, Voice, step_of};
+use crate::run::http::observed::{BothSides, LoadProgress, Observed, step_of};
 use crate::run::http::signals::Stop;
-use crate::run::http::trouble::Trouble;
 use crate::run::http::watch::Watch;
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
-pub(super) fn run(spec: &LabSpec, site: Site) -> Result<ExitCode, Trouble> {
+pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<ExitCode, CommandError> {
     let planned = cells::runs(&spec.plan, spec.phases);
-    let bytes_max = site.permit(spec, &planned)?;
-    let hosts = needs::hosts(&site);
-    let checks = needs::checks(spec, &site, &hosts, &cells::keys(&planned));
+    let bytes_max = target.permit(spec, &planned)?;
+    let hosts = requirements::hosts(&target);
+    let checks = requirements::checks(spec, &target, &hosts, &cells::keys(&planned));
     let expected = estimate(&spec.plan, spec.phases, None).total.time;
-    let stop = Stop::new().map_err(Trouble::failed)?;
+    let stop = Stop::new().map_err(CommandError::failed)?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
-    let mut progress = ExperimentProgress::new(spec.output, written::style(), count, expected);
-    progress.line(&introduction(&site, expected));
-    if spec.asks_first && !site.claims.is_ours && !site.is_local() && !is_wanted()? {
-        return Err(Trouble::failed("not wanted"));
+    let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count, expected);
+    progress.line(&introduction(&target, expected));
+    if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
+        return Err(CommandError::failed("not wanted"));
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path().display()));
     let mut kept = Kept {
-        notes: circumstances(&site),
+        notes: circumstances(&target),
         ..kept
     };
-    let started_unix_ms = start(spec, &site, &hosts, &record, before, &mut kept)?;
+    let started_unix_ms = start(spec, &target, &hosts, &record, before, &mut kept)?;
     let setup = Setup {
         target: spec.plan.target.clone().unwrap_or_default(),
-        port: site.address().port(),
-        ip: site.ip(),
+        port: target.address().port(),
+        ip: target.ip(),
         plan: spec.plan.clone(),
         phases: spec.phases,
         started_unix_ms,
@@ -68,8 +68,8 @@ pub(super) fn run(spec: &LabSpec, site: Site) -> Result<ExitCode, Trouble> {
     let mut runner = Runner {
         spec,
         link: Link::between(&setup.client, setup.server.as_ref(), setup.ip),
-        watch: watch(&site)?,
-        site,
+        watch: watch(&target)?,
+        target,
         stop,
         progress,
         record,
@@ -78,27 +78,27 @@ pub(super) fn run(spec: &LabSpec, site: Site) -> Result<ExitCode, Trouble> {
     };
     let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
     runner.progress.clear();
-    let study = outcome.map_err(trouble)?;
+    let study = outcome.map_err(error)?;
     runner.record.keep_study(&linerate_report::http::json(&study))?;
-    written::study(&study, spec.output, &spec.files)?;
+    outputs::study(&study, spec.output, &spec.files)?;
     Ok(code(&study, spec.asserts))
 }
 
-fn watch(site: &Site) -> Result<Watch, Trouble> {
+fn watch(target: &TargetServer) -> Result<Watch, CommandError> {
     let watched = Watched {
         pids: vec![std::process::id()],
         tested: Tested::Client {
-            server: site.address(),
+            server: target.address(),
             ports: None,
         },
     };
-    Watch::start(watched).map_err(|error| Trouble::failed(format!("cannot watch this host: {error}")))
+    Watch::start(watched).map_err(|error| CommandError::failed(format!("cannot watch this host: {error}")))
 }
 
-fn trouble(failure: Failure<Trouble>) -> Trouble {
+fn error(failure: Failure<CommandError>) -> CommandError {
     match failure {
-        Failure::Runner(trouble) => trouble,
-        Failure::PathNotClean(defects) => Trouble::new(
+        Failure::Runner(error) => error,
+        Failure::PathNotClean(defects) => CommandError::new(
             ExitCode::CheckFailed,
             format!(
                 "the path is not clean: {}; `linerate doctor` may say why, --force goes on",
@@ -121,23 +121,23 @@ fn code(study: &Study, is_asserted: bool) -> ExitCode {
 }
 
 /// Circumstances a reader of the report must know.
-fn circumstances(site: &Site) -> Vec<String> {
+fn circumstances(target: &TargetServer) -> Vec<String> {
     let mut notes = Vec::new();
-    if site.server.is_none() {
+    if target.server.is_none() {
         notes.push(
             "no control channel at the server: what its host did is unknown, and so are the verdicts that need it"
                 .to_owned(),
         );
     }
-    if !site.has_sizes {
-        let why = if site.target.path == "/" {
+    if !target.has_sizes {
+        let why = if target.url.path == "/" {
             "the server has no payloads of linerate's"
         } else {
             "the URL names a path"
         };
         notes.push(format!(
             "{why}: every cell asks for {}, {} bytes",
-            site.target.path, site.answer.body_bytes
+            target.url.path, target.answer.body_bytes
         ));
     }
     notes
@@ -146,15 +146,15 @@ fn circumstances(site: &Site) -> Vec<String> {
 /// Keeps the hosts at the start, or compares them with those of the start that is continued. Returns the start.
 fn start(
     spec: &LabSpec,
-    site: &Site,
+    target: &TargetServer,
     hosts: &Hosts,
     record: &Record,
     before: Option<StartRecord>,
     kept: &mut Kept,
-) -> Result<u64, Trouble> {
+) -> Result<u64, CommandError> {
     let now = StartRecord {
         started_unix_ms: clock::unix_ms(),
-        spoken: Some(site.answer.spoken.clone()),
+        spoken: Some(target.answer.spoken.clone()),
         client: hosts.client.clone(),
         server: hosts.server.clone(),
     };
@@ -165,7 +165,7 @@ fn start(
     let changed = now.changes_since(&before).join(", ");
     if !changed.is_empty() {
         if !spec.is_forced {
-            return Err(Trouble::usage(format!(
+            return Err(CommandError::usage(format!(
                 "since the experiment began, this has changed: {changed}; --force goes on and marks the report"
             )));
         }
@@ -178,7 +178,7 @@ fn start(
 /// The hosts of an experiment.
 struct Runner<'a> {
     spec: &'a LabSpec,
-    site: Site,
+    target: TargetServer,
     link: Option<Link>,
     watch: Watch,
     stop: Stop,
@@ -189,7 +189,7 @@ struct Runner<'a> {
 }
 
 impl CellRunner for Runner<'_> {
-    type Error = Trouble;
+    type Error = CommandError;
 
     fn elapsed(&self) -> Duration {
         self.begun.elapsed()
@@ -200,7 +200,7 @@ impl CellRunner for Runner<'_> {
     }
 
     fn test_tcp(&mut self, test: &PlannedTest) -> Result<Baseline, TestFailure> {
-        let (host, port) = (self.site.address().ip().to_string(), self.tcp_port());
+        let (host, port) = (self.target.address().ip().to_string(), self.tcp_port());
         let duration = self.spec.plan.tcp.duration;
         match baseline::test(&host, port, test, duration, self.link.as_ref(), self.stop.signals()) {
             Ok(found) => {
@@ -225,12 +225,12 @@ impl CellRunner for Runner<'_> {
     }
 
     fn rest(&mut self, least: Duration) -> bool {
-        cooldown::rest(least, &mut self.site, &self.watch, &mut self.stop)
+        cooldown::rest(least, &mut self.target, &self.watch, &mut self.stop)
     }
 
-    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Trouble> {
+    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, CommandError> {
         if planned.key.phase == Phase::Idle
-            && let Some(side) = &mut self.site.server
+            && let Some(side) = &mut self.target.server
         {
             side.restart_workers();
         }
@@ -240,11 +240,11 @@ impl CellRunner for Runner<'_> {
         self.load(planned)
     }
 
-    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), Trouble> {
+    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), CommandError> {
         self.record.keep_baseline(baseline)
     }
 
-    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Trouble> {
+    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), CommandError> {
         self.progress.finished(run);
         self.record.keep_run(planned, run)
     }
@@ -256,17 +256,20 @@ impl CellRunner for Runner<'_> {
 
 impl Runner<'_> {
     /// The load of a cell, with both hosts watched.
-    fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, Trouble> {
+    fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, CommandError> {
         let load = self.load_spec(planned)?;
         let crew = match self.crew(&load) {
             Ok(crew) => crew,
             Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason)),
         };
-        let breaker = Breaker::new(self.spec.tolerates_failures || self.site.claims.is_ours, self.bytes_max);
+        let breaker = Breaker::new(
+            self.spec.tolerates_failures || self.target.claims.is_ours,
+            self.bytes_max,
+        );
         let started_unix_ms = clock::unix_ms();
         let mark = self.mark(planned, &load);
-        let server = self.site.address().ip();
-        let mut voice = CellVoice {
+        let server = self.target.address().ip();
+        let mut progress = CellProgress {
             planned,
             progress: &mut self.progress,
         };
@@ -274,15 +277,15 @@ impl Runner<'_> {
             watch: &self.watch,
             mark,
             server,
-            side: self.site.server.as_mut(),
+            side: self.target.server.as_mut(),
             stop: &mut self.stop,
-            voice: &mut voice,
+            progress: &mut progress,
             step: step_of(&load),
             figures: BothSides::default(),
         };
         let outcome = load::run(load, &crew, Some(breaker), &mut seen);
         let figures = seen.figures;
-        let result = outcome.map_err(Trouble::failed)?;
+        let result = outcome.map_err(CommandError::failed)?;
         Ok(self.cell_run(planned, started_unix_ms, result, figures))
     }
 
@@ -292,7 +295,7 @@ impl Runner<'_> {
         if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
             return Err(why);
         }
-        let threads = generator::threads(self.site.is_local(), self.spec.plan.defaults.explicit_threads());
+        let threads = generator::threads(self.target.is_local(), self.spec.plan.defaults.explicit_threads());
         generator::crew(load.connections, threads, None)
     }
 
@@ -304,7 +307,7 @@ impl Runner<'_> {
         figures: BothSides,
     ) -> CellRun {
         let mut flags = flags::flags(&result);
-        let is_lost = self.site.server.as_mut().is_some_and(|side| side.take_loss());
+        let is_lost = self.target.server.as_mut().is_some_and(|side| side.take_loss());
         flags.extend(is_lost.then_some(Flag::ControlLost));
         let is_aborted = flags.contains(&Flag::Interrupted);
         CellRun {
@@ -321,7 +324,7 @@ impl Runner<'_> {
     }
 
     fn tcp_port(&self) -> u16 {
-        let told = self.site.server.as_ref().and_then(|side| {
+        let told = self.target.server.as_ref().and_then(|side| {
             let capabilities = side.info.capabilities.iter();
             capabilities
                 .filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok())
@@ -337,20 +340,20 @@ impl Runner<'_> {
             payload_bytes: Some(key.payload_bytes),
             connections: Some(key.connections),
             expected_ms: Some(load.duration_ns / 1_000_000),
-            peer: self.site.client,
+            peer: self.target.client,
             ..CellMark::named(format!("{}-r{}", cells::cell_name(key), planned.repeat))
         }
     }
 
-    fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, Trouble> {
+    fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, CommandError> {
         let (plan, key) = (&self.spec.plan, &planned.key);
         let is_idle = key.phase == Phase::Idle;
-        let is_ours = self.site.claims.is_ours;
+        let is_ours = self.target.claims.is_ours;
         Ok(LoadSpec {
-            destinations: self.site.destinations.clone(),
+            destinations: self.target.destinations.clone(),
             sources: plan.source.addresses.clone(),
-            ports: site::port_choice(plan.source.ports),
-            request: self.site.request(key.payload_bytes)?,
+            ports: target::port_choice(plan.source.ports),
+            request: self.target.request(key.payload_bytes)?,
             is_head: false,
             protocol: self.spec.protocol.clone(),
             streams: plan.protocol.streams,
@@ -383,12 +386,12 @@ impl Runner<'_> {
 }
 
 /// Shows the seconds of a run.
-struct CellVoice<'a> {
+struct CellProgress<'a> {
     planned: &'a PlannedRun,
     progress: &'a mut ExperimentProgress,
 }
 
-impl Voice for CellVoice<'_> {
+impl LoadProgress for CellProgress<'_> {
     fn ramped(&mut self, opened: u64, _: u64) {
         self.progress.ramped(opened);
     }
@@ -398,34 +401,34 @@ impl Voice for CellVoice<'_> {
     }
 }
 
-fn introduction(site: &Site, time: Duration) -> String {
-    let spoken = match &site.answer.spoken {
+fn introduction(target: &TargetServer, time: Duration) -> String {
+    let spoken = match &target.answer.spoken {
         spoken if spoken.is_plain_http1() => String::new(),
         spoken => format!("{spoken}, "),
     };
-    let whose = match (&site.server, site.claims.is_ours) {
+    let whose = match (&target.server, target.claims.is_ours) {
         (Some(side), true) => format!("linerate {}", side.info.version),
         (Some(_), false) => "watched by an agent".to_owned(),
         (None, _) => "nothing is known of its host".to_owned(),
     };
     format!(
         "{} at {}: {spoken}status {}, {whose}; about {} in all",
-        site.target,
-        site.address(),
-        site.answer.status,
+        target.url,
+        target.address(),
+        target.answer.status,
         linerate_report::sweep::clock(time.as_secs_f64()),
     )
 }
 
-/// Asks whether to go on; without anybody to ask, the command line was the answer.
-pub(in crate::run::http) fn is_wanted() -> Result<bool, Trouble> {
+/// Asks the user whether to continue; without a terminal the command line is the answer.
+pub(in crate::run::http) fn is_wanted() -> Result<bool, CommandError> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(true);
     }
-    let trouble = |error: io::Error| Trouble::failed(format!("cannot ask: {error}"));
-    write!(io::stderr(), "Go on with the load? [y/N] ").map_err(trouble)?;
+    let error = |error: io::Error| CommandError::failed(format!("cannot ask: {error}"));
+    write!(io::stderr(), "Go on with the load? [y/N] ").map_err(error)?;
     let mut answer = String::new();
-    io::stdin().read_line(&mut answer).map_err(trouble)?;
+    io::stdin().read_line(&mut answer).map_err(error)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 

@@ -17,32 +17,32 @@ use linerate_sys::interfaces;
 
 use crate::cli::http::lab::LabSpec;
 use crate::cli::http::load::nanoseconds;
+use crate::run::http::command_error::CommandError;
 use crate::run::http::generator;
 use crate::run::http::server_side::ServerSide;
-use crate::run::http::trouble::Trouble;
 
 /// A server that answered.
 #[derive(Debug)]
-pub(super) struct Site {
-    pub(super) target: Target,
+pub(super) struct TargetServer {
+    pub(super) url: Target,
     pub(super) destinations: Vec<SocketAddr>,
     /// Our address on the way there.
     pub(super) client: Option<IpAddr>,
     pub(super) server: Option<ServerSide>,
     pub(super) claims: Claims,
     pub(super) answer: FirstAnswer,
-    /// Bodies have the size that is asked for; otherwise that of the one path.
+    /// Bodies have the requested size; otherwise that of the one path.
     pub(super) has_sizes: bool,
 }
 
-impl Site {
-    /// Finds the server and asks it once.
-    pub(super) fn contact(spec: &LabSpec) -> Result<Self, Trouble> {
+impl TargetServer {
+    /// Resolves the server and sends it one request.
+    pub(super) fn contact(spec: &LabSpec) -> Result<Self, CommandError> {
         let target = spec.target.clone();
-        let destinations = generator::addresses(&target, &[], None).map_err(Trouble::usage)?;
+        let destinations = generator::addresses(&target, &[], None).map_err(CommandError::usage)?;
         let first = *destinations
             .first()
-            .ok_or_else(|| Trouble::usage("the URL names no port"))?;
+            .ok_or_else(|| CommandError::usage("the URL names no port"))?;
         let mut control = spec.control.clone();
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
@@ -54,7 +54,7 @@ impl Site {
         };
         Ok(Self {
             client: local_address(first),
-            target,
+            url: target,
             destinations,
             server,
             claims,
@@ -63,9 +63,9 @@ impl Site {
         })
     }
 
-    /// The address that is asked first.
+    /// The first address.
     pub(super) fn address(&self) -> SocketAddr {
-        // There is one, or there would be no site.
+        // `contact` refuses a server without an address.
         self.destinations
             .first()
             .copied()
@@ -84,12 +84,12 @@ impl Site {
     }
 
     /// The request for bodies of this size.
-    pub(super) fn request(&self, payload_bytes: u64) -> Result<Vec<u8>, Trouble> {
-        let mut target = self.target.clone();
+    pub(super) fn request(&self, payload_bytes: u64) -> Result<Vec<u8>, CommandError> {
+        let mut target = self.url.clone();
         if self.has_sizes {
             target.path = path_of(payload_bytes);
         }
-        RequestSpec::get().bytes(&target).map_err(Trouble::usage)
+        RequestSpec::get().bytes(&target).map_err(CommandError::usage)
     }
 
     /// The experiment as it can be made here: a server with one body only has one payload.
@@ -113,13 +113,13 @@ impl Site {
     }
 
     /// Whether all of an experiment may be done to this server; returns the most bytes a run may receive.
-    pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, Trouble> {
+    pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, CommandError> {
         let reach = Reach::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
         for run in runs {
             let demand = demand(spec, &run.key);
             bytes_max = permission::check(&demand, reach, self.claims)
-                .map_err(|why| Trouble::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
+                .map_err(|why| CommandError::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
         }
         Ok(bytes_max)
     }
@@ -133,8 +133,8 @@ fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
     }
 }
 
-/// One request. A server that has linerate's payloads is asked for those; another one for the path of the URL.
-fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), Trouble> {
+/// Sends one request: for linerate's payloads where the server has them, else for the path of the URL.
+fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), CommandError> {
     let (target, source) = (&spec.target, &spec.plan.source);
     let mut sources = source.addresses.iter().copied();
     let ports_skipped = generator::reserved_ports();
@@ -153,8 +153,8 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(FirstAnswer, bool), Troub
             path: path.to_owned(),
             ..target.clone()
         };
-        let request = RequestSpec::get().bytes(&target).map_err(Trouble::usage)?;
-        probe::ask(contact, &request, false).map_err(Trouble::of_first_contact)
+        let request = RequestSpec::get().bytes(&target).map_err(CommandError::usage)?;
+        probe::ask(contact, &request, false).map_err(CommandError::of_probe)
     };
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;
