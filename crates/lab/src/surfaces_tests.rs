@@ -128,7 +128,7 @@ fn on_a_flat_surface_the_least_level_is_advised() {
 }
 
 #[test]
-fn both_of_two_peaks_are_looked_at() {
+fn both_of_two_peaks_are_explored() {
     // A broad peak at 3, and a higher one at 24 of which the ladder sees only the shoulders.
     let two = |n: u64| {
         let bump = |at: f64, width: f64, height: f64| height * (-((n as f64 / at).ln() / width).powi(2)).exp();
@@ -173,7 +173,7 @@ fn noise_alone_gives_no_answer_or_the_cheapest_level() {
 }
 
 #[test]
-fn costs_are_wanted_low() {
+fn lower_cost_is_better() {
     let plan = Plan {
         better: Better::Lower,
         ..plan()

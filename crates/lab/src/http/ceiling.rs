@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gigabit_carries_as_many_answers_as_the_arithmetic_says() {
+    fn gigabit_carries_the_computed_number_of_responses() {
         for (payload_bytes, expected) in [(KIB, 101_461.0), (10 * KIB, 11_283.0), (100 * KIB, 1_148.0)] {
             let found = responses_per_s(&gigabit(), payload_bytes);
             assert!((found - expected).abs() <= 1.0, "{payload_bytes} B: {found}");

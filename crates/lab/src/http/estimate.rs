@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_plan_takes_the_minutes_its_description_says() {
+    fn default_plan_takes_the_documented_minutes() {
         let plan = Plan::default();
         let tcp = minutes(&plan, "0");
         assert!((tcp - 40.0 / 60.0).abs() < 1e-9, "{tcp}");

@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_cells_say_nothing_and_limited_ones_are_not_best() {
+    fn invalid_cells_are_ignored_and_limited_ones_are_not_best() {
         let mut points = saturating(100_000.0, 400_000.0, &[16, 64, 128]);
         points[2].ok_per_s = Some(900_000.0);
         points[2].is_valid = false;
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wanted_latency_that_excludes_all_fast_cells_leaves_the_fastest_within_it() {
+    fn objective_that_excludes_all_fast_cells_leaves_the_fastest_within_it() {
         let points = saturating(100_000.0, 400_000.0, &[8, 16, 64, 128]);
         let within = |p99_us: u64| Objective {
             p99: Some(Duration::from_micros(p99_us)),
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_added_where_they_say_most_about_the_knee() {
+    fn cells_are_added_between_the_knee_and_its_lower_neighbour() {
         let shape = |connections: &[u32]| Shape::of(1024, saturating(100_000.0, 400_000.0, connections), &ANY);
         assert_eq!(shape(&[16, 64, 128]).refinement(), Some(32));
         // Half of the connections would do by the latency of the first cell: 64 / 100,000 s.
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_knows_where_it_lies() {
+    fn position_is_relative_to_the_other_cells_of_the_payload() {
         let points = saturating(100_000.0, 400_000.0, &[16, 64, 256]);
         let shape = Shape::of(1024, points.clone(), &ANY);
         let first = shape.position(&points[0]);

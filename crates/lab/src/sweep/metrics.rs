@@ -14,9 +14,9 @@ const GIB: f64 = 1_073_741_824.0;
 pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static str> {
     match objective {
         Objective::Throughput => Ok(metrics.received_bps),
-        Objective::Latency => metrics.rtt_us.ok_or("the kernel does not tell the round-trip time"),
+        Objective::Latency => metrics.rtt_us.ok_or("the kernel reports no round-trip time"),
         Objective::CpuPerByte => {
-            let client = metrics.cpu_client_percent.ok_or("the system does not tell CPU times")?;
+            let client = metrics.cpu_client_percent.ok_or("the system reports no CPU times")?;
             cpu_s_per_gib(client + metrics.cpu_server_percent.unwrap_or(0.0), metrics.received_bps)
                 .ok_or("nothing was received")
         }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_of_what_arrived_and_absent_ones_stay_absent() {
+    fn metrics_count_received_bytes_and_missing_ones_stay_missing() {
         let tcp = |rtt_us| {
             Some(TcpSummary {
                 retransmits: Some(3),

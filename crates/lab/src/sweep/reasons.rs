@@ -484,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_told_is_said() {
+    fn unreported_metrics_are_listed() {
         let silent = SettingMetrics {
             cpu_server_percent: None,
             retransmits_per_s: None,

@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_datagram_test_says_its_rate_and_its_host_is_quoted() {
+    fn udp_command_has_its_rate_and_a_quoted_host() {
         let mut spec = spec(vec![swept("rate", Levels::Range(100_000_000, 10_000_000_000))]);
         spec.is_udp = true;
         spec.host = "a b;'c'".to_owned();

@@ -46,7 +46,7 @@ pub(crate) enum Block {
     /// Lines that are never broken, so that commands can be copied.
     Verbatim(String),
     /// A part that HTML shows on demand, and text does not.
-    Details(&'static str, Box<Block>),
+    Details(&'static str, Box<Self>),
 }
 
 impl Document {

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_strangers_say_stays_one_line_of_bounded_length() {
+    fn untrusted_text_stays_one_line_of_bounded_length() {
         let blocks = Style {
             glyphs: Glyphs::Blocks,
             is_coloured: true,

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_says_how_far_it_is_known() {
+    fn lower_bound_of_a_quantile_is_marked() {
         let of = |is_lower_bound| {
             Some(Quantile {
                 ns: 5_000_000_000,

@@ -77,10 +77,10 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
         ));
     }
     if matches!(sweep.answer, Recommendation::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
-        remarks.push("Longer runs (--time) or more of them (--repetitions) may tell".to_owned());
+        remarks.push("Longer runs (--time) or more of them (--repetitions) may decide".to_owned());
     }
     if sweep.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
-        remarks.push("The server does not tell its CPU time: values count the client's alone".to_owned());
+        remarks.push("The server does not report its CPU time: values count the client's alone".to_owned());
     }
     remarks
 }
@@ -207,15 +207,12 @@ pub(super) fn reason(reason: &Reason) -> String {
         }
         Reason::Loss { here_percent, .. } => format!("{here_percent:.2} % of the datagrams are lost"),
         Reason::SenderLimited { stream_rate_bps, .. } => {
-            format!(
-                "each stream keeps to {}, as the sender was told",
-                rate(*stream_rate_bps as f64)
-            )
+            format!("each stream is at its rate limit of {}", rate(*stream_rate_bps as f64))
         }
         Reason::NotKnown { unchecked } if unchecked.is_empty() => "not known".to_owned(),
         Reason::NotKnown { unchecked } => {
             let words: Vec<&str> = unchecked.iter().map(|what| missing(*what)).collect();
-            format!("not known; nobody told {}", words.join(", "))
+            format!("not known; not reported: {}", words.join(", "))
         }
     }
 }

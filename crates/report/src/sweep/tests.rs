@@ -146,7 +146,7 @@ Use 10 streams: received 288 Gbit/s (285 Gbit/s to 291 Gbit/s, 95 % confidence)
 streams
   plateau: 10 to 11 are as good within 3 %
   below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
-  above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; nobody told how many cores the server has
+  above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; not reported: how many cores the server has
 
 received by streams (ringed or *: advised)
    1 ##### 33.0 Gbit/s
@@ -174,7 +174,7 @@ fn the_text_begins_with_the_answer() {
 }
 
 #[test]
-fn what_qualifies_the_answer_is_said_plainly() {
+fn remarks_qualify_the_answer() {
     let mut sweep = sweep();
     sweep.answer = Recommendation::Inconclusive {
         reason: "runs differ too much".to_owned(),
@@ -243,7 +243,7 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
 }
 
 #[test]
-fn a_window_below_the_product_says_both_numbers() {
+fn window_below_the_bandwidth_delay_product_has_both_numbers() {
     let mut sweep = sweep();
     sweep.factors[0].degradations[0].reasons = vec![Reason::WindowBelowBdp {
         window_bytes: 65_536,

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_other_programs_fill_says_nothing_of_the_server() {
+    fn host_full_of_other_programs_is_no_evidence_about_the_server() {
         let verdict = judged(GIGABIT, |run| fill(server(run), 0.98, 0.8));
         let words = [
             "inconclusive: other load on the server's host",
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_programs_own_time_nobody_says_whose_load_it_is() {
+    fn without_the_cpu_time_of_the_program_the_load_is_not_attributed() {
         let verdict = judged(GIGABIT, |run| {
             server(run).cpu_busy = Some(0.98);
             server(run).process_cpu_ns = None;

@@ -79,7 +79,7 @@ fn assert_all(class: VerdictClass, cases: &[Case]) {
 }
 
 #[test]
-fn runs_that_say_nothing_are_invalid() {
+fn defective_runs_are_invalid() {
     assert_all(
         VerdictClass::Invalid,
         &[
@@ -295,7 +295,7 @@ fn one_unsteady_run_of_three_leaves_the_middle_one_good() {
 }
 
 #[test]
-fn without_an_agent_nobody_says_what_the_server_was_at() {
+fn without_an_agent_verdicts_about_the_server_are_unknown() {
     let verdict = judge(&[spoilt(|run| run.server = None)]);
     assert_eq!(verdict.primary.class, VerdictClass::Unknown);
     assert!(text(&verdict).contains("no agent there") && verdict.primary.advice.contains("linerate http agent"));
@@ -368,7 +368,7 @@ fn connections_are_busy_only_when_all_their_streams_are() {
 }
 
 #[test]
-fn too_few_connections_are_told_from_a_server_that_waits_for_itself() {
+fn too_few_connections_and_an_internal_wait_have_different_verdicts() {
     let run = spoilt(|_| ());
     let fewer = Position {
         best_larger_per_s: Some(100_000.0),

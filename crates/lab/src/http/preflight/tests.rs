@@ -199,7 +199,7 @@ fn worker_processes_have_room_for_their_connections() {
 }
 
 #[test]
-fn limits_that_linerate_raises_itself_are_only_said() {
+fn limits_that_linerate_raises_itself_are_informational() {
     let (check, blocked) = spoilt(Side::Client, "", |host| host.nofile_soft = Some(1024));
     assert_found(&check, "nofile.soft", CheckStatus::Info, "raised by linerate itself");
     assert!(blocked.is_empty());

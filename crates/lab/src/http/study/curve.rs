@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_network_allows_nobody_knows_what_the_reason_is_told() {
+    fn missing_ceiling_has_a_reason() {
         let why = |spoil: fn(&mut OwnedInput)| {
             let mut input = seed_input();
             spoil(&mut input);

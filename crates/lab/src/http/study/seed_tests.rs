@@ -65,7 +65,7 @@ fn sixteen_connections_are_too_few_for_small_answers() {
 }
 
 #[test]
-fn the_chapters_say_what_was_found() {
+fn sections_have_a_sentence_each() {
     let study = study_of(&seed_input());
     let [baseline, isolation, whole] = study.sentences.map(|sentence| sentence.expect("all phases were run"));
     assert!(baseline.starts_with("The path is clean: TCP alone reaches 941.4 Mbit/s (server to client, 1 stream)"));

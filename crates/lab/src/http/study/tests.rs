@@ -137,7 +137,7 @@ fn more_than_a_fifth_of_invalid_cells_spoils_the_experiment() {
 }
 
 #[test]
-fn a_wanted_latency_is_asserted_where_it_was_asked_for() {
+fn latency_objective_counts_with_assert_only() {
     let mut owned = seed_input();
     owned.setup.plan.objective.p99 = Some(Duration::from_micros(1000));
     let study = study_of(&owned);
@@ -159,7 +159,7 @@ fn a_wanted_latency_is_asserted_where_it_was_asked_for() {
 }
 
 #[test]
-fn a_hundred_times_more_failures_than_wanted_are_no_best_case() {
+fn error_rate_above_the_objective_is_no_best_case() {
     let mut owned = seed_input();
     for run in matrix_run(&mut owned, KIB, 64) {
         let load = run.load.as_mut().expect("done");
@@ -171,7 +171,7 @@ fn a_hundred_times_more_failures_than_wanted_are_no_best_case() {
 }
 
 #[test]
-fn knees_are_refined_twice_at_most_and_only_where_it_is_wanted() {
+fn knees_are_refined_twice_at_most_and_only_if_planned() {
     let mut owned = seed_input();
     let added: Vec<(u64, u32)> = refinements(&input(&owned))
         .iter()

@@ -156,7 +156,7 @@ impl<'a> Network<'a> {
         let failed = |text: &str| RunError::Failed(text.to_owned());
         let summary = seen.summary.ok_or_else(|| failed("the test had no result"))?;
         let metrics =
-            metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not say what it received"))?;
+            metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
         let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
         self.log.is_client_cpu_only |=
             self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();

@@ -148,7 +148,7 @@ fn a_finished_run_is_one_line() {
 }
 
 #[test]
-fn a_plan_says_what_it_takes() {
+fn plan_listing_has_time_bytes_and_requirements() {
     let key = full().cells[4].key;
     let plan = PlanListing {
         target: "http://192.168.5.2:8080".to_owned(),
