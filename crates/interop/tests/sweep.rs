@@ -135,7 +135,11 @@ fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
         serde_json::json!(["1", "3"]),
         "{report:#}"
     );
-    assert_eq!(report["factors"][0]["falls"], serde_json::json!([]), "{report:#}");
+    assert_eq!(
+        report["factors"][0]["degradations"],
+        serde_json::json!([]),
+        "{report:#}"
+    );
     let command = report["verdict"]["command"].as_str().expect("a command");
     // What is advised is a command that works.
     let mut words: Vec<&str> = command.split(' ').collect();
@@ -154,7 +158,7 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
     let finished = Process::start(inside(&net.a, ours().path(), &words)).finish();
     finished.expect_code(0);
     let report = json(&finished);
-    let falls = report["factors"][0]["falls"].as_array().expect("falls");
+    let falls = report["factors"][0]["degradations"].as_array().expect("falls");
     let reasons: Vec<&Value> = falls
         .iter()
         .flat_map(|fall| fall["reasons"].as_array().expect("reasons"))

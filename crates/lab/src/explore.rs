@@ -20,13 +20,13 @@ use crate::stats;
 /// The best level of a factor may change with those that are explored after it. So when all have an answer, each is looked
 /// at once more with the others at theirs. That is not done for ever: factors that go on moving each other are left where
 /// the second look found them.
-pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Figures> {
+pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut experiment = Experiment::new(plan, runner);
     let mut base = Setting(plan.factors.iter().map(|factor| factor.start).collect());
     let mut stages = Vec::new();
     if experiment.warm_up(&base).is_ok() {
         for factor in 0..plan.factors.len() {
-            // What was run before the time ran out still says something.
+            // Runs made before the time ran out still count.
             let _ = experiment.explore_factor(factor, &base);
             let Some(stage) = experiment.stage(factor, &base) else {
                 break;
@@ -39,7 +39,7 @@ pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Figures> {
         }
         let is_open = stages.len() < plan.factors.len() || stages.iter().any(|stage| stage.chance < plan.confidence);
         if !is_open && !experiment.is_over() {
-            // If it ends early, what was known before holds, or the stage that is unfinished says so.
+            // If it ends early, the earlier result holds, or the unfinished stage has too few runs.
             let _ = experiment.look_again(&mut stages, &mut base);
         }
     }
@@ -65,7 +65,7 @@ struct Experiment<'a, R: Runner> {
     plan: &'a Plan,
     runner: &'a mut R,
     rng: Rng,
-    points: Vec<Point<R::Figures>>,
+    points: Vec<Point<R::Metrics>>,
     started: Duration,
     runs: u64,
     planned: u64,
@@ -96,7 +96,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         self.is_cut_short || self.ended_by.is_some()
     }
 
-    /// The first run finds cold caches, an idle clock and a fresh route; nobody counts it.
+    /// The first run meets cold caches, an idle clock and a fresh route; it is not counted.
     fn warm_up(&mut self, setting: &Setting) -> Result<(), Over> {
         self.run(setting).map(|_| ())
     }
@@ -150,7 +150,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         Ok(())
     }
 
-    fn run(&mut self, setting: &Setting) -> Result<Result<crate::Observation<R::Figures>, String>, Over> {
+    fn run(&mut self, setting: &Setting) -> Result<Result<crate::Observation<R::Metrics>, String>, Over> {
         let elapsed = self.runner.now().saturating_sub(self.started);
         if elapsed + self.plan.run_time > self.plan.budget {
             self.is_cut_short = true;
@@ -383,7 +383,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         ((ratio - 1.0).abs() > self.plan.tolerance && !is_chance).then_some(ratio)
     }
 
-    fn into_outcome(self, stages: Vec<Stage>, base: Setting) -> Outcome<R::Figures> {
+    fn into_outcome(self, stages: Vec<Stage>, base: Setting) -> Outcome<R::Metrics> {
         let leader = self.points.iter().position(|point| point.setting == base);
         let verdict = self.verdict(&stages, base);
         Outcome {

@@ -28,7 +28,7 @@ pub enum Scale {
     Choices(u64),
 }
 
-/// The level of an amount that nobody sets.
+/// The level of an amount that is left to the system.
 pub const SYSTEM_CHOICE: u64 = 0;
 
 impl Factor {

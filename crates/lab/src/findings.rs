@@ -1,4 +1,4 @@
-//! What the runs allow to say.
+//! The outcome of an experiment.
 
 use std::ops::RangeInclusive;
 
@@ -36,7 +36,7 @@ pub struct Stage {
     pub points: Vec<usize>,
     /// Place in [`Outcome::points`] of the highest (or lowest) median.
     pub best: usize,
-    /// Places in [`Stage::points`] of the neighbours of the best one that cannot be told from it or are as good. Where
+    /// Places in [`Stage::points`] of the neighbours of the best one that are not distinguishable from it or as good. Where
     /// what the system chooses is best, those of the ladder that are, or else the best one alone.
     pub plateau: RangeInclusive<usize>,
     /// Place in [`Outcome::points`] of the least level of the plateau that is as good: what to use.
@@ -48,8 +48,8 @@ pub struct Stage {
 /// The answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Verdict {
-    /// Use this setting: with the confidence asked for nothing that was run is better by more than the tolerance.
+    /// Use this setting: with the wanted confidence no other setting is better by more than the tolerance.
     Use(Setting),
-    /// The runs differ too much among themselves, or too few were made. The text says which.
+    /// The runs differ too much among themselves, or too few were made; with the reason.
     Inconclusive(String),
 }

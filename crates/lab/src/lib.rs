@@ -1,31 +1,26 @@
 //! Experiment design without input and output.
 //!
 //! A [`Plan`] names the factors, their levels, the repetitions and the time there is. [`explore`] decides what to run and
-//! in which order, starts every run through a [`Runner`], and says what the runs allow to say, which may be that they
+//! in which order, starts every run through a [`Runner`], and judges them, which may be that they
 //! allow nothing: [`Verdict::Inconclusive`] is an answer.
 //!
 //! The unit of replication is the run. Intervals within a run share its connection, its route and its neighbours, so that
-//! their number says nothing about how sure a figure is.
+//! their number is no measure of confidence.
 //!
-//! [`http`] is the logic of the HTTP lab, whose experiment has a fixed form.
-//!
-//! Plans and runs may be of anything. [`grammar`] and [`reasons`] are about network tests: the one reads what people want
-//! to have varied, the other says why some settings are worse than others, from the figures that were seen with them.
+//! Plans and runs may be of anything. [`sweep`] applies them to network tests; [`http`] is the HTTP lab, whose experiment
+//! has a fixed form.
 
 #![forbid(unsafe_code)]
 
 mod explore;
 mod factor;
 mod findings;
-#[doc(hidden)]
-pub mod fuzzing;
-pub mod grammar;
 pub mod http;
 mod plan;
 mod points;
-pub mod reasons;
 mod runner;
 pub mod stats;
+pub mod sweep;
 
 pub use explore::explore;
 pub use factor::{Factor, SYSTEM_CHOICE, Scale};

@@ -15,7 +15,7 @@ pub struct Plan {
     pub repetitions: u32,
     /// Decides the order of the runs, and nothing else.
     pub seed: u64,
-    /// How long one run takes, all told.
+    /// Duration of one run with its overhead.
     pub run_time: Duration,
     /// When to stop at the latest. No run is started that would end later.
     pub budget: Duration,

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::points::Setting;
 
-/// Starts runs and tells the time.
+/// Starts runs and reads the clock.
 pub trait Runner {
-    /// What a run brings besides the value that is compared.
-    type Figures;
+    /// What a run measures beside the compared value.
+    type Metrics;
 
     /// Runs once at this setting and waits for the result.
     ///
     /// # Errors
     /// When there is no result; see [`RunError`].
-    fn run(&mut self, setting: &Setting) -> Result<Observation<Self::Figures>, RunError>;
+    fn run(&mut self, setting: &Setting) -> Result<Observation<Self::Metrics>, RunError>;
 
     /// Time since an arbitrary moment; never goes back.
     fn now(&self) -> Duration;
@@ -28,15 +28,15 @@ pub struct Observation<F> {
     /// What is compared, in the unit of the objective.
     pub value: f64,
     /// What else was seen.
-    pub figures: F,
+    pub metrics: F,
 }
 
 /// Why a run has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunError {
-    /// This run failed; another one may not. The text says why.
+    /// This run failed; another one may not. With the reason.
     Failed(String),
-    /// No other run will do better, or the user wants no more. The text says why.
+    /// No other run would succeed, or the user ended the experiment. With the reason.
     Over(String),
 }
 
@@ -47,7 +47,7 @@ pub struct Progress {
     pub setting: Setting,
     /// Runs that have ended.
     pub runs_done: u64,
-    /// Runs that are planned now; grows when a result asks for more.
+    /// Runs that are planned now; grows when a result needs more.
     pub runs_planned: u64,
     /// How long those that are left will take.
     pub left: Duration,

@@ -100,7 +100,7 @@ mod tests {
 
     /// Of samples whose true median is known, as many intervals hold it as promised, within what so few runs allow.
     #[test]
-    fn intervals_hold_the_truth_as_often_as_they_say() {
+    fn intervals_hold_the_true_median_as_often_as_their_confidence() {
         let mut rng = Rng::with_seed(7);
         let held = (0..400)
             .filter(|draw| {

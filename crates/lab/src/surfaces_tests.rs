@@ -11,7 +11,7 @@ use crate::{
 
 const RUN_TIME: Duration = Duration::from_secs(10);
 
-/// A path on which every run takes as long as planned and brings what the surface says, with noise and drift.
+/// A path on which every run takes the planned time and has the surface's value, with noise and drift.
 struct Path<S> {
     surface: S,
     noise: f64,
@@ -23,18 +23,18 @@ struct Path<S> {
 }
 
 impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
-    type Figures = ();
+    type Metrics = ();
 
     fn run(&mut self, setting: &Setting) -> Result<Observation<()>, RunError> {
         self.runs += 1;
         self.order.push(setting.clone());
         let value = (self.surface)(setting)?;
-        // Nearly normal, with the standard deviation asked for.
+        // Nearly normal, with this standard deviation.
         let deviation = (0..12).map(|_| self.rng.f64()).sum::<f64>() - 6.0;
         let drift = 1.0 + self.drift_per_run * f64::from(self.runs);
         Ok(Observation {
             value: value * drift * (1.0 + self.noise * deviation),
-            figures: (),
+            metrics: (),
         })
     }
 
@@ -128,7 +128,7 @@ fn on_a_flat_surface_the_least_level_is_advised() {
 }
 
 #[test]
-fn both_of_two_peaks_are_looked_at() {
+fn both_of_two_peaks_are_explored() {
     // A broad peak at 3, and a higher one at 24 of which the ladder sees only the shoulders.
     let two = |n: u64| {
         let bump = |at: f64, width: f64, height: f64| height * (-((n as f64 / at).ln() / width).powi(2)).exp();
@@ -151,7 +151,7 @@ fn noise_makes_answers_rarer_and_not_wrong() {
             let outcome = explore(&plan, &mut path(reported, noise, 1000 + seed));
             if let Verdict::Use(setting) = outcome.verdict {
                 answers += 1;
-                // As good as the best within what was promised, and what one run more would not tell.
+                // As good as the best within the tolerance, and what one run more would not distinguish.
                 wrong += u32::from(reported(setting.level(0)) < (1.0 - plan.tolerance - 0.05) * 288.0);
             }
         }
@@ -173,7 +173,7 @@ fn noise_alone_gives_no_answer_or_the_cheapest_level() {
 }
 
 #[test]
-fn costs_are_wanted_low() {
+fn lower_cost_is_better() {
     let plan = Plan {
         better: Better::Lower,
         ..plan()
@@ -462,7 +462,7 @@ fn of_several_flat_factors_the_least_levels_are_advised_and_of_noisy_ones_none()
     }
 }
 
-/// Whenever the time runs out, what is advised is what the runs say: never a level that a later run has beaten.
+/// Whenever the time runs out, no level is advised that a later run has beaten.
 #[test]
 fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
     let plan = streams_and_window();

@@ -1,5 +1,8 @@
 //! Figures as words.
 
+/// Stands for a figure that could not be measured.
+pub(crate) const MISSING: &str = "n/a";
+
 /// A rate in the largest fitting unit, 1000-based.
 pub(crate) fn rate(bps: f64) -> String {
     let (value, unit) = scaled(bps, 1000.0, ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);

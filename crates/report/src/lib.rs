@@ -6,7 +6,7 @@
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
 //! * [`service`]: logs and figures of a server
-//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON, HTML and Markdown
+//! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`trial`]: the closing line of `linerate try`
 //! * [`Output`]: where lines go, shared by all writers of a process
@@ -20,6 +20,7 @@ pub mod iperf3;
 pub mod sweep;
 pub mod trial;
 
+mod document;
 mod figures;
 mod flood;
 mod glyphs;
@@ -33,3 +34,10 @@ mod write_queue;
 
 pub use glyphs::Glyphs;
 pub use output::{DroppedNotice, Output};
+
+/// A value as indented JSON with a line end.
+fn pretty_json(value: &impl serde::Serialize) -> String {
+    let mut text = serde_json::to_string_pretty(value).unwrap_or_default();
+    text.push('\n');
+    text
+}

@@ -1,7 +1,5 @@
 //! Frame of a report as one HTML file: no script, nothing loaded from elsewhere, light or dark as the reader's system is.
 
-use std::fmt::Write;
-
 use crate::printable::is_hostile;
 
 /// Everything before the first heading.
@@ -25,25 +23,16 @@ const STYLE: &str = "\
 body { color: var(--ink); background: var(--paper); font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
 h1 { font-size: 1.4rem } h2 { font-size: 1.1rem }
 table { border-collapse: collapse } td, th { padding: .2rem .7rem; text-align: right; border-bottom: 1px solid var(--soft) }
-tr.advised { font-weight: 700 } pre { overflow: auto; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
-svg { width: 100%; height: auto } svg text { fill: var(--ink); font-size: 12px } .axis { stroke: var(--soft) } .curve { stroke: var(--mark); fill: none; stroke-width: 2 }
+pre { overflow: auto; border: 1px solid var(--soft); padding: .7rem } .remark { border-left: 4px solid var(--mark); padding-left: .7rem }
+svg { width: 100%; height: auto } svg text { fill: var(--ink); font-size: 12px } .axis { stroke: var(--soft) }
 caption, .words { text-align: left } caption, figcaption { font-weight: 700; padding: .3rem 0 } .wide { overflow-x: auto; margin-top: 1rem }
 .wide td { white-space: nowrap } .wide td.words { white-space: normal; overflow-wrap: anywhere } .note { margin: .3rem 0; font-size: .9rem }
 figure { margin: 1.5rem 0 } figcaption small { font-weight: 400 } details { margin: .5rem 0 }
 .h0 { --hue: var(--h0) } .h1 { --hue: var(--h1) } .h2 { --hue: var(--h2) } .h3 { --hue: var(--h3) } .h4 { --hue: var(--h4) } .h5 { --hue: var(--h5) }
 .line { stroke: var(--hue); fill: none; stroke-width: 2 } .thin { stroke-width: 1; stroke-opacity: .8 } .limit { stroke-width: 1.5; stroke-dasharray: 6 4 }
 .marker { fill: var(--hue) } .ring { fill: none; stroke: var(--hue); stroke-width: 2 }
-.whisker { stroke: var(--mark) } .dot { fill: var(--mark) } .chosen { fill: var(--paper); stroke: var(--mark); stroke-width: 3 }
+.whisker { stroke: var(--hue) }
 ";
-
-/// One row of a table; `attributes` are ours and go in as they are.
-pub(crate) fn row(out: &mut String, attributes: &str, cells: &[String]) {
-    let _ = write!(out, "<tr{attributes}>");
-    for cell in cells {
-        let _ = write!(out, "<td>{}</td>", escaped(cell));
-    }
-    out.push_str("</tr>\n");
-}
 
 /// Text that is no markup, whoever wrote it.
 pub(crate) fn escaped(text: &str) -> String {

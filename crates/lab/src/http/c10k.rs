@@ -131,7 +131,7 @@ fn nothing_dropped(idle: &Idle) -> Pass {
     }
 }
 
-/// The largest step tells most: of a thousand connections the processor's other work is larger.
+/// Of the largest step: with a thousand connections the CPU's other work is larger.
 fn little_cpu(idle: &Idle) -> Pass {
     let largest = idle
         .steps
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_busy_connections_keep_is_said() {
+    fn retained_throughput_of_busy_connections_is_a_share_of_the_best() {
         let active = cell(run(load_of(KIB, 10_000, 75_000.0)));
         let row = Row {
             payload_bytes: KIB,

@@ -49,7 +49,7 @@ pub struct Link {
     /// Frames carry the tag of a VLAN.
     pub has_vlan: bool,
     /// Most bytes of payload in a segment as the kernel has it for the connections; `None` where that is not known. It
-    /// may be less than fits into the packet: the path has a smaller one, or somebody on it lowers what is announced.
+    /// may be less than fits into the packet: the path has a smaller MTU, or a router on it clamps the MSS.
     pub mss_measured_bytes: Option<u32>,
 }
 
@@ -159,7 +159,7 @@ pub fn reached_share(baseline: &[Baseline], link: &Link) -> f64 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Segments {
     /// Every answer begins one: one request at a time on a connection.
-    OfTheirOwn,
+    Own,
     /// Answers follow each other without a gap: pipelining, HTTP/2.
     Shared,
 }
@@ -188,29 +188,29 @@ impl Ceiling {
 
     /// Most answers per second. The bytes of the head are those measured, not assumed.
     #[must_use]
-    pub fn answers_per_s(&self, head_bytes: u64, payload_bytes: u64) -> f64 {
-        self.reached * self.link.bps / self.bits_per_answer(head_bytes, payload_bytes)
+    pub fn responses_per_s(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
+        self.reached * self.link.bps / self.bits_per_response(header_bytes, payload_bytes)
     }
 
     /// Bits on the wire of an answer, with all headers and the frames around them.
     #[must_use]
-    pub fn bits_per_answer(&self, head_bytes: u64, payload_bytes: u64) -> f64 {
-        let answer = head_bytes.saturating_add(payload_bytes).max(1);
+    pub fn bits_per_response(&self, header_bytes: u64, payload_bytes: u64) -> f64 {
+        let answer = header_bytes.saturating_add(payload_bytes).max(1);
         8.0 * self.wire_bytes(answer, self.segments)
     }
 
     /// Share of the link in the direction of the requests at this many answers per second: the requests themselves, and
     /// one acknowledgement for two segments of an answer. Receive offload lowers it.
     #[must_use]
-    pub fn opposite_share(&self, answers_per_s: f64, request_bytes: u64, answer_bytes: u64) -> f64 {
-        let acknowledgements = self.segments_of(answer_bytes).div_ceil(2) as f64;
+    pub fn opposite_share(&self, responses_per_s: f64, request_bytes: u64, response_bytes: u64) -> f64 {
+        let acknowledgements = self.segments_of(response_bytes).div_ceil(2) as f64;
         let each = self.wire_bytes(request_bytes, self.segments) + self.overhead() * acknowledgements;
-        8.0 * answers_per_s * each / self.link.bps
+        8.0 * responses_per_s * each / self.link.bps
     }
 
     fn wire_bytes(&self, bytes: u64, segments: Segments) -> f64 {
         match segments {
-            Segments::OfTheirOwn => bytes as f64 + self.overhead() * self.segments_of(bytes) as f64,
+            Segments::Own => bytes as f64 + self.overhead() * self.segments_of(bytes) as f64,
             Segments::Shared => bytes as f64 * f64::from(self.link.full_frame_bytes()) / self.mss_bytes as f64,
         }
     }
@@ -227,7 +227,7 @@ impl Ceiling {
 /// Bytes of the head our server sends by default for a body of this length: the status line, `Date`, `Content-Type`
 /// and `Content-Length`.
 #[must_use]
-pub fn usual_head_bytes(payload_bytes: u64) -> u64 {
+pub fn usual_header_bytes(payload_bytes: u64) -> u64 {
     const WITHOUT_LENGTH_BYTES: u64 = 114;
     let digits = payload_bytes.checked_ilog10().map_or(1, |log| u64::from(log) + 1);
     WITHOUT_LENGTH_BYTES + digits
@@ -242,23 +242,23 @@ mod tests {
     const KIB: u64 = 1024;
 
     fn gigabit() -> Ceiling {
-        Ceiling::new(Link::of_speed(1e9), 1.0, Segments::OfTheirOwn).expect("a payload fits")
+        Ceiling::new(Link::of_speed(1e9), 1.0, Segments::Own).expect("a payload fits")
     }
 
-    fn answers_per_s(ceiling: &Ceiling, payload_bytes: u64) -> f64 {
-        ceiling.answers_per_s(usual_head_bytes(payload_bytes), payload_bytes)
+    fn responses_per_s(ceiling: &Ceiling, payload_bytes: u64) -> f64 {
+        ceiling.responses_per_s(usual_header_bytes(payload_bytes), payload_bytes)
     }
 
     #[test]
-    fn a_gigabit_carries_as_many_answers_as_the_arithmetic_says() {
+    fn gigabit_carries_the_computed_number_of_responses() {
         for (payload_bytes, expected) in [(KIB, 101_461.0), (10 * KIB, 11_283.0), (100 * KIB, 1_148.0)] {
-            let found = answers_per_s(&gigabit(), payload_bytes);
+            let found = responses_per_s(&gigabit(), payload_bytes);
             assert!((found - expected).abs() <= 1.0, "{payload_bytes} B: {found}");
         }
     }
 
     /// The published table of a gigabit between two small hosts. Its first column of throughput counts heads as well and
-    /// is in MiB/s, its second counts bodies alone and is in MB/s, though both say MB/s; the model tells them apart.
+    /// is in MiB/s, its second counts bodies alone and is in MB/s, though both are labelled MB/s.
     #[test]
     fn the_published_figures_are_those_of_the_model_each_in_its_own_unit() {
         for (payload_bytes, rps, mib_per_s_with_heads, mb_per_s_of_bodies) in [
@@ -266,9 +266,9 @@ mod tests {
             (10 * KIB, 11_281.0, 111.45, 115.5),
             (100 * KIB, 1_147.0, 112.20, 117.5),
         ] {
-            let model = answers_per_s(&gigabit(), payload_bytes);
+            let model = responses_per_s(&gigabit(), payload_bytes);
             let body = payload_bytes as f64;
-            let answer = body + usual_head_bytes(payload_bytes) as f64;
+            let answer = body + usual_header_bytes(payload_bytes) as f64;
             for (published, of_model) in [
                 (rps, model),
                 (mib_per_s_with_heads, model * answer / f64::from(1 << 20)),
@@ -321,10 +321,10 @@ mod tests {
             assert_eq!(of(measured).mss_bytes(), Some(1448), "{measured:?}");
             assert_eq!(of(measured).full_frame_bytes(), 1538, "{measured:?}");
         }
-        let ceiling = Ceiling::new(clamped, 1.0, Segments::OfTheirOwn).expect("fits");
+        let ceiling = Ceiling::new(clamped, 1.0, Segments::Own).expect("fits");
         // 1142 bytes of answer in two segments.
         let expected = 1e9 / 8.0 / (1142.0 + 2.0 * 90.0);
-        assert!((answers_per_s(&ceiling, KIB) - expected).abs() < 1e-6);
+        assert!((responses_per_s(&ceiling, KIB) - expected).abs() < 1e-6);
     }
 
     #[test]
@@ -350,16 +350,16 @@ mod tests {
             ..Link::of_speed(1e9)
         };
         assert_eq!(tiny.mss_bytes(), None);
-        assert_eq!(Ceiling::new(tiny, 1.0, Segments::OfTheirOwn), None);
+        assert_eq!(Ceiling::new(tiny, 1.0, Segments::Own), None);
         assert_eq!(tiny.goodput_bps(), None);
     }
 
     #[test]
     fn pipelined_answers_share_segments_and_so_more_fit() {
         let shared = Ceiling::new(Link::of_speed(1e9), 1.0, Segments::Shared).expect("fits");
-        let found = answers_per_s(&shared, KIB);
+        let found = responses_per_s(&shared, KIB);
         assert!((found - 1e9 / 8.0 / (1142.0 * 1538.0 / 1448.0)).abs() < 0.1, "{found}");
-        assert!(found > answers_per_s(&gigabit(), KIB));
+        assert!(found > responses_per_s(&gigabit(), KIB));
     }
 
     #[test]
@@ -379,8 +379,8 @@ mod tests {
         assert!((reached_share(&[test(true, 0.5), test(true, 0.8), test(false, 0.99)], &link) - 0.8).abs() < 1e-9);
         assert!((reached_share(&[test(true, 1.02)], &link) - 1.0).abs() < 1e-9);
         assert!((reached_share(&[test(false, 0.5)], &link) - 1.0).abs() < 1e-9);
-        let ceiling = Ceiling::new(link, 0.8, Segments::OfTheirOwn).expect("fits");
-        assert!((answers_per_s(&ceiling, KIB) / answers_per_s(&gigabit(), KIB) - 0.8).abs() < 1e-9);
+        let ceiling = Ceiling::new(link, 0.8, Segments::Own).expect("fits");
+        assert!((responses_per_s(&ceiling, KIB) / responses_per_s(&gigabit(), KIB) - 0.8).abs() < 1e-9);
     }
 
     #[test]
@@ -427,7 +427,7 @@ mod tests {
 
     #[test]
     fn the_usual_head_grows_with_the_digits_of_the_length() {
-        for (payload_bytes, head_bytes) in [
+        for (payload_bytes, header_bytes) in [
             (0, 115),
             (9, 115),
             (10, 116),
@@ -435,7 +435,7 @@ mod tests {
             (10_240, 119),
             (102_400, 120),
         ] {
-            assert_eq!(usual_head_bytes(payload_bytes), head_bytes);
+            assert_eq!(usual_header_bytes(payload_bytes), header_bytes);
         }
     }
 }

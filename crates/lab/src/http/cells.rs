@@ -11,7 +11,7 @@ use linerate_model::http::{CellKey, Mode, Phase};
 use super::plan::{Direction, Plan};
 use super::units::payload_name;
 
-/// Parts of an experiment that were asked for.
+/// Selected phases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     wanted: [bool; 4],
@@ -55,7 +55,7 @@ impl Phases {
         Ok(Self { wanted })
     }
 
-    /// Whether the phase with this number was asked for.
+    /// Whether the phase with this number is selected.
     #[must_use]
     pub fn has(self, phase: usize) -> bool {
         self.wanted.get(phase).copied().unwrap_or(false)
@@ -136,6 +136,13 @@ pub fn refinement_runs(plan: &Plan, keys: &[CellKey]) -> Vec<PlannedRun> {
     interleaved(keys, plan.defaults.repeats, &mut Rng::with_seed(plan.seed))
 }
 
+/// The cells of some runs, each once.
+#[must_use]
+pub fn keys(runs: &[PlannedRun]) -> Vec<CellKey> {
+    let keys: BTreeSet<CellKey> = runs.iter().map(|run| run.key).collect();
+    keys.into_iter().collect()
+}
+
 /// Runs that are still to be made, given those that are kept.
 #[must_use]
 pub fn remaining(runs: Vec<PlannedRun>, finished: &BTreeSet<PlannedRun>) -> Vec<PlannedRun> {
@@ -162,13 +169,14 @@ pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
     match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => Mode::Idle {
             heartbeat_ns: plan
+                .c10k
                 .idle
                 .heartbeat
                 .map(|pause| u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX)),
         },
         (_, Some(rate)) => Mode::Open {
             rate_per_s: f64::from(rate),
-            arrivals: plan.low_rate.arrivals,
+            arrivals: plan.c10k.low_rate.arrivals,
         },
         _ => Mode::Closed {
             // A stream is a place for one request.
@@ -201,18 +209,22 @@ fn c10k_keys(plan: &Plan, phases: Phases) -> Vec<CellKey> {
     if !phases.has(3) {
         return Vec::new();
     }
-    let mut steps = plan.idle.steps.clone();
+    let mut steps = plan.c10k.idle.steps.clone();
     steps.sort_unstable();
     let mut keys: Vec<CellKey> = steps.into_iter().map(|step| closed(Phase::Idle, 0, step)).collect();
-    if plan.low_rate.connections > 0 {
+    if plan.c10k.low_rate.connections > 0 {
         keys.push(CellKey {
-            rate_per_s: Some(plan.low_rate.rate_per_s),
-            ..closed(Phase::LowRate, plan.low_rate.payload_bytes, plan.low_rate.connections)
+            rate_per_s: Some(plan.c10k.low_rate.rate_per_s),
+            ..closed(
+                Phase::LowRate,
+                plan.c10k.low_rate.payload_bytes,
+                plan.c10k.low_rate.connections,
+            )
         });
     }
-    if plan.active.connections > 0 {
-        let payloads = plan.active.payloads_bytes.iter();
-        keys.extend(payloads.map(|payload_bytes| closed(Phase::Active, *payload_bytes, plan.active.connections)));
+    if plan.c10k.active.connections > 0 {
+        let payloads = plan.c10k.active.payloads_bytes.iter();
+        keys.extend(payloads.map(|payload_bytes| closed(Phase::Active, *payload_bytes, plan.c10k.active.connections)));
     }
     keys
 }
@@ -239,11 +251,10 @@ fn interleaved(keys: &[CellKey], repeats: u32, rng: &mut Rng) -> Vec<PlannedRun>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::plan::Format;
     use linerate_model::http::Arrivals;
 
     fn plan(text: &str) -> Plan {
-        Plan::parse(text, Format::Toml).expect(text)
+        Plan::parse(text).expect(text)
     }
 
     fn phases(text: &str) -> Phases {

@@ -5,10 +5,10 @@ use serde::Serialize;
 
 use super::environment::changes;
 use super::medians::counted;
-use super::plan::{Format, Plan};
+use super::plan::Plan;
 use crate::stats::median;
 
-/// What counts as equal where a row does not say.
+/// Tolerance where a row has none.
 const TOLERANCE: f64 = 0.03;
 
 /// One cell of two experiments.
@@ -16,7 +16,7 @@ const TOLERANCE: f64 = 0.03;
 pub struct ComparedCell {
     /// The cell.
     pub key: CellKey,
-    /// Answers per second before; absent where the cell was not run or says nothing.
+    /// Responses per second before; absent where the cell was not run or is invalid.
     pub before_per_s: Option<f64>,
     /// Answers per second after.
     pub after_per_s: Option<f64>,
@@ -59,7 +59,7 @@ pub fn compare(before: &Study, after: &Study) -> Comparison {
 }
 
 fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
-    let (one, two) = (usable(before, key), usable(after, key));
+    let (one, two) = (valid(before, key), valid(after, key));
     let ratio = |figure: fn(&Cell) -> Option<f64>| {
         let before = figure(one?).filter(|before| *before > 0.0)?;
         Some(figure(two?)? / before)
@@ -101,7 +101,7 @@ fn p99_spread(cell: &Cell) -> Option<f64> {
     Some((high - low) / middle)
 }
 
-fn usable(study: &Study, key: CellKey) -> Option<&Cell> {
+fn valid(study: &Study, key: CellKey) -> Option<&Cell> {
     let cell = study.cells.iter().find(|cell| cell.key == key)?;
     (cell.verdict.primary.class != VerdictClass::Invalid).then_some(cell)
 }
@@ -132,16 +132,16 @@ fn notes(before: &Study, after: &Study) -> Vec<String> {
     notes
 }
 
-/// By what they say, not by how it is explained.
+/// By their values, not by their comments.
 fn are_different_plans(before: &str, after: &str) -> bool {
-    let name = |text: &str| Plan::parse(text, Format::Toml).map(|plan| plan.hash());
+    let name = |text: &str| Plan::parse(text).map(|plan| plan.hash());
     match (name(before), name(after)) {
         (Ok(before), Ok(after)) => before != after,
         _ => before != after,
     }
 }
 
-/// What was spoken, where both experiments say it.
+/// Change of the protocol, where both experiments have it.
 fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
     let words = |study: &Study| {
         let spoken = study.spoken.iter().map(ToString::to_string);
@@ -154,12 +154,12 @@ fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::study::fixtures::{seed_material, study_of};
+    use crate::http::study::fixtures::{seed_input, study_of};
     use linerate_model::http::HttpVersion;
 
     #[test]
     fn the_same_experiment_twice_differs_nowhere() {
-        let study = study_of(&seed_material());
+        let study = study_of(&seed_input());
         let comparison = compare(&study, &study);
         assert_eq!(comparison.cells.len(), study.cells.len());
         assert!(
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn only_what_exceeds_both_tolerances_is_different() {
-        let before = study_of(&seed_material());
+        let before = study_of(&seed_input());
         let mut after = before.clone();
         after.rows[0].tolerance = 0.05;
         let matrix = |study: &Study| {
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_quantile_differs_only_by_more_than_its_own_runs_do() {
-        let before = study_of(&seed_material());
+        let before = study_of(&seed_input());
         let index = before
             .cells
             .iter()
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn cells_of_one_alone_have_no_ratio_and_other_hosts_are_noted() {
-        let mut before = study_of(&seed_material());
+        let mut before = study_of(&seed_input());
         before.client.cpus = Some(4);
         let mut after = before.clone();
         after.cells.truncate(1);
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn another_protocol_is_noted_and_another_explanation_of_the_plan_is_not() {
-        let before = study_of(&seed_material());
+        let before = study_of(&seed_input());
         let mut after = before.clone();
         after.plan.push_str("# said otherwise\n");
         assert!(compare(&before, &after).notes.is_empty());

@@ -1,6 +1,40 @@
 //! Whether a host is still the one it was.
 
-use linerate_model::http::Environment;
+use linerate_model::http::{Environment, NegotiatedProtocol};
+use serde::{Deserialize, Serialize};
+
+/// Both hosts at the start of an experiment.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct StartRecord {
+    /// Start, wall clock of the client.
+    pub started_unix_ms: u64,
+    /// The negotiated protocol; absent in older directories.
+    #[serde(default)]
+    pub spoken: Option<NegotiatedProtocol>,
+    /// The client's host.
+    pub client: Environment,
+    /// The server's host; absent without an agent there.
+    pub server: Option<Environment>,
+}
+
+impl StartRecord {
+    /// Changes since an earlier start that make runs of both hard to compare, in words.
+    #[must_use]
+    pub fn changes_since(&self, before: &Self) -> Vec<String> {
+        let mut changed = changes(&before.client, &self.client);
+        match (&before.server, &self.server) {
+            (Some(before), Some(now)) => changed.extend(changes(before, now)),
+            (None, None) => {}
+            _ => changed.push("the server's control channel".to_owned()),
+        }
+        if let (Some(before), Some(now)) = (&before.spoken, &self.spoken)
+            && before != now
+        {
+            changed.push(format!("spoken: {before}, now {now}"));
+        }
+        changed
+    }
+}
 
 /// What makes figures of a host incomparable with earlier ones: kernel, adapter, processors, limits. One entry for each
 /// change, in words; empty for the same host. What either side could not read is no change.

@@ -1,10 +1,10 @@
-//! What a plan will probably cost, said before anything is sent.
+//! Estimated cost of a plan.
 
 use std::time::Duration;
 
 use linerate_model::http::{CellKey, Phase};
 
-use super::ceiling::{Link, usual_head_bytes};
+use super::ceiling::{Link, usual_header_bytes};
 use super::cells::{self, Phases, PlannedRun};
 use super::plan::{Plan, Ramp};
 
@@ -47,7 +47,7 @@ pub struct Estimate {
     pub refinement: Cost,
 }
 
-/// Estimates a plan on a link; without one, bytes of closed loops cannot be said.
+/// Estimates a plan on a link; without one, bytes of closed loops are unknown.
 #[must_use]
 pub fn estimate(plan: &Plan, phases: Phases, link: Option<&Link>) -> Estimate {
     let nothing = Cost {
@@ -78,7 +78,7 @@ fn cost_of(plan: &Plan, runs: &[PlannedRun], link: Option<&Link>) -> Cost {
     costs.reduce(Cost::plus).unwrap_or_default()
 }
 
-/// The dearest cell of each payload, as often as a knee may ask for one.
+/// The most expensive cell of each payload, once per possible refinement.
 fn refinement(plan: &Plan, phases: Phases, link: Option<&Link>) -> Vec<Cost> {
     let connections = plan.matrix.connections.iter().max();
     let Some(connections) = connections.filter(|_| phases.has(2) && plan.matrix.refine_knee) else {
@@ -128,9 +128,9 @@ fn run_cost(plan: &Plan, key: &CellKey, link: Option<&Link>) -> Cost {
 #[must_use]
 pub fn window(plan: &Plan, key: &CellKey) -> Duration {
     match key.phase {
-        Phase::Idle => plan.idle.hold,
-        Phase::LowRate => plan.low_rate.duration,
-        Phase::Active => plan.active.duration,
+        Phase::Idle => plan.c10k.idle.hold,
+        Phase::LowRate => plan.c10k.low_rate.duration,
+        Phase::Active => plan.c10k.active.duration,
         Phase::Baseline => plan.tcp.duration,
         Phase::Payload | Phase::Matrix => plan.defaults.duration,
     }
@@ -144,17 +144,18 @@ fn ramp(plan: &Plan, connections: u32) -> Duration {
 }
 
 fn bytes(plan: &Plan, key: &CellKey, loaded: Duration, link: Option<&Link>) -> Option<u64> {
-    let answer_bytes = key.payload_bytes + usual_head_bytes(key.payload_bytes);
+    let response_bytes = key.payload_bytes + usual_header_bytes(key.payload_bytes);
     match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => {
             let beats = plan
+                .c10k
                 .idle
                 .heartbeat
                 .map_or(0.0, |pause| loaded.as_secs_f64() / pause.as_secs_f64());
-            let requests = f64::from(key.connections) * (beats + f64::from(u8::from(plan.idle.touch)));
-            Some((requests * answer_bytes as f64) as u64)
+            let requests = f64::from(key.connections) * (beats + f64::from(u8::from(plan.c10k.idle.touch)));
+            Some((requests * response_bytes as f64) as u64)
         }
-        (_, Some(rate)) => Some((f64::from(rate) * loaded.as_secs_f64() * answer_bytes as f64) as u64),
+        (_, Some(rate)) => Some((f64::from(rate) * loaded.as_secs_f64() * response_bytes as f64) as u64),
         _ => link.map(|link| carried_bytes(link, loaded)),
     }
 }
@@ -166,7 +167,6 @@ fn carried_bytes(link: &Link, time: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::plan::Format;
 
     fn minutes(plan: &Plan, phases: &str) -> f64 {
         let phases = Phases::parse(phases).expect("phases");
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_default_plan_takes_the_minutes_its_description_says() {
+    fn default_plan_takes_the_documented_minutes() {
         let plan = Plan::default();
         let tcp = minutes(&plan, "0");
         assert!((tcp - 40.0 / 60.0).abs() < 1e-9, "{tcp}");
@@ -198,7 +198,7 @@ mod tests {
         assert_eq!((known.cells[0].1.runs, known.refinement.runs), (3, 18));
         assert_eq!(estimate(&plan, phases, None).total.bytes, None);
         let text = "[phase0]\nstreams = []\n[phase2]\npayloads = []\n[phase3.active]\nconnections = 0\n[phase1]\npayloads = []";
-        let slow = Plan::parse(text, Format::Toml).expect("plan");
+        let slow = Plan::parse(text).expect("plan");
         let bytes = estimate(&slow, Phases::ALL, None).total.bytes.expect("rates are known");
         assert_eq!(bytes, 36_000 * 115 + 62_000 * 1142);
     }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn a_plan_without_anything_costs_nothing() {
         let phases = Phases::parse("0").expect("phases");
-        let plan = Plan::parse("[phase0]\nstreams = []", Format::Toml).expect("plan");
+        let plan = Plan::parse("[phase0]\nstreams = []").expect("plan");
         let estimate = estimate(&plan, phases, None);
         assert_eq!(
             (estimate.total.runs, estimate.total.time, estimate.total.bytes),

@@ -36,7 +36,7 @@ pub fn local_ports(address: &str, device: &str) -> Vec<String> {
     ]
 }
 
-/// Keeps the kernel from handing out ports that are somebody's.
+/// Keeps the kernel from assigning reserved ports.
 #[must_use]
 pub fn reserved_ports(list: &str) -> Vec<String> {
     vec![format!("sudo sysctl -w net.ipv4.ip_local_reserved_ports={list}")]

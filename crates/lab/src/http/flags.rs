@@ -1,4 +1,4 @@
-//! What the figures of one run say about how far it can be trusted.
+//! Flags of one run: defects that limit how far it can be trusted.
 
 use linerate_model::http::{Flag, LoadResult, Mode};
 

@@ -1,4 +1,4 @@
-//! What the cells of one payload say together: where throughput stops growing, where latency jumps, and which number of
+//! Throughput and latency over the connections of one payload: where throughput stops growing, where latency jumps, and which number of
 //! connections is best.
 
 use linerate_model::http::Row;
@@ -21,7 +21,7 @@ const CLIFF_P99: f64 = 5.0;
 const CLIFF_TIMEOUTS: f64 = 0.001;
 /// Runs of a stable cell differ by at most this.
 const STABLE_SPREAD: f64 = 0.05;
-/// A cell that is added lies at least this far from its neighbours, or it tells nothing new.
+/// Least ratio of an added cell to its neighbours.
 const REFINEMENT_STEP: f64 = 1.1;
 
 /// One cell of a payload.
@@ -43,7 +43,7 @@ pub struct Point {
     pub error_share: Option<f64>,
     /// Requests that were not answered in time, as a share of all that ended.
     pub timeout_share: Option<f64>,
-    /// The runs say something.
+    /// The runs are valid.
     pub is_valid: bool,
     /// One of the hosts was at a limit of its own.
     pub is_limited: bool,
@@ -51,7 +51,7 @@ pub struct Point {
 
 /// A point that may be compared.
 #[derive(Clone, Copy)]
-struct Usable {
+struct ValidPoint {
     point: Point,
     ok_per_s: f64,
 }
@@ -82,17 +82,17 @@ impl Shape {
             best_stable_connections: None,
             is_limited_by_objective: false,
         };
-        let usable = usable(&points);
-        if let Some((best_per_s, knee)) = knee(&usable, tolerance) {
+        let valid = valid(&points);
+        if let Some((best_per_s, knee)) = knee(&valid, tolerance) {
             row.best_per_s = Some(best_per_s);
             row.knee_connections = Some(knee.point.connections);
-            row.predicted_connections = usable.first().and_then(|least| predicted(best_per_s, least));
-            let past = usable.iter().filter(|cell| is_queueing(cell, &knee, tolerance));
+            row.predicted_connections = valid.first().and_then(|least| predicted(best_per_s, least));
+            let past = valid.iter().filter(|cell| is_queueing(cell, &knee, tolerance));
             row.queueing_connections = past.map(|cell| cell.point.connections).collect();
-            let jumped = usable.iter().find(|cell| is_cliff(cell, &knee));
+            let jumped = valid.iter().find(|cell| is_cliff(cell, &knee));
             row.cliff = jumped.map(|cell| cliff(&knee, cell));
             row.cliff_connections = jumped.map(|cell| cell.point.connections);
-            let stable = best_stable(&usable, best_per_s, tolerance, objective);
+            let stable = best_stable(&valid, best_per_s, tolerance, objective);
             row.best_stable_connections = stable.map(|(connections, _)| connections);
             row.is_limited_by_objective = stable.is_some_and(|(_, is_limited)| is_limited);
         }
@@ -102,13 +102,13 @@ impl Shape {
     /// Where a cell lies among the others; the cell itself may be one beyond them.
     #[must_use]
     pub fn position(&self, point: &Point) -> Position {
-        let usable = usable(&self.points);
+        let valid = valid(&self.points);
         let best = |is_wanted: &dyn Fn(u32) -> bool| {
-            let cells = usable.iter().filter(|cell| is_wanted(cell.point.connections));
+            let cells = valid.iter().filter(|cell| is_wanted(cell.point.connections));
             cells.map(|cell| cell.ok_per_s).reduce(f64::max)
         };
-        let knee = knee(&usable, self.row.tolerance).map(|(_, knee)| knee);
-        let itself = point.ok_per_s.map(|ok_per_s| Usable {
+        let knee = knee(&valid, self.row.tolerance).map(|(_, knee)| knee);
+        let itself = point.ok_per_s.map(|ok_per_s| ValidPoint {
             point: *point,
             ok_per_s,
         });
@@ -123,16 +123,16 @@ impl Shape {
         }
     }
 
-    /// The number of connections that would say most about the knee: a smaller one where the first cell is the knee
-    /// already, else one between the knee and the cell before it. `None` where it would say nothing new.
+    /// The number of connections that narrows the knee most: a smaller one where the first cell is the knee
+    /// already, else one between the knee and the cell before it. `None` where it would be too close to another.
     #[must_use]
     pub fn refinement(&self) -> Option<u32> {
-        let usable = usable(&self.points);
-        let knee_at = usable
+        let valid = valid(&self.points);
+        let knee_at = valid
             .iter()
             .position(|cell| Some(cell.point.connections) == self.row.knee_connections)?;
-        let knee = usable.get(knee_at)?.point.connections;
-        let (below, wanted) = match knee_at.checked_sub(1).and_then(|before| usable.get(before)) {
+        let knee = valid.get(knee_at)?.point.connections;
+        let (below, wanted) = match knee_at.checked_sub(1).and_then(|before| valid.get(before)) {
             None => (0, self.row.predicted_connections?),
             Some(before) => {
                 let before = before.point.connections;
@@ -147,11 +147,11 @@ impl Shape {
     }
 }
 
-fn usable(points: &[Point]) -> Vec<Usable> {
+fn valid(points: &[Point]) -> Vec<ValidPoint> {
     let valid = points.iter().filter(|point| point.is_valid);
     valid
         .filter_map(|point| {
-            Some(Usable {
+            Some(ValidPoint {
                 point: *point,
                 ok_per_s: point.ok_per_s?,
             })
@@ -161,18 +161,18 @@ fn usable(points: &[Point]) -> Vec<Usable> {
 
 /// What counts as equal: 3 %, or half as much again as the runs of a cell usually differ.
 fn tolerance(points: &[Point]) -> f64 {
-    let spreads: Vec<f64> = usable(points).iter().filter_map(|cell| cell.point.spread).collect();
+    let spreads: Vec<f64> = valid(points).iter().filter_map(|cell| cell.point.spread).collect();
     crate::stats::median(&spreads).map_or(TOLERANCE_MIN, |spread| TOLERANCE_MIN.max(TOLERANCE_SPREADS * spread))
 }
 
 /// The best throughput, and the first cell that reaches it within the tolerance.
-fn knee(usable: &[Usable], tolerance: f64) -> Option<(f64, Usable)> {
-    let best_per_s = usable
+fn knee(valid: &[ValidPoint], tolerance: f64) -> Option<(f64, ValidPoint)> {
+    let best_per_s = valid
         .iter()
         .map(|cell| cell.ok_per_s)
         .reduce(f64::max)
         .filter(|best| *best > 0.0)?;
-    let knee = usable
+    let knee = valid
         .iter()
         .find(|cell| cell.ok_per_s >= (1.0 - tolerance) * best_per_s)?;
     Some((best_per_s, *knee))
@@ -180,13 +180,13 @@ fn knee(usable: &[Usable], tolerance: f64) -> Option<(f64, Usable)> {
 
 /// Little's law: the connections whose requests in flight the best throughput needs at the latency of the least loaded
 /// cell.
-fn predicted(best_per_s: f64, least: &Usable) -> Option<f64> {
+fn predicted(best_per_s: f64, least: &ValidPoint) -> Option<f64> {
     let in_flight = best_per_s * least.point.p50_ns? as f64 / 1e9;
     Some(in_flight / f64::from(least.point.streams.max(1)))
 }
 
 /// Past the knee, no faster, and slower to answer.
-fn is_queueing(cell: &Usable, knee: &Usable, tolerance: f64) -> bool {
+fn is_queueing(cell: &ValidPoint, knee: &ValidPoint, tolerance: f64) -> bool {
     cell.point.connections > knee.point.connections
         && cell.ok_per_s <= (1.0 + 2.0 * tolerance) * knee.ok_per_s
         && has_grown(&cell.point, &knee.point).unwrap_or(false)
@@ -199,17 +199,17 @@ fn has_grown(cell: &Point, knee: &Point) -> Option<bool> {
     Some(ratio(cell.p99_ns?, knee.p99_ns?) >= P99_GROWTH && slope >= P50_SLOPE)
 }
 
-fn is_cliff(cell: &Usable, knee: &Usable) -> bool {
+fn is_cliff(cell: &ValidPoint, knee: &ValidPoint) -> bool {
     cell.point.connections > knee.point.connections
         && (p99_ratio(cell, knee).is_some_and(|ratio| ratio >= CLIFF_P99)
             || cell.point.timeout_share.is_some_and(|share| share > CLIFF_TIMEOUTS))
 }
 
-fn p99_ratio(cell: &Usable, knee: &Usable) -> Option<f64> {
+fn p99_ratio(cell: &ValidPoint, knee: &ValidPoint) -> Option<f64> {
     Some(cell.point.p99_ns? as f64 / knee.point.p99_ns?.max(1) as f64)
 }
 
-fn cliff(knee: &Usable, cell: &Usable) -> String {
+fn cliff(knee: &ValidPoint, cell: &ValidPoint) -> String {
     let gain = cell.ok_per_s / knee.ok_per_s - 1.0;
     let sign = if gain >= 0.0 { "+" } else { "−" };
     let mut text = format!(
@@ -229,8 +229,8 @@ fn cliff(knee: &Usable, cell: &Usable) -> String {
 
 /// The fewest connections that are fast, steady, within the wanted latency and without failures. Where the wanted
 /// latency excludes them all: the fastest within it, and `true`.
-fn best_stable(usable: &[Usable], best_per_s: f64, tolerance: f64, objective: &Objective) -> Option<(u32, bool)> {
-    let is_sound = |cell: &&Usable| {
+fn best_stable(valid: &[ValidPoint], best_per_s: f64, tolerance: f64, objective: &Objective) -> Option<(u32, bool)> {
+    let is_stable = |cell: &&ValidPoint| {
         !cell.point.is_limited
             && cell
                 .point
@@ -238,20 +238,20 @@ fn best_stable(usable: &[Usable], best_per_s: f64, tolerance: f64, objective: &O
                 .is_some_and(|share| share <= objective.error_share)
             && cell.point.spread.is_none_or(|spread| spread <= STABLE_SPREAD)
     };
-    let is_fast = |cell: &&Usable| cell.ok_per_s >= (1.0 - tolerance) * best_per_s;
-    let is_within = |cell: &&Usable| {
+    let is_fast = |cell: &&ValidPoint| cell.ok_per_s >= (1.0 - tolerance) * best_per_s;
+    let is_within = |cell: &&ValidPoint| {
         objective.p99.is_none_or(|most| {
             cell.point
                 .p99_ns
                 .is_some_and(|p99_ns| u128::from(p99_ns) <= most.as_nanos())
         })
     };
-    let sound = || usable.iter().filter(is_sound);
-    if let Some(cell) = sound().filter(is_fast).find(is_within) {
+    let stable = || valid.iter().filter(is_stable);
+    if let Some(cell) = stable().filter(is_fast).find(is_within) {
         return Some((cell.point.connections, false));
     }
-    let excluded_by_objective = sound().any(|cell| is_fast(&cell));
-    let fastest = sound()
+    let excluded_by_objective = stable().any(|cell| is_fast(&cell));
+    let fastest = stable()
         .filter(is_within)
         .max_by(|a, b| a.ok_per_s.total_cmp(&b.ok_per_s));
     fastest
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn invalid_cells_say_nothing_and_limited_ones_are_not_best() {
+    fn invalid_cells_are_ignored_and_limited_ones_are_not_best() {
         let mut points = saturating(100_000.0, 400_000.0, &[16, 64, 128]);
         points[2].ok_per_s = Some(900_000.0);
         points[2].is_valid = false;
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wanted_latency_that_excludes_all_fast_cells_leaves_the_fastest_within_it() {
+    fn objective_that_excludes_all_fast_cells_leaves_the_fastest_within_it() {
         let points = saturating(100_000.0, 400_000.0, &[8, 16, 64, 128]);
         let within = |p99_us: u64| Objective {
             p99: Some(Duration::from_micros(p99_us)),
@@ -404,10 +404,10 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_added_where_they_say_most_about_the_knee() {
+    fn cells_are_added_between_the_knee_and_its_lower_neighbour() {
         let shape = |connections: &[u32]| Shape::of(1024, saturating(100_000.0, 400_000.0, connections), &ANY);
         assert_eq!(shape(&[16, 64, 128]).refinement(), Some(32));
-        // Half of the connections would do, says the latency of the first cell: 64 / 100,000 s.
+        // Half of the connections would do by the latency of the first cell: 64 / 100,000 s.
         let mut first = saturating(100_000.0, 400_000.0, &[64, 128]);
         first[0].p50_ns = Some(300_000);
         assert_eq!(Shape::of(1024, first, &ANY).refinement(), Some(30));
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_knows_where_it_lies() {
+    fn position_is_relative_to_the_other_cells_of_the_payload() {
         let points = saturating(100_000.0, 400_000.0, &[16, 64, 256]);
         let shape = Shape::of(1024, points.clone(), &ANY);
         let first = shape.position(&points[0]);

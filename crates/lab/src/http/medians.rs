@@ -21,7 +21,7 @@ pub fn counted(runs: &[CellRun]) -> Vec<&CellRun> {
 
 /// The middle of a figure over the runs that have it.
 #[must_use]
-pub fn middle(runs: &[&CellRun], figure: impl Fn(&CellRun) -> Option<f64>) -> Option<f64> {
+pub fn median_of(runs: &[&CellRun], figure: impl Fn(&CellRun) -> Option<f64>) -> Option<f64> {
     median(&runs.iter().filter_map(|run| figure(run)).collect::<Vec<f64>>())
 }
 
@@ -29,15 +29,15 @@ pub fn middle(runs: &[&CellRun], figure: impl Fn(&CellRun) -> Option<f64>) -> Op
 #[must_use]
 pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>) -> Medians {
     let runs = counted(runs);
-    let of_load = |figure: fn(&LoadResult) -> Option<f64>| middle(&runs, |run| figure(run.load.as_ref()?));
+    let of_load = |figure: fn(&LoadResult) -> Option<f64>| median_of(&runs, |run| figure(run.load.as_ref()?));
     let quantile = |figure: fn(&LoadResult) -> Option<Quantile>| {
-        middle(&runs, |run| {
+        median_of(&runs, |run| {
             figure(run.load.as_ref()?).map(|quantile| quantile.ns as f64)
         })
         .map(|ns| ns as u64)
     };
     let ok_per_s = of_load(LoadResult::ok_per_s);
-    let wire_bps = middle(&runs, |run| wire_bps(run, link));
+    let wire_bps = median_of(&runs, |run| wire_bps(run, link));
     Medians {
         runs: u32::try_from(runs.len()).unwrap_or(u32::MAX),
         ok_per_s,
@@ -45,7 +45,7 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
         payload_bytes_per_s: of_load(LoadResult::payload_bytes_per_s),
         http_bytes_per_s: of_load(LoadResult::http_bytes_per_s),
         wire_bps,
-        nic_util: middle(&runs, |run| nic_util(run, link)),
+        nic_util: median_of(&runs, |run| nic_util(run, link)),
         of_ceiling: ok_per_s
             .zip(ceiling_per_s)
             .filter(|(_, ceiling)| *ceiling > 0.0)
@@ -55,10 +55,10 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
         p999_ns: quantile(|load| load.latency.p999),
         mean_ns: of_load(|load| (load.latency.n > 0).then_some(load.latency.mean_ns)),
         error_share: of_load(LoadResult::error_share),
-        server_cpus: middle(&runs, |run| cpus(run.server.as_ref()?)),
-        client_cpus: middle(&runs, |run| cpus(&run.client)),
-        server_cpu_ns_per_request: middle(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?)),
-        client_cpu_ns_per_request: middle(&runs, |run| cpu_ns_per_request(run, &run.client)),
+        server_cpus: median_of(&runs, |run| cpus(run.server.as_ref()?)),
+        client_cpus: median_of(&runs, |run| cpus(&run.client)),
+        server_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, run.server.as_ref()?)),
+        client_cpu_ns_per_request: median_of(&runs, |run| cpu_ns_per_request(run, &run.client)),
     }
 }
 

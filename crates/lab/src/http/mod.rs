@@ -1,5 +1,5 @@
 //! The HTTP lab without input and output: what to run in which order, what the network allows, what the hosts must be
-//! able to do, and what may be said of the runs.
+//! able to do, and the verdicts the runs allow.
 
 pub mod c10k;
 pub mod ceiling;
@@ -8,6 +8,7 @@ pub mod classify;
 pub mod compare;
 pub mod environment;
 pub mod estimate;
+pub mod experiment;
 pub mod fixes;
 #[cfg(test)]
 mod fixture;

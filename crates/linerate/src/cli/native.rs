@@ -120,7 +120,7 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
         },
         Command::Try => run::run_try(),
         Command::Doctor(args) => run::run_doctor(&args),
-        Command::Sweep(args) => match args.resolve().and_then(|spec| run::run_sweep(&spec)) {
+        Command::Sweep(args) => match args.resolve().and_then(|(spec, output)| run::run_sweep(&spec, &output)) {
             Ok(code) => code,
             Err(text) => {
                 let _ = writeln!(io::stderr(), "linerate sweep: {text}");

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_lab::grammar::{self, Swept};
-use linerate_report::sweep::Objective;
+use linerate_lab::sweep::grammar::{self, SweptFactor};
+use linerate_lab::sweep::{Held, Objective, SweepSpec};
+
+use crate::run::SweepOutput;
 
 /// What is to be found out, and how it is reported.
 #[derive(Debug, Args)]
@@ -23,7 +25,7 @@ pub(crate) struct SweepArgs {
     /// What to look for: most received bits per second, least CPU time per GiB of both ends, or least round-trip time
     #[arg(long, value_name = "WHAT", default_value = "throughput")]
     objective: ObjectiveArg,
-    /// StreamMetrics part of each run
+    /// Measured part of each run
     #[arg(short, long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=3600))]
     time: u32,
     /// Beginning of each run that is not counted
@@ -111,69 +113,12 @@ enum ObjectiveArg {
     Latency,
 }
 
-/// A sweep, resolved.
-#[derive(Debug, Clone)]
-pub(crate) struct SweepSpec {
-    /// The server as the user named it.
-    pub(crate) host: String,
-    /// Its port.
-    pub(crate) port: u16,
-    /// What is varied.
-    pub(crate) over: Vec<Swept>,
-    /// What is looked for.
-    pub(crate) objective: Objective,
-    /// StreamMetrics part of a run in seconds.
-    pub(crate) time_s: u32,
-    /// Warm-up of a run in seconds.
-    pub(crate) omit_s: u32,
-    /// Runs per setting.
-    pub(crate) repetitions: u32,
-    /// Time for all.
-    pub(crate) budget: Duration,
-    /// Order of the runs.
-    pub(crate) seed: u64,
-    /// The server sends.
-    pub(crate) is_reverse: bool,
-    /// UDP instead of TCP.
-    pub(crate) is_udp: bool,
-    /// What is not varied.
-    pub(crate) held: Held,
-    /// Address family the user insists on: 4 or 6.
-    pub(crate) family: Option<u8>,
-    /// Reports.
-    pub(crate) output: SweepOutput,
-}
-
-/// Options that hold for every run.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Held {
-    /// Streams.
-    pub(crate) streams: Option<u32>,
-    /// Bytes per write or datagram.
-    pub(crate) length_bytes: Option<u64>,
-    /// Socket buffers in bytes.
-    pub(crate) window_bytes: Option<u64>,
-    /// Rate of each stream in bit/s; 0 for no limit.
-    pub(crate) rate_bps: Option<u64>,
-    /// Congestion control.
-    pub(crate) congestion: Option<String>,
-}
-
-/// Where reports go.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct SweepOutput {
-    pub(crate) json: bool,
-    pub(crate) csv: Option<PathBuf>,
-    pub(crate) html: Option<PathBuf>,
-    pub(crate) quiet: bool,
-}
-
 impl SweepArgs {
     /// Decides what is to be swept.
     ///
     /// # Errors
     /// The first contradiction, in words.
-    pub(crate) fn resolve(self) -> Result<SweepSpec, String> {
+    pub(crate) fn resolve(self) -> Result<(SweepSpec, SweepOutput), String> {
         let over = grammar::factors(&self.over, self.udp).map_err(|text| format!("--over {text}"))?;
         let held = Held {
             streams: self.streams,
@@ -202,7 +147,13 @@ impl SweepArgs {
         if self.udp && held.rate_bps.is_none() && !over.iter().any(|swept| swept.name == "rate") {
             return Err("-u needs a rate: -b 1G, -b 0 for as fast as possible, or --over rate".to_owned());
         }
-        Ok(SweepSpec {
+        let output = SweepOutput {
+            json: self.json,
+            csv: self.csv,
+            html: self.html,
+            quiet: self.quiet,
+        };
+        let spec = SweepSpec {
             host: self.host,
             port: self.port,
             over,
@@ -220,18 +171,13 @@ impl SweepArgs {
                 (_, true) => Some(6),
                 _ => None,
             },
-            output: SweepOutput {
-                json: self.json,
-                csv: self.csv,
-                html: self.html,
-                quiet: self.quiet,
-            },
-        })
+        };
+        Ok((spec, output))
     }
 }
 
 /// What is varied cannot be held.
-fn check_held(over: &[Swept], held: &Held) -> Result<(), String> {
+fn check_held(over: &[SweptFactor], held: &Held) -> Result<(), String> {
     let rows = [
         ("streams", held.streams.is_some(), "-P"),
         ("length", held.length_bytes.is_some(), "-l"),
@@ -249,7 +195,7 @@ fn check_held(over: &[Swept], held: &Held) -> Result<(), String> {
 }
 
 /// What only TCP has, and lengths that only it can carry.
-fn check_udp(over: &[Swept], held: &Held) -> Result<(), String> {
+fn check_udp(over: &[SweptFactor], held: &Held) -> Result<(), String> {
     if over.iter().any(|swept| swept.name == "congestion") {
         return Err("--over congestion: it is TCP that has congestion control: leave out -u".to_owned());
     }
@@ -277,7 +223,8 @@ mod tests {
 
     fn resolve(line: &str) -> Result<SweepSpec, String> {
         let words = std::iter::once("sweep").chain(line.split_whitespace());
-        Line::try_parse_from(words).map_err(|e| e.to_string())?.args.resolve()
+        let line = Line::try_parse_from(words).map_err(|e| e.to_string())?;
+        Ok(line.args.resolve()?.0)
     }
 
     #[test]

@@ -8,9 +8,9 @@ mod in_use;
 pub(crate) mod iperf2;
 mod metrics;
 mod pidfile;
+mod progress;
 mod serve;
 mod sweep;
-mod teller;
 mod trial;
 mod watch;
 
@@ -36,7 +36,7 @@ use pidfile::Pidfile;
 
 pub(crate) use doctor::run_doctor;
 pub(crate) use serve::run as run_service;
-pub(crate) use sweep::run as run_sweep;
+pub(crate) use sweep::{SweepOutput, run as run_sweep};
 pub(crate) use trial::run as run_try;
 
 /// What this build and this kernel can do, as `iperf3 --version` words it.

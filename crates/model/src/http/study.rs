@@ -102,7 +102,7 @@ pub struct CeilingPoint {
     /// Bytes of a body.
     pub payload_bytes: u64,
     /// Answers per second at most.
-    pub answers_per_s: f64,
+    pub responses_per_s: f64,
 }
 
 /// Something that is met or not.

@@ -1,20 +1,17 @@
-//! Two studies side by side. What differs by less than either of them can tell is not called different.
+//! Two studies side by side. A difference within the tolerance of either is not marked.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 
 use linerate_lab::http::compare::{ComparedCell, compare};
 use linerate_model::http::{CellKey, Phase, Study};
 use serde_json::json;
 
-use crate::page::{self, escaped};
-
 use super::figures::{MISSING, grouped, known, moment, payload};
-use super::style::{Style, shortened};
-use super::table::{Cell as Entry, Column, Table};
+use super::labels;
 use super::tables::environment_figures;
-use super::text::paragraph;
-use super::words;
+use crate::document::style::Style;
+use crate::document::table::{Cell as Entry, Column, Table};
+use crate::document::{Block, Document};
 
 /// A figure of a cell, after as a multiple of before, and whether that is more than chance.
 type Ratio = (Option<f64>, bool);
@@ -22,29 +19,23 @@ type Ratio = (Option<f64>, bool);
 /// Both studies as text in lines of at most 120 columns.
 #[must_use]
 pub fn comparison_text(before: &Study, after: &Study, style: Style) -> String {
-    let mut out = String::new();
-    for line in head(before, after) {
-        paragraph(&mut out, &line, 0, style);
-    }
-    for table in tables(before, after) {
-        let _ = write!(out, "\n{}", table.text(style));
-    }
-    out
+    document(before, after).text(style)
 }
 
 /// Both studies as one HTML file without script.
 #[must_use]
 pub fn comparison_html(before: &Study, after: &Study) -> String {
-    let mut out = page::begin("linerate http compare");
-    out.push_str("<h1>Two studies side by side</h1>\n");
-    for line in head(before, after) {
-        let _ = writeln!(out, "<p>{}</p>", escaped(&shortened(&line)));
+    document(before, after).html()
+}
+
+fn document(before: &Study, after: &Study) -> Document {
+    let title = Block::Title("Two studies side by side".to_owned());
+    let lines = head(before, after).into_iter().map(Block::Remark);
+    let tables = tables(before, after).into_iter().map(Block::Table);
+    Document {
+        name: "linerate http compare",
+        blocks: std::iter::once(title).chain(lines).chain(tables).collect(),
     }
-    for table in tables(before, after) {
-        table.html(&mut out);
-    }
-    out.push_str(page::END);
-    out
 }
 
 /// Both studies as one JSON object.
@@ -69,9 +60,7 @@ pub fn comparison_json(before: &Study, after: &Study) -> String {
         "cells": comparison.cells.iter().map(cell).collect::<Vec<_>>(),
         "notes": comparison.notes,
     });
-    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::pretty_json(&object)
 }
 
 fn head(before: &Study, after: &Study) -> Vec<String> {
@@ -129,7 +118,7 @@ fn matrix(
     }
     let row = |((phase, bytes, rate), ratios): ((Phase, u64, Option<u32>), BTreeMap<u32, Ratio>)| {
         let rate = rate.map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
-        let name = format!("{} {}{rate}", words::phase(phase), payload(bytes));
+        let name = format!("{} {}{rate}", labels::phase(phase), payload(bytes));
         let cells = connections
             .iter()
             .map(|c| ratios.get(c).map_or_else(Entry::default, |ratio| entry(*ratio)));
@@ -138,8 +127,8 @@ fn matrix(
     Table {
         id,
         title: title.to_owned(),
-        columns: std::iter::once(Column::Words("cells"))
-            .chain(connections.iter().map(|c| Column::Figures(format!("c{c}"))))
+        columns: std::iter::once(Column::Text("cells"))
+            .chain(connections.iter().map(|c| Column::Number(format!("c{c}"))))
             .collect(),
         rows: rows.into_iter().map(row).collect(),
         notes,
@@ -162,7 +151,7 @@ fn hosts(before: &Study, after: &Study) -> Option<Table> {
     (!rows.is_empty()).then(|| Table {
         id: "C3",
         title: "what is not the same on the hosts".to_owned(),
-        columns: ["end", "figure", "before", "after"].map(Column::Words).into(),
+        columns: ["end", "figure", "before", "after"].map(Column::Text).into(),
         rows,
         notes: Vec::new(),
     })

@@ -1,12 +1,10 @@
-//! Figures of the HTTP lab as words. A figure nobody has is `n/a`, never 0.
+//! Metrics of the HTTP lab as text. An unknown metric is `n/a`, never 0.
 
 use linerate_model::http::{CellKey, Peak, Quantile};
 
+pub(super) use crate::figures::MISSING;
 use crate::figures::{digits, scaled};
 use crate::number::general;
-
-/// What stands for a figure that could not be measured.
-pub(super) const MISSING: &str = "n/a";
 
 /// A figure as `text` writes it, or what stands for a missing one.
 pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
@@ -180,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_says_how_far_it_is_known() {
+    fn lower_bound_of_a_quantile_is_marked() {
         let of = |is_lower_bound| {
             Some(Quantile {
                 ns: 5_000_000_000,

@@ -58,7 +58,7 @@ impl<'a> Grid<'a> {
         self.cells.values().copied()
     }
 
-    /// What a payload's cells say together.
+    /// Knee, cliff and best stable case of a payload.
     pub(super) fn row(&self, payload_bytes: u64) -> Option<&'a Row> {
         self.rows.get(&payload_bytes).copied()
     }
@@ -93,7 +93,7 @@ pub(super) fn of_phase(study: &Study, phase: Phase) -> impl Iterator<Item = &Cel
 }
 
 /// Cells worth a look at single runs: the best stable ones and those with many connections.
-pub(super) fn telling(study: &Study) -> Vec<&Cell> {
+pub(super) fn notable(study: &Study) -> Vec<&Cell> {
     let many = study
         .cells
         .iter()
@@ -112,7 +112,7 @@ pub(super) fn finished(cell: &Cell) -> impl Iterator<Item = &CellRun> {
 }
 
 /// The finished run in the middle by throughput: one that was, for what cannot be averaged.
-pub(super) fn middle_run(cell: &Cell) -> Option<&CellRun> {
+pub(super) fn median_run(cell: &Cell) -> Option<&CellRun> {
     let mut runs: Vec<&CellRun> = finished(cell).filter(|run| run.load.is_some()).collect();
     let rate = |run: &CellRun| run.load.as_ref().and_then(|load| load.ok_per_s()).unwrap_or(0.0);
     runs.sort_by(|a, b| rate(a).total_cmp(&rate(b)));

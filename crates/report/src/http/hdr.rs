@@ -1,6 +1,6 @@
 //! Quantiles of a stored histogram (HdrHistogram, encoding V2 compressed, base64).
 //!
-//! The file may come from anybody, and the crate that writes histograms allocates what the file tells it to. So it is
+//! The file is untrusted, and the crate that writes histograms allocates by the file's header. So it is
 //! read here with bounds, and only what a curve needs.
 
 use std::io::Read;

@@ -1,25 +1,18 @@
 //! Reports of the HTTP lab: a run of the load generator, a whole study, two studies side by side, the checks and the
 //! plan before one, and what is seen while it runs. They write [`linerate_model::http`] and judge nothing.
 
-mod chapters;
 mod compare;
 mod figures;
 mod grid;
 mod hdr;
-mod html;
-mod json;
+mod labels;
 mod load;
-mod markdown;
 mod plan;
 mod plots;
 mod preflight;
 mod progress;
-mod style;
-mod table;
+mod study;
 mod tables;
-mod text;
-mod words;
-mod wrap;
 
 #[cfg(test)]
 mod fixtures;
@@ -27,12 +20,10 @@ mod fixtures;
 mod tests;
 
 pub use compare::{comparison_html, comparison_json, comparison_text};
-pub use html::html;
-pub use json::{SCHEMA, json};
 pub use load::{LoadReport, load_json, load_text};
-pub use markdown::markdown;
 pub use plan::{Need, PlanListing, PlannedCell, plan_json, plan_text};
 pub use preflight::{preflight, preflight_json};
-pub use progress::{EndNow, Progress, Stage, block, event, finished_line};
-pub use style::Style;
-pub use text::text;
+pub use progress::{HostSample, Progress, Stage, block, event, finished_line};
+pub use study::{html, json, text};
+
+pub use crate::document::style::Style;

@@ -8,9 +8,9 @@ use serde_json::json;
 use crate::figures::{bytes, clock};
 
 use super::figures::{cell, grouped, known};
-use super::style::Style;
-use super::table::{Column, Table, figures};
-use super::words::{counted, phase};
+use super::labels::{counted, phase};
+use crate::document::style::Style;
+use crate::document::table::{Column, Table, numbers};
 
 /// What an experiment would do.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -19,7 +19,7 @@ pub struct PlanListing {
     pub target: String,
     /// Cells in the order in which they are run first.
     pub cells: Vec<PlannedCell>,
-    /// Time of all of it in seconds, as far as it can be told before.
+    /// Estimated time of all of it in seconds.
     pub estimate_s: f64,
     /// Bytes of all answers, at most; absent where that depends on what the server can do.
     pub bytes: Option<u64>,
@@ -36,7 +36,7 @@ pub struct PlannedCell {
     pub repeats: u32,
     /// Time of all its runs in seconds.
     pub estimate_s: f64,
-    /// Bytes of its answers in all runs, at most; absent where that cannot be told.
+    /// Bytes of its responses in all runs, at most; absent where unknown.
     pub bytes: Option<u64>,
 }
 
@@ -78,13 +78,13 @@ fn cells(plan: &PlanListing) -> Table {
             amount(planned.bytes).into(),
         ]
     };
-    let words = ["cell", "phase"].map(Column::Words);
+    let words = ["cell", "phase"].map(Column::Text);
     Table {
         id: "plan",
         title: format!("of {}: {}", plan.target, counted(plan.cells.len(), "cell")),
         columns: words
             .into_iter()
-            .chain(figures(["runs", "time", "bytes at most"]))
+            .chain(numbers(["runs", "time", "bytes at most"]))
             .collect(),
         rows: plan.cells.iter().map(row).collect(),
         notes: Vec::new(),
@@ -96,7 +96,7 @@ fn needs(plan: &PlanListing) -> Table {
     Table {
         id: "needs",
         title: "of both hosts; linerate http check compares them with what there is".to_owned(),
-        columns: ["what", "how much"].map(Column::Words).into(),
+        columns: ["what", "how much"].map(Column::Text).into(),
         rows: plan.needs.iter().map(row).collect(),
         notes: Vec::new(),
     }
@@ -125,7 +125,5 @@ pub fn plan_json(plan: &PlanListing) -> String {
         "needs": plan.needs.iter().map(|need| json!({ "what": need.what, "need": need.need })).collect::<Vec<_>>(),
         "cells": plan.cells.iter().map(cell).collect::<Vec<_>>(),
     });
-    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::pretty_json(&object)
 }

@@ -1,12 +1,12 @@
-//! What `linerate http check` says, and the lines before an experiment.
+//! The checks of `linerate http check`, and those before an experiment.
 
 use std::fmt::Write;
 
 use linerate_model::http::{Check, CheckStatus};
 
-use super::style::Style;
-use super::words::{counted, side, status};
-use super::wrap::{LINE_CHARS, wrapped};
+use super::labels::{counted, side, status};
+use crate::document::style::Style;
+use crate::document::wrap::{LINE_CHARS, wrapped};
 
 /// Names of checks are short; one from a stranger may not be.
 const NAME_CHARS_MAX: usize = 32;
@@ -39,9 +39,7 @@ pub fn preflight(checks: &[Check], style: Style) -> String {
 /// Checks for programs: one JSON array of `{id, side, status, have, need, fix, cells}`.
 #[must_use]
 pub fn preflight_json(checks: &[Check]) -> String {
-    let mut text = serde_json::to_string_pretty(checks).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::pretty_json(&checks)
 }
 
 fn lines(check: &Check, style: Style) -> String {

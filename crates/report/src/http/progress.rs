@@ -9,9 +9,9 @@ use serde_json::json;
 use crate::figures::clock;
 
 use super::figures::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
-use super::style::Style;
-use super::words::{flag_name, phase};
-use super::wrap::LINE_CHARS;
+use super::labels::{flag_name, phase};
+use crate::document::style::Style;
+use crate::document::wrap::LINE_CHARS;
 
 /// Where an experiment stands in this second. What is not known is absent.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -43,14 +43,14 @@ pub struct Progress {
     /// Connections open now.
     pub open: u64,
     /// The client.
-    pub client: EndNow,
+    pub client: HostSample,
     /// The server; absent without an agent there.
-    pub server: Option<EndNow>,
+    pub server: Option<HostSample>,
 }
 
 /// One end in the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct EndNow {
+pub struct HostSample {
     /// Share of all processors that was busy.
     pub cpu_busy: Option<Share>,
     /// Share of the busiest processor that was busy.
@@ -131,7 +131,7 @@ pub fn block(now: &Progress, style: Style) -> String {
     out
 }
 
-fn end(end: EndNow) -> String {
+fn end(end: HostSample) -> String {
     format!(
         "CPU {} (max core {}), fds {}, tw {}",
         known(end.cpu_busy, whole_percent),
@@ -190,7 +190,7 @@ fn figures(run: &CellRun) -> Option<String> {
 /// One event of `--json-stream`: an object on one line.
 #[must_use]
 pub fn event(now: &Progress) -> String {
-    let end = |end: &EndNow| {
+    let end = |end: &HostSample| {
         json!({
             "cpu_busy": end.cpu_busy,
             "busiest_cpu_busy": end.busiest_cpu_busy,

@@ -1,6 +1,6 @@
 //! One line per run, comma-separated (RFC 4180).
 
-use super::model::Sweep;
+use linerate_lab::sweep::Sweep;
 
 /// A head line and one line per run, in the order of time.
 #[must_use]
@@ -28,15 +28,15 @@ pub fn csv(sweep: &Sweep) -> String {
     let mut out = line(first.into_iter().chain(names).chain(fixed));
     for (number, run) in sweep.runs.iter().enumerate() {
         let optional = |value: Option<f64>| value.map_or_else(String::new, |value| value.to_string());
-        let figures = match &run.outcome {
-            Ok((value, figures)) => [
+        let metrics = match &run.outcome {
+            Ok((value, metrics)) => [
                 value.to_string(),
-                figures.received_bps.to_string(),
-                optional(figures.cpu_client_percent),
-                optional(figures.cpu_server_percent),
-                optional(figures.retransmits),
-                optional(figures.rtt_us),
-                optional(figures.lost_percent),
+                metrics.received_bps.to_string(),
+                optional(metrics.cpu_client_percent),
+                optional(metrics.cpu_server_percent),
+                optional(metrics.retransmits),
+                optional(metrics.rtt_us),
+                optional(metrics.lost_percent),
                 String::new(),
             ],
             Err(text) => std::array::from_fn(|place| if place == 7 { text.clone() } else { String::new() }),
@@ -47,7 +47,7 @@ pub fn csv(sweep: &Sweep) -> String {
             run.is_warm_up.to_string(),
         ];
         out.push_str(&line(
-            first.into_iter().chain(run.levels.iter().cloned()).chain(figures),
+            first.into_iter().chain(run.levels.iter().cloned()).chain(metrics),
         ));
     }
     out

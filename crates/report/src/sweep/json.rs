@@ -1,10 +1,12 @@
-//! The report for programs: one object, units in the names, `null` for what nobody told.
+//! The report for programs: one object, units in the names, `null` for what was not reported.
 
-use linerate_lab::reasons::Reason;
+use linerate_lab::sweep::reasons::Reason;
 use serde_json::{Map, Value, json};
 
-use super::model::{Answer, Cost, FactorReport, Fall, Level, Run, RunFigures, Side, Spread, Sweep};
 use super::sentences;
+use linerate_lab::sweep::{
+    Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+};
 
 /// The report as one JSON object with its schema's name.
 #[must_use]
@@ -36,9 +38,7 @@ pub fn json(sweep: &Sweep) -> String {
         "factors": sweep.factors.iter().map(factor).collect::<Vec<_>>(),
         "runs": sweep.runs.iter().map(|one| run(sweep, one)).collect::<Vec<_>>(),
     });
-    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::pretty_json(&object)
 }
 
 fn cost(cost: Cost) -> Value {
@@ -48,19 +48,19 @@ fn cost(cost: Cost) -> Value {
 fn verdict(sweep: &Sweep) -> Value {
     let named = |levels: &[String]| named(sweep, levels);
     let mut verdict = match &sweep.answer {
-        Answer::Use {
+        Recommendation::Use {
             levels,
             value,
-            spread,
+            interval: range,
             command,
         } => json!({
             "verdict": "use",
             "setting": named(levels),
             "value": value,
-            "interval": spread.map(interval),
+            "interval": range.map(interval),
             "command": command,
         }),
-        Answer::Inconclusive { reason, leader } => json!({
+        Recommendation::Inconclusive { reason, leader } => json!({
             "verdict": "inconclusive",
             "reason": reason,
             "setting": leader.as_ref().map(|(levels, _, _)| named(levels)),
@@ -75,7 +75,7 @@ fn verdict(sweep: &Sweep) -> Value {
     verdict
 }
 
-fn factor(factor: &FactorReport) -> Value {
+fn factor(factor: &FactorResult) -> Value {
     let label = |place: usize| factor.levels.get(place).map(|level| level.label.as_str());
     json!({
         "name": factor.name,
@@ -84,15 +84,15 @@ fn factor(factor: &FactorReport) -> Value {
         "chance": factor.chance,
         "plateau": [label(*factor.plateau.start()), label(*factor.plateau.end())],
         "limits": factor.limits.iter().map(reason).collect::<Vec<_>>(),
-        "falls": factor.falls.iter().map(|one| fall(factor, one)).collect::<Vec<_>>(),
+        "degradations": factor.degradations.iter().map(|one| degradation(factor, one)).collect::<Vec<_>>(),
         "levels": factor.levels.iter().map(level).collect::<Vec<_>>(),
     })
 }
 
-fn fall(factor: &FactorReport, fall: &Fall) -> Value {
+fn degradation(factor: &FactorResult, fall: &Degradation) -> Value {
     let label = |place: usize| factor.levels.get(place).map(|level| level.label.as_str());
     json!({
-        "side": match fall.side { Side::Below => "below", Side::Above => "above", Side::Elsewhere => "elsewhere" },
+        "side": match fall.side { PlateauSide::Below => "below", PlateauSide::Above => "above", PlateauSide::Elsewhere => "elsewhere" },
         "edge": label(fall.edge),
         "worst": label(fall.worst),
         "change_percent": fall.change_percent,
@@ -121,11 +121,11 @@ fn level(level: &Level) -> Value {
     let mut object = json!({
         "level": level.label,
         "median": level.median,
-        "interval": level.spread.map(interval),
+        "interval": level.interval.map(interval),
         "runs": level.runs,
         "failures": level.failures,
     });
-    add_figures(&mut object, &level.figures);
+    add_metrics(&mut object, &level.metrics);
     object
 }
 
@@ -136,25 +136,25 @@ fn run(sweep: &Sweep, run: &Run) -> Value {
         "warm_up": run.is_warm_up,
     });
     match &run.outcome {
-        Ok((value, figures)) => {
+        Ok((value, metrics)) => {
             object["value"] = json!(value);
-            add_figures(&mut object, figures);
+            add_metrics(&mut object, metrics);
         }
         Err(text) => object["error"] = json!(text),
     }
     object
 }
 
-fn add_figures(object: &mut Value, figures: &RunFigures) {
-    object["received_bps"] = json!(figures.received_bps);
-    object["cpu_client_percent"] = json!(figures.cpu_client_percent);
-    object["cpu_server_percent"] = json!(figures.cpu_server_percent);
-    object["retransmits"] = json!(figures.retransmits);
-    object["rtt_us"] = json!(figures.rtt_us);
-    object["lost_percent"] = json!(figures.lost_percent);
+fn add_metrics(object: &mut Value, metrics: &RunMetrics) {
+    object["received_bps"] = json!(metrics.received_bps);
+    object["cpu_client_percent"] = json!(metrics.cpu_client_percent);
+    object["cpu_server_percent"] = json!(metrics.cpu_server_percent);
+    object["retransmits"] = json!(metrics.retransmits);
+    object["rtt_us"] = json!(metrics.rtt_us);
+    object["lost_percent"] = json!(metrics.lost_percent);
 }
 
-fn interval(spread: Spread) -> Value {
+fn interval(spread: linerate_lab::stats::Interval) -> Value {
     json!([spread.low, spread.high])
 }
 

@@ -1,13 +1,10 @@
-//! Reports of a sweep: text with a plot, JSON, one line per run, and one HTML file. All of them write the same [`Sweep`]
+//! Reports of a sweep: text with a plot, JSON, one line per run, and one HTML file. All of them write the same [`Sweep`](linerate_lab::sweep::Sweep)
 //! and compute nothing.
 
 mod csv;
-mod html;
+mod document;
 mod json;
-mod model;
-mod plot;
 mod sentences;
-mod text;
 mod values;
 
 #[cfg(test)]
@@ -16,9 +13,5 @@ mod tests;
 pub use crate::figures::clock;
 pub use crate::glyphs::Glyphs;
 pub use csv::csv;
-pub use html::html;
+pub use document::{html, text};
 pub use json::json;
-pub use model::{
-    Answer, Cost, FactorReport, Fall, Level, Method, Objective, Planned, Run, RunFigures, Side, Spread, Sweep,
-};
-pub use text::text;

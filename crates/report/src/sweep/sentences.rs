@@ -1,34 +1,39 @@
-//! What was found, in sentences. Text and HTML say the same.
+//! The findings in sentences, for text and HTML.
 
-use linerate_lab::reasons::{End, Reason, Unchecked};
+use linerate_lab::sweep::reasons::{Reason, Unchecked};
+use linerate_model::event::Endpoint;
 
-use super::model::{Answer, FactorReport, Fall, Objective, Side, Sweep};
+use super::values;
 use crate::figures::{bytes, clock, rate};
+use linerate_lab::sweep::{Degradation, FactorResult, Objective, PlateauSide, Recommendation, Sweep};
 
 /// The answer in one sentence.
 pub(super) fn verdict(sweep: &Sweep) -> String {
     match &sweep.answer {
-        Answer::Use {
-            levels, value, spread, ..
+        Recommendation::Use {
+            levels,
+            value,
+            interval,
+            ..
         } => {
             let setting = setting(sweep, levels);
-            let value_text = sweep.objective.value(*value);
-            let sure = spread.map_or_else(String::new, |spread| {
+            let value_text = values::value(sweep.objective, *value);
+            let sure = interval.map_or_else(String::new, |interval| {
                 format!(
                     " ({}, {:.0} % confidence)",
-                    sweep.objective.spread(spread),
+                    values::interval(sweep.objective, interval),
                     sweep.method.confidence * 100.0
                 )
             });
-            format!("Use {setting}: {} {value_text}{sure}", sweep.objective.title())
+            format!("Use {setting}: {} {value_text}{sure}", values::title(sweep.objective))
         }
-        Answer::Inconclusive { reason, leader } => {
+        Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
                 format!(
                     "; ahead so far: {}, {} {}",
                     setting(sweep, levels),
-                    sweep.objective.title(),
-                    sweep.objective.value(*value)
+                    values::title(sweep.objective),
+                    values::value(sweep.objective, *value)
                 )
             });
             format!("Inconclusive: {reason}{ahead}")
@@ -52,7 +57,7 @@ pub(super) fn setting(sweep: &Sweep, levels: &[String]) -> String {
     words.join(", ")
 }
 
-/// What qualifies the answer: changes while it ran, early ends, missing figures.
+/// What qualifies the answer: changes while it ran, early ends, missing metrics.
 pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     let mut remarks = Vec::new();
     if let Some(ratio) = sweep.drift_ratio {
@@ -71,23 +76,23 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
             clock(sweep.method.budget_s)
         ));
     }
-    if matches!(sweep.answer, Answer::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
-        remarks.push("Longer runs (--time) or more of them (--repetitions) may tell".to_owned());
+    if matches!(sweep.answer, Recommendation::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
+        remarks.push("Longer runs (--time) or more of them (--repetitions) may decide".to_owned());
     }
     if sweep.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
-        remarks.push("The server does not tell its CPU time: values count the client's alone".to_owned());
+        remarks.push("The server does not report its CPU time: values count the client's alone".to_owned());
     }
     remarks
 }
 
 /// What was found about one factor.
-pub(super) fn factor(sweep: &Sweep, factor: &FactorReport) -> Vec<String> {
+pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
     let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
     let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
     let tolerance = sweep.method.tolerance * 100.0;
     // Where the runs allow no answer they draw no plateau either.
-    let is_sure = matches!(sweep.answer, Answer::Use { .. });
+    let is_sure = matches!(sweep.answer, Recommendation::Use { .. });
     if factor.is_amount && is_sure {
         lines.push(match (first == last, last + 1 - first == factor.levels.len()) {
             (true, _) => format!(
@@ -114,24 +119,24 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorReport) -> Vec<String> {
             reasons(&factor.limits)
         ));
     }
-    for fall in &factor.falls {
-        lines.push(self::fall(sweep, factor, fall));
+    for fall in &factor.degradations {
+        lines.push(self::degradation(sweep, factor, fall));
     }
     lines
 }
 
-fn fall(sweep: &Sweep, factor: &FactorReport, fall: &Fall) -> String {
+fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> String {
     let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
     let worst = factor.levels.get(fall.worst).map_or(0.0, |level| level.median);
     let place = match fall.side {
-        Side::Below => format!("below {}", label(fall.edge)),
-        Side::Above => format!("above {}", label(fall.edge)),
-        Side::Elsewhere => "everywhere else".to_owned(),
+        PlateauSide::Below => format!("below {}", label(fall.edge)),
+        PlateauSide::Above => format!("above {}", label(fall.edge)),
+        PlateauSide::Elsewhere => "everywhere else".to_owned(),
     };
     format!(
         "{place} it is worse, {} {} at {} ({:+.0} %): {}",
         if fall.change_percent > 0.0 { "up to" } else { "down to" },
-        sweep.objective.value(worst),
+        values::value(sweep.objective, worst),
         label(fall.worst),
         fall.change_percent,
         reasons(&fall.reasons)
@@ -143,7 +148,7 @@ fn reasons(reasons: &[Reason]) -> String {
     words.join("; ")
 }
 
-/// One reason with its figures.
+/// One reason with its metrics.
 pub(super) fn reason(reason: &Reason) -> String {
     match reason {
         Reason::StreamsBeyondCores { end, streams, cores } => format!(
@@ -202,15 +207,12 @@ pub(super) fn reason(reason: &Reason) -> String {
         }
         Reason::Loss { here_percent, .. } => format!("{here_percent:.2} % of the datagrams are lost"),
         Reason::SenderLimited { stream_rate_bps, .. } => {
-            format!(
-                "each stream keeps to {}, as the sender was told",
-                rate(*stream_rate_bps as f64)
-            )
+            format!("each stream is at its rate limit of {}", rate(*stream_rate_bps as f64))
         }
         Reason::NotKnown { unchecked } if unchecked.is_empty() => "not known".to_owned(),
         Reason::NotKnown { unchecked } => {
             let words: Vec<&str> = unchecked.iter().map(|what| missing(*what)).collect();
-            format!("not known; nobody told {}", words.join(", "))
+            format!("not known; not reported: {}", words.join(", "))
         }
     }
 }
@@ -229,18 +231,18 @@ pub(super) fn reason_name(reason: &Reason) -> &'static str {
     }
 }
 
-pub(super) fn name(end: End) -> &'static str {
+pub(super) fn name(end: Endpoint) -> &'static str {
     match end {
-        End::Client => "client",
-        End::Server => "server",
+        Endpoint::Client => "client",
+        Endpoint::Server => "server",
     }
 }
 
 fn missing(what: Unchecked) -> &'static str {
     match what {
         Unchecked::ServerCores => "how many cores the server has",
-        Unchecked::Cpu(End::Client) => "the client's CPU time",
-        Unchecked::Cpu(End::Server) => "the server's CPU time",
+        Unchecked::Cpu(Endpoint::Client) => "the client's CPU time",
+        Unchecked::Cpu(Endpoint::Server) => "the server's CPU time",
         Unchecked::RoundTripTime => "the round-trip time",
         Unchecked::Retransmits => "what was sent again",
     }

@@ -1,6 +1,12 @@
 //! A sweep whose figures are known, in every form.
 
-use linerate_lab::reasons::{End, Reason, Unchecked};
+use linerate_lab::stats::Interval;
+use linerate_lab::sweep::reasons::{Reason, Unchecked};
+use linerate_lab::sweep::{
+    Cost, Degradation, FactorResult, Level, Method, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
+    Sweep,
+};
+use linerate_model::event::Endpoint;
 
 use super::*;
 
@@ -9,13 +15,13 @@ fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
         label: label.to_owned(),
         level: amount,
         median,
-        spread: Some(Spread {
+        interval: Some(Interval {
             low: median * 0.98,
             high: median * 1.01,
         }),
         runs,
         failures: Vec::new(),
-        figures: RunFigures {
+        metrics: RunMetrics {
             received_bps: median,
             cpu_client_percent: Some(40.0),
             cpu_server_percent: Some(99.0),
@@ -33,10 +39,10 @@ fn run(level: &str, value: f64) -> Run {
         is_warm_up: false,
         outcome: Ok((
             value,
-            RunFigures {
+            RunMetrics {
                 received_bps: value,
                 cpu_client_percent: Some(40.0),
-                ..RunFigures::default()
+                ..RunMetrics::default()
             },
         )),
     }
@@ -73,16 +79,16 @@ fn sweep() -> Sweep {
         },
         client_cores: Some(16),
         server_cores: None,
-        answer: Answer::Use {
+        answer: Recommendation::Use {
             levels: vec!["10".to_owned()],
             value: 288e9,
-            spread: Some(Spread {
+            interval: Some(Interval {
                 low: 285e9,
                 high: 291e9,
             }),
             command: "iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10".to_owned(),
         },
-        factors: vec![FactorReport {
+        factors: vec![FactorResult {
             name: "streams",
             is_amount: true,
             levels: vec![
@@ -96,20 +102,20 @@ fn sweep() -> Sweep {
             advised: 1,
             chance: 0.98,
             limits: Vec::new(),
-            falls: vec![
-                Fall {
-                    side: Side::Below,
+            degradations: vec![
+                Degradation {
+                    side: PlateauSide::Below,
                     edge: 1,
                     worst: 0,
                     change_percent: -88.5,
                     reasons: vec![Reason::CoreSaturated {
-                        end: End::Server,
+                        end: Endpoint::Server,
                         percent: 99.0,
                         streams: 1,
                     }],
                 },
-                Fall {
-                    side: Side::Above,
+                Degradation {
+                    side: PlateauSide::Above,
                     edge: 2,
                     worst: 3,
                     change_percent: -43.4,
@@ -137,25 +143,27 @@ fn sweep() -> Sweep {
 const TEXT: &str = "\
 Use 10 streams: received 288 Gbit/s (285 Gbit/s to 291 Gbit/s, 95 % confidence)
 
-plateau: 10 to 11 are as good within 3 %
-below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
-above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; nobody told how many cores the server has
+streams
+  plateau: 10 to 11 are as good within 3 %
+  below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
+  above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; not reported: how many cores the server has
 
-     streams         median                       interval  runs  CPU client  CPU server     retr
-           1    33.0 Gbit/s     32.3 Gbit/s to 33.3 Gbit/s     3         40%         99%       12
-*         10     288 Gbit/s       282 Gbit/s to 291 Gbit/s     5         40%         99%       12
-          11     286 Gbit/s       280 Gbit/s to 289 Gbit/s     5         40%         99%       12
-          20     163 Gbit/s       160 Gbit/s to 165 Gbit/s     3         40%         99%       12
-
+received by streams (ringed or *: advised)
    1 ##### 33.0 Gbit/s
 * 10 ######################################## 288 Gbit/s
   11 ######################################## 286 Gbit/s
   20 ####################### 163 Gbit/s
 
-Again with plain iperf3:
-  iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10
+  streams       median                    interval  runs  CPU client  CPU server  retransmits  round trip
+        1  33.0 Gbit/s  32.3 Gbit/s to 33.3 Gbit/s     3         40%         99%           12      210 us
+      *10   288 Gbit/s    282 Gbit/s to 291 Gbit/s     5         40%         99%           12      210 us
+       11   286 Gbit/s    280 Gbit/s to 289 Gbit/s     5         40%         99%           12      210 us
+       20   163 Gbit/s    160 Gbit/s to 165 Gbit/s     3         40%         99%           12      210 us
 
-46 runs of 3 s in 3:27 (seed 1); CPU in percent of one core
+Again with plain iperf3
+iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10
+
+TCP to 192.0.2.7 port 5201: 46 runs of 3 s in 3:27, 58 planned; seed 1; CPU in percent of one core
 ";
 
 #[test]
@@ -166,9 +174,9 @@ fn the_text_begins_with_the_answer() {
 }
 
 #[test]
-fn what_qualifies_the_answer_is_said_plainly() {
+fn remarks_qualify_the_answer() {
     let mut sweep = sweep();
-    sweep.answer = Answer::Inconclusive {
+    sweep.answer = Recommendation::Inconclusive {
         reason: "runs differ too much".to_owned(),
         leader: None,
     };
@@ -201,7 +209,7 @@ fn json_names_every_unit() {
     assert_eq!(value["estimate"]["runs"], 58);
     let factor = &value["factors"][0];
     assert_eq!(factor["plateau"], serde_json::json!(["10", "11"]));
-    assert_eq!(factor["falls"][0]["reasons"][0]["reason"], "core-saturated");
+    assert_eq!(factor["degradations"][0]["reasons"][0]["reason"], "core-saturated");
     assert_eq!(factor["levels"][3]["cpu_server_percent"], 99.0);
     assert_eq!(value["runs"][0]["received_bps"], 33e9);
     assert!(value["runs"][0]["rtt_us"].is_null());
@@ -230,14 +238,14 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     }
     assert!(html.contains("&lt;script&gt;") && html.contains("refused, &quot;&lt;b&gt;no"));
     assert!(html.contains("prefers-color-scheme: dark"));
-    assert_eq!(html.matches("<circle").count(), 4);
-    assert_eq!(html.matches("<line class=\"whisker\"").count(), 4);
+    assert_eq!(html.matches("class=\"ring").count(), 1);
+    assert_eq!(html.matches("<line class=\"whisker").count(), 4);
 }
 
 #[test]
-fn a_window_below_the_product_says_both_numbers() {
+fn window_below_the_bandwidth_delay_product_has_both_numbers() {
     let mut sweep = sweep();
-    sweep.factors[0].falls[0].reasons = vec![Reason::WindowBelowBdp {
+    sweep.factors[0].degradations[0].reasons = vec![Reason::WindowBelowBdp {
         window_bytes: 65_536,
         rtt_us: 200.0,
         wanted_bps: 4e9,
@@ -246,10 +254,13 @@ fn a_window_below_the_product_says_both_numbers() {
     let text = text(&sweep, Glyphs::Ascii);
     assert!(
         text.contains(
-            "the window of 64.0 KiB is below the bandwidth-delay product of 97.7 KiB (4.00 Gbit/s per stream x 200 us)"
+            "the window of 64.0 KiB is below the bandwidth-delay product of\n  97.7 KiB (4.00 Gbit/s per stream x 200 us)"
         ),
         "{text}"
     );
     let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
-    assert_eq!(value["factors"][0]["falls"][0]["reasons"][0]["bdp_bytes"], 100_000.0);
+    assert_eq!(
+        value["factors"][0]["degradations"][0]["reasons"][0]["bdp_bytes"],
+        100_000.0
+    );
 }

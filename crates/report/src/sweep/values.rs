@@ -1,57 +1,53 @@
 //! Figures as words.
 
-use super::model::{Objective, Spread};
-use crate::figures::{digits, rate};
+use linerate_lab::stats::Interval;
+use linerate_lab::sweep::Objective;
 
-impl Objective {
-    /// Its name on the command line and in JSON.
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Throughput => "throughput",
-            Self::CpuPerByte => "cpu-per-byte",
-            Self::Latency => "latency",
-        }
-    }
+use crate::figures::{MISSING, digits, rate};
 
-    /// Name of a value with its unit, for keys and columns.
-    pub(super) fn key(self) -> &'static str {
-        match self {
-            Self::Throughput => "received_bps",
-            Self::CpuPerByte => "cpu_s_per_gib",
-            Self::Latency => "rtt_us",
-        }
+/// Name of a value in a sentence.
+pub(super) fn title(objective: Objective) -> &'static str {
+    match objective {
+        Objective::Throughput => "received",
+        Objective::CpuPerByte => "CPU time",
+        Objective::Latency => "round trip",
     }
+}
 
-    /// What a value is, for people.
-    pub(super) fn title(self) -> &'static str {
-        match self {
-            Self::Throughput => "received",
-            Self::CpuPerByte => "CPU time",
-            Self::Latency => "round trip",
-        }
+/// A value with its unit.
+pub(super) fn value(objective: Objective, value: f64) -> String {
+    match objective {
+        Objective::Throughput => rate(value),
+        Objective::CpuPerByte => format!("{} s/GiB", digits(value)),
+        Objective::Latency => format!("{} us", digits(value)),
     }
+}
 
-    /// A value with its unit.
-    pub(super) fn value(self, value: f64) -> String {
-        match self {
-            Self::Throughput => rate(value),
-            Self::CpuPerByte => format!("{} s/GiB", digits(value)),
-            Self::Latency => format!("{} us", digits(value)),
-        }
-    }
-
-    /// Two values with their unit.
-    pub(super) fn spread(self, spread: Spread) -> String {
-        format!("{} to {}", self.value(spread.low), self.value(spread.high))
-    }
+/// Two values with their unit.
+pub(super) fn interval(objective: Objective, interval: Interval) -> String {
+    format!(
+        "{} to {}",
+        value(objective, interval.low),
+        value(objective, interval.high)
+    )
 }
 
 /// Percent of one core.
 pub(super) fn percent(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}%"))
+    value.map_or_else(|| MISSING.to_owned(), |value| format!("{value:.0}%"))
 }
 
 /// A count.
 pub(super) fn count(value: Option<f64>) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.0}"))
+    value.map_or_else(|| MISSING.to_owned(), |value| format!("{value:.0}"))
+}
+
+/// Percent of the datagrams.
+pub(super) fn lost(percent: Option<f64>) -> String {
+    percent.map_or_else(|| MISSING.to_owned(), |percent| format!("{percent:.2}%"))
+}
+
+/// A round-trip time.
+pub(super) fn round_trip(us: Option<f64>) -> String {
+    us.map_or_else(|| MISSING.to_owned(), |us| format!("{us:.0} us"))
 }

@@ -2,9 +2,9 @@
 
 use linerate_model::http::{ErrorClass, Flag, Side, VerdictClass};
 
-use super::ends::fullness;
-use super::evidence::{Condition, Finding, Fit, at_least, happened, less_than};
-use super::holders::{Holders, disturbed};
+use super::attribution::{CpuAttribution, disturbed};
+use super::endpoint::fullness;
+use super::evidence::{Condition, Match, RuleResult, at_least, happened, less_than};
 use super::{Facts, network};
 use crate::http::fixes;
 
@@ -14,7 +14,7 @@ const CORE_FULL: f64 = 0.95;
 const TOTAL_FULL: f64 = 0.9;
 const SERVER_BUSY: f64 = 0.9;
 
-pub(super) fn limit(facts: &Facts<'_>) -> Finding {
+pub(super) fn limit(facts: &Facts<'_>) -> RuleResult {
     let mut found = Vec::new();
     found.extend(failed(facts));
     let fds = at_least(
@@ -30,8 +30,8 @@ pub(super) fn limit(facts: &Facts<'_>) -> Finding {
         );
         found.extend(late.map(|condition| (condition, sooner(facts))));
     }
-    if let Some(fit) = Fit::any(VerdictClass::ClientLimit, found) {
-        return Finding::Fits(fit);
+    if let Some(fit) = Match::any(VerdictClass::ClientLimit, found) {
+        return RuleResult::Matched(fit);
     }
     busy(facts)
 }
@@ -75,9 +75,9 @@ fn sooner(facts: &Facts<'_>) -> String {
                 states help, and no virtual machine does"
             .to_owned();
     }
-    match Holders::of_core(facts, Side::Client) {
-        Ok(holders) if holders.are_others() => {
-            let (reason, advice) = disturbed(Side::Client, &holders);
+    match CpuAttribution::of_core(facts, Side::Client) {
+        Ok(attribution) if attribution.are_others() => {
+            let (reason, advice) = disturbed(Side::Client, &attribution);
             format!("{advice} ({reason})")
         }
         _ => more_client(),
@@ -89,7 +89,7 @@ fn more_client() -> String {
 }
 
 /// A processor or a thread of the generator is full while the server has room and the link too.
-fn busy(facts: &Facts<'_>) -> Finding {
+fn busy(facts: &Facts<'_>) -> RuleResult {
     let of_thread = at_least("busiest thread of the generator", facts.client.thread_busy, CORE_FULL);
     let is_own_thread = of_thread.is_some();
     let whole = facts.client.cpu_busy.filter(|_| facts.is_one_host);
@@ -106,25 +106,25 @@ fn busy(facts: &Facts<'_>) -> Finding {
     .flatten()
     .map(|condition| (condition, more_client()))
     .collect();
-    let fit = Fit::any(VerdictClass::ClientLimit, full).zip(server_has_room(facts));
+    let fit = Match::any(VerdictClass::ClientLimit, full).zip(server_has_room(facts));
     let fit = fit.and_then(|(fit, server)| network::has_room(facts, fit.and(server), network::ROOM));
-    let Some(fit) = fit else { return Finding::No };
-    let holders = match facts.client.core_busy {
-        Some(busy) if busy >= CORE_FULL => Holders::of_core(facts, Side::Client),
-        _ => Holders::of_host(facts, Side::Client),
+    let Some(fit) = fit else { return RuleResult::NoMatch };
+    let attribution = match facts.client.core_busy {
+        Some(busy) if busy >= CORE_FULL => CpuAttribution::of_core(facts, Side::Client),
+        _ => CpuAttribution::of_host(facts, Side::Client),
     };
-    match holders {
-        Ok(holders) if is_own_thread => Finding::Fits(fit.noting(holders.text())),
-        Ok(holders) if holders.are_others() => {
-            let (reason, advice) = disturbed(Side::Client, &holders);
-            Finding::Hidden { reason, advice }
+    match attribution {
+        Ok(attribution) if is_own_thread => RuleResult::Matched(fit.noting(attribution.text())),
+        Ok(attribution) if attribution.are_others() => {
+            let (reason, advice) = disturbed(Side::Client, &attribution);
+            RuleResult::Masked { reason, advice }
         }
-        // The server's rules say what two ends do to each other.
-        Ok(holders) if facts.is_one_host && !holders.is_generator() => Finding::No,
-        Ok(holders) => Finding::Fits(fit.noting(holders.text())),
-        Err(_) if is_own_thread => Finding::Fits(fit),
-        Err(_) if facts.is_one_host => Finding::No,
-        Err(reason) => Finding::NotKnown(reason),
+        // The server's rules judge two endpoints on one host.
+        Ok(attribution) if facts.is_one_host && !attribution.is_generator() => RuleResult::NoMatch,
+        Ok(attribution) => RuleResult::Matched(fit.noting(attribution.text())),
+        Err(_) if is_own_thread => RuleResult::Matched(fit),
+        Err(_) if facts.is_one_host => RuleResult::NoMatch,
+        Err(reason) => RuleResult::Unknown(reason),
     }
 }
 

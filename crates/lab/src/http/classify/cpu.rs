@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Side, VerdictClass};
 
-use super::ends::End;
-use super::evidence::{Condition, Finding, Fit, at_least, less_than};
-use super::holders::{Holders, disturbed};
+use super::attribution::{CpuAttribution, disturbed};
+use super::endpoint::EndpointStats;
+use super::evidence::{Condition, Match, RuleResult, at_least, less_than};
 use super::{Facts, network};
 use crate::http::units::percent;
 
@@ -19,47 +19,47 @@ const APART: &str = "both ends share these processors: run the generator on anot
 /// Connections of the fullest thread over the mean, from which on they are spread badly.
 const IMBALANCE: f64 = 1.5;
 
-pub(super) fn total(facts: &Facts<'_>) -> Finding {
+pub(super) fn total(facts: &Facts<'_>) -> RuleResult {
     let busy = match processors(facts) {
         Ok((_, busy)) => busy,
-        Err(reason) => return Finding::NotKnown(reason),
+        Err(reason) => return RuleResult::Unknown(reason),
     };
     let Some(condition) = at_least("busy share of all processors of the server", Some(busy), TOTAL_FULL) else {
-        return Finding::No;
+        return RuleResult::NoMatch;
     };
     let advice = "a cheaper framework, sendfile for large bodies, or more processors";
-    let fit = Fit::new(VerdictClass::CpuBoundTotal, advice).and(condition);
+    let fit = Match::new(VerdictClass::CpuBoundTotal, advice).and(condition);
     let Some(fit) = network::has_room(facts, fit, network::ROOM) else {
-        return Finding::No;
+        return RuleResult::NoMatch;
     };
-    match Holders::of_host(facts, Side::Server) {
-        Ok(holders) => owned(facts, fit, &holders),
-        Err(reason) => Finding::NotKnown(reason),
+    match CpuAttribution::of_host(facts, Side::Server) {
+        Ok(attribution) => owned(facts, fit, &attribution),
+        Err(reason) => RuleResult::Unknown(reason),
     }
 }
 
 /// The verdict, where it is the server's own work that fills the processors.
-fn owned(facts: &Facts<'_>, fit: Fit, holders: &Holders) -> Finding {
-    if holders.are_others() {
-        let (reason, advice) = disturbed(Side::Server, holders);
-        Finding::Hidden { reason, advice }
-    } else if holders.is_generator() {
+fn owned(facts: &Facts<'_>, fit: Match, attribution: &CpuAttribution) -> RuleResult {
+    if attribution.are_others() {
+        let (reason, advice) = disturbed(Side::Server, attribution);
+        RuleResult::Masked { reason, advice }
+    } else if attribution.is_generator() {
         // Which is the client's limit.
-        Finding::No
+        RuleResult::NoMatch
     } else if facts.is_one_host {
-        Finding::Fits(fit.noting(holders.text()).advising(APART))
+        RuleResult::Matched(fit.noting(attribution.text()).advising(APART))
     } else {
-        Finding::Fits(fit.noting(holders.text()))
+        RuleResult::Matched(fit.noting(attribution.text()))
     }
 }
 
-pub(super) fn core(facts: &Facts<'_>) -> Finding {
+pub(super) fn core(facts: &Facts<'_>) -> RuleResult {
     let (server, busy) = match processors(facts) {
         Ok(found) => found,
-        Err(reason) => return Finding::NotKnown(reason),
+        Err(reason) => return RuleResult::Unknown(reason),
     };
     if server.core_busy.is_none() && server.thread_busy.is_none() {
-        return Finding::NotKnown("the server's single processors could not be read".to_owned());
+        return RuleResult::Unknown("the server's single processors could not be read".to_owned());
     }
     let core = server.core.map_or_else(String::new, |core| format!(" {core}"));
     let of_core = at_least(&format!("processor{core} of the server"), server.core_busy, CORE_FULL);
@@ -71,21 +71,21 @@ pub(super) fn core(facts: &Facts<'_>) -> Finding {
         .map(|condition| (condition, advice(server, &core)))
         .collect();
     let rest = less_than("busy share of all processors of the server", Some(busy), TOTAL_FULL);
-    let Some((fit, rest)) = Fit::any(VerdictClass::CpuBoundCore, found).zip(rest) else {
-        return Finding::No;
+    let Some((fit, rest)) = Match::any(VerdictClass::CpuBoundCore, found).zip(rest) else {
+        return RuleResult::NoMatch;
     };
     let fit = fit.and(rest);
-    match Holders::of_core(facts, Side::Server) {
+    match CpuAttribution::of_core(facts, Side::Server) {
         // A thread that is never without work is the server's, whatever else runs.
-        Ok(holders) if is_own_thread => Finding::Fits(fit.noting(holders.text())),
-        Ok(holders) => owned(facts, fit, &holders),
-        Err(_) if is_own_thread => Finding::Fits(fit),
-        Err(reason) => Finding::NotKnown(reason),
+        Ok(attribution) if is_own_thread => RuleResult::Matched(fit.noting(attribution.text())),
+        Ok(attribution) => owned(facts, fit, &attribution),
+        Err(_) if is_own_thread => RuleResult::Matched(fit),
+        Err(reason) => RuleResult::Unknown(reason),
     }
 }
 
 /// The server's end and how busy all its processors were, or why that is not known.
-fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a End, f64), String> {
+fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a EndpointStats, f64), String> {
     let server = facts
         .server
         .as_ref()
@@ -96,7 +96,7 @@ fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a End, f64), String> {
     Ok((server, busy))
 }
 
-fn advice(server: &End, core: &str) -> String {
+fn advice(server: &EndpointStats, core: &str) -> String {
     let softirq = server.core_softirq.filter(|share| *share >= SOFTIRQ_MOST);
     if let Some(share) = softirq {
         return format!(

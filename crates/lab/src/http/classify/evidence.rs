@@ -12,27 +12,27 @@ const MEDIUM: f64 = 0.1;
 const ROOM: f64 = 0.12;
 
 /// What a rule found.
-pub(super) enum Finding {
+pub(super) enum RuleResult {
     /// It does not fit.
-    No,
+    NoMatch,
     /// A figure it needs is missing: why.
-    NotKnown(String),
+    Unknown(String),
     /// Something that is no part of the test hides whether it fits.
-    Hidden {
+    Masked {
         /// What, in words with figures.
         reason: String,
         /// What to do about it.
         advice: String,
     },
     /// It fits.
-    Fits(Fit),
+    Matched(Match),
 }
 
-impl Finding {
-    pub(super) fn fit(&self) -> Option<&Fit> {
+impl RuleResult {
+    pub(super) fn matched(&self) -> Option<&Match> {
         match self {
-            Self::Fits(fit) => Some(fit),
-            Self::No | Self::NotKnown(_) | Self::Hidden { .. } => None,
+            Self::Matched(fit) => Some(fit),
+            Self::NoMatch | Self::Unknown(_) | Self::Masked { .. } => None,
         }
     }
 }
@@ -93,14 +93,14 @@ pub(super) fn happened(what: &str, count: u64) -> Option<Condition> {
 
 /// A rule that fits: its class, what it rests on and what to do.
 #[derive(Debug)]
-pub(super) struct Fit {
+pub(super) struct Match {
     pub(super) class: VerdictClass,
     texts: Vec<String>,
     advice: Vec<String>,
     distance: f64,
 }
 
-impl Fit {
+impl Match {
     pub(super) fn new(class: VerdictClass, advice: impl Into<String>) -> Self {
         Self {
             class,
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
 
     fn confidence(condition: Option<Condition>) -> Option<Confidence> {
-        condition.map(|condition| Fit::new(VerdictClass::Unknown, "").and(condition).confidence())
+        condition.map(|condition| Match::new(VerdictClass::Unknown, "").and(condition).confidence())
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use linerate_model::http::{Flag, Mode, VerdictClass};
 
-use super::evidence::{Condition, Finding, Fit, at_least, less_than};
+use super::evidence::{Condition, Match, RuleResult, at_least, less_than};
 use super::{Facts, Network, Position, network};
 use crate::http::units::{grouped, percent, rounded};
 
@@ -15,19 +15,19 @@ const IDLE: f64 = 0.9;
 /// An offered rate is met when this share of what was due was answered.
 const MET: f64 = 0.999;
 
-pub(super) fn queueing(position: &Position) -> Finding {
+pub(super) fn queueing(position: &Position) -> RuleResult {
     if !position.is_queueing {
-        return Finding::No;
+        return RuleResult::NoMatch;
     }
     let advice = match position.best_stable_connections {
         Some(best) => format!("lower the connections to {best}, which are as fast"),
         None => "lower the connections".to_owned(),
     };
     let text = "past the knee: no faster than with fewer connections, and slower to answer";
-    Finding::Fits(Fit::new(VerdictClass::QueueingBound, advice).and(Condition::certain(text)))
+    RuleResult::Matched(Match::new(VerdictClass::QueueingBound, advice).and(Condition::certain(text)))
 }
 
-pub(super) fn concurrency(facts: &Facts<'_>, position: &Position) -> Finding {
+pub(super) fn concurrency(facts: &Facts<'_>, position: &Position) -> RuleResult {
     let reached = facts.medians.ok_per_s.zip(position.best_larger_per_s);
     let below = reached.and_then(|(ok, best)| {
         less_than(
@@ -43,12 +43,12 @@ pub(super) fn concurrency(facts: &Facts<'_>, position: &Position) -> Finding {
         at_least("share of the connections that waited for an answer", Some(share), BUSY)
     });
     let (Some(below), Some(busy)) = (below, busy) else {
-        return Finding::No;
+        return RuleResult::NoMatch;
     };
     let rest = match idle(facts) {
         Ok(Some(rest)) => rest,
-        Ok(None) => return Finding::No,
-        Err(reason) => return Finding::NotKnown(reason),
+        Ok(None) => return RuleResult::NoMatch,
+        Err(reason) => return RuleResult::Unknown(reason),
     };
     let advice = match position.predicted_connections {
         Some(connections) => format!(
@@ -57,21 +57,21 @@ pub(super) fn concurrency(facts: &Facts<'_>, position: &Position) -> Finding {
         ),
         None => "more connections".to_owned(),
     };
-    Finding::Fits(
-        Fit::new(VerdictClass::ConcurrencyLimited, advice)
+    RuleResult::Matched(
+        Match::new(VerdictClass::ConcurrencyLimited, advice)
             .and(below)
             .and(busy)
             .and(rest),
     )
 }
 
-/// Only asked when nothing else fits.
-pub(super) fn not_saturated(facts: &Facts<'_>) -> Finding {
+/// Evaluated only when no other rule matches.
+pub(super) fn not_saturated(facts: &Facts<'_>) -> RuleResult {
     let Some(Mode::Open { rate_per_s, .. }) = facts.mode() else {
-        return Finding::No;
+        return RuleResult::NoMatch;
     };
     let Some(share) = answered_share(facts).filter(|share| *share >= MET) else {
-        return Finding::No;
+        return RuleResult::NoMatch;
     };
     let text = format!(
         "{} of what was due at {} requests per second was answered",
@@ -87,23 +87,27 @@ pub(super) fn not_saturated(facts: &Facts<'_>) -> Finding {
             )
         },
     );
-    Finding::Fits(Fit::new(VerdictClass::NotSaturated, advice).and(Condition::certain(text)))
+    RuleResult::Matched(Match::new(VerdictClass::NotSaturated, advice).and(Condition::certain(text)))
 }
 
-/// Only asked when nothing else fits: throughput stands still though processors and link have room.
-pub(super) fn internal(facts: &Facts<'_>, position: &Position) -> Finding {
+/// Evaluated only when no other rule matches: throughput is flat though CPUs and link have room.
+pub(super) fn internal(facts: &Facts<'_>, position: &Position) -> RuleResult {
     let saturated = match is_saturated(facts, position) {
         Ok(Some(condition)) => condition,
-        Ok(None) => return Finding::No,
-        Err(reason) => return Finding::NotKnown(reason),
+        Ok(None) => return RuleResult::NoMatch,
+        Err(reason) => return RuleResult::Unknown(reason),
     };
     match idle(facts) {
         Ok(Some(rest)) => {
             let advice = "profile the server: locks, disk, other hosts it waits for, a rate limit, sleep";
-            Finding::Fits(Fit::new(VerdictClass::ServerInternal, advice).and(saturated).and(rest))
+            RuleResult::Matched(
+                Match::new(VerdictClass::ServerInternal, advice)
+                    .and(saturated)
+                    .and(rest),
+            )
         }
-        Ok(None) => Finding::No,
-        Err(reason) => Finding::NotKnown(reason),
+        Ok(None) => RuleResult::NoMatch,
+        Err(reason) => RuleResult::Unknown(reason),
     }
 }
 

@@ -1,15 +1,15 @@
 //! What held a cell back.
 //!
-//! The rules are asked in a fixed order. The first that fits is the verdict, later ones are contributing. A rule whose
-//! figures are missing says so; when such a rule comes before the first that fits, the verdict is
+//! The rules are evaluated in a fixed order. The first match is the verdict, later ones are contributing. When a rule
+//! whose metrics are missing comes before the first match, the verdict is
 //! [`VerdictClass::Unknown`], because it could have been that one.
 
+mod attribution;
 mod client;
 mod cpu;
-mod ends;
+mod endpoint;
 mod evidence;
 mod flow;
-mod holders;
 mod network;
 mod server;
 mod validity;
@@ -18,22 +18,22 @@ use linerate_model::http::{
     CellKey, CellRun, CellVerdict, Confidence, ErrorClass, Flag, Judgement, LoadResult, Medians, Mode, VerdictClass,
 };
 
-use ends::End;
-use evidence::{Finding, Fit};
+use endpoint::EndpointStats;
+use evidence::{Match, RuleResult};
 
 /// What is known of the link between the hosts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Network {
     /// None: both ends are one host.
     Loopback,
-    /// A link whose speed nobody tells.
+    /// A link of unknown speed.
     Unknown,
     /// A link of this speed.
     Link {
         /// Speed in bit/s.
         bps: f64,
         /// Bits of an answer on it, with everything around them; absent before the first answer was measured.
-        bits_per_answer: Option<f64>,
+        bits_per_response: Option<f64>,
     },
 }
 
@@ -61,8 +61,8 @@ pub struct Facts<'a> {
     network: Network,
     /// Port of the server, for commands.
     port: u16,
-    client: End,
-    server: Option<End>,
+    client: EndpointStats,
+    server: Option<EndpointStats>,
     /// Both ends share their processors.
     is_one_host: bool,
 }
@@ -75,8 +75,8 @@ impl<'a> Facts<'a> {
         let has_agent = runs.iter().any(|run| run.server.is_some());
         Self {
             key,
-            client: End::of(&runs, |run| Some(&run.client)),
-            server: has_agent.then(|| End::of(&runs, |run| run.server.as_ref())),
+            client: EndpointStats::of(&runs, |run| Some(&run.client)),
+            server: has_agent.then(|| EndpointStats::of(&runs, |run| run.server.as_ref())),
             runs,
             medians,
             network,
@@ -132,10 +132,10 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What can be said of a cell without its neighbours.
+/// Validity of a cell, judged without its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Soundness {
-    /// The runs say something.
+pub struct CellValidity {
+    /// The runs are valid.
     pub is_valid: bool,
     /// One of the hosts was at a limit of its own.
     pub is_limited: bool,
@@ -143,10 +143,10 @@ pub struct Soundness {
 
 /// Whether a cell may be compared with others.
 #[must_use]
-pub fn soundness(facts: &Facts<'_>) -> Soundness {
-    Soundness {
-        is_valid: validity::invalid(facts).fit().is_none(),
-        is_limited: client::limit(facts).fit().is_some() || server::limit(facts).fit().is_some(),
+pub fn cell_validity(facts: &Facts<'_>) -> CellValidity {
+    CellValidity {
+        is_valid: validity::invalid(facts).matched().is_none(),
+        is_limited: client::limit(facts).matched().is_some() || server::limit(facts).matched().is_some(),
     }
 }
 
@@ -154,7 +154,7 @@ pub fn soundness(facts: &Facts<'_>) -> Soundness {
 #[must_use]
 pub fn classify(facts: &Facts<'_>, position: &Position) -> CellVerdict {
     let hosts = [validity::invalid(facts), client::limit(facts), server::limit(facts)];
-    let is_limited = hosts.iter().any(|finding| finding.fit().is_some());
+    let is_limited = hosts.iter().any(|finding| finding.matched().is_some());
     let mut findings = Vec::from(hosts);
     findings.extend([
         network::bound(facts),
@@ -162,31 +162,31 @@ pub fn classify(facts: &Facts<'_>, position: &Position) -> CellVerdict {
         cpu::total(facts),
         cpu::core(facts),
         if is_limited {
-            Finding::No
+            RuleResult::NoMatch
         } else {
             flow::queueing(position)
         },
         flow::concurrency(facts, position),
     ]);
-    let is_explained = findings.iter().any(|finding| finding.fit().is_some());
+    let is_explained = findings.iter().any(|finding| finding.matched().is_some());
     if !is_explained {
         findings.extend([flow::not_saturated(facts), flow::internal(facts, position)]);
     }
     verdict(facts, findings)
 }
 
-fn verdict(facts: &Facts<'_>, findings: Vec<Finding>) -> CellVerdict {
+fn verdict(facts: &Facts<'_>, findings: Vec<RuleResult>) -> CellVerdict {
     let (mut reasons, mut advice) = (Vec::new(), Vec::new());
-    let mut fits: Vec<Fit> = Vec::new();
+    let mut fits: Vec<Match> = Vec::new();
     for finding in findings {
         match finding {
-            Finding::Fits(fit) => fits.push(fit),
-            Finding::NotKnown(reason) if fits.is_empty() && !reasons.contains(&reason) => reasons.push(reason),
-            Finding::Hidden { reason, advice: way } if fits.is_empty() => {
+            RuleResult::Matched(fit) => fits.push(fit),
+            RuleResult::Unknown(reason) if fits.is_empty() && !reasons.contains(&reason) => reasons.push(reason),
+            RuleResult::Masked { reason, advice: way } if fits.is_empty() => {
                 reasons.push(reason);
                 advice.push(way);
             }
-            Finding::NotKnown(_) | Finding::Hidden { .. } | Finding::No => {}
+            RuleResult::Unknown(_) | RuleResult::Masked { .. } | RuleResult::NoMatch => {}
         }
     }
     let is_met = fits.first().is_some_and(|fit| fit.class == VerdictClass::NotSaturated);
@@ -207,8 +207,8 @@ fn verdict(facts: &Facts<'_>, findings: Vec<Finding>) -> CellVerdict {
     }
 }
 
-/// More connections on a full link are no fault of the server; that is said in other words.
-fn contributing(fit: Fit, is_network_bound: bool) -> Judgement {
+/// On a full link, more connections are no fault of the server: the advice is worded differently.
+fn contributing(fit: Match, is_network_bound: bool) -> Judgement {
     let mut judgement = fit.judgement();
     if judgement.class == VerdictClass::QueueingBound && is_network_bound {
         judgement.advice = format!("extra connections only add latency: {}", judgement.advice);
@@ -216,7 +216,7 @@ fn contributing(fit: Fit, is_network_bound: bool) -> Judgement {
     judgement
 }
 
-fn unknown(facts: &Facts<'_>, mut reasons: Vec<String>, ways: &[String]) -> Fit {
+fn unknown(facts: &Facts<'_>, mut reasons: Vec<String>, ways: &[String]) -> Match {
     let advice = if !ways.is_empty() {
         ways.join("; ")
     } else if facts.server.is_none() {
@@ -227,7 +227,7 @@ fn unknown(facts: &Facts<'_>, mut reasons: Vec<String>, ways: &[String]) -> Fit 
     if reasons.is_empty() {
         reasons.push("no rule fits the figures".to_owned());
     }
-    let mut fit = Fit::new(VerdictClass::Unknown, advice);
+    let mut fit = Match::new(VerdictClass::Unknown, advice);
     for reason in reasons {
         fit.note(reason);
     }

@@ -2,7 +2,7 @@
 
 use linerate_model::http::VerdictClass;
 
-use super::evidence::{Condition, Finding, Fit, at_least, less_than};
+use super::evidence::{Condition, Match, RuleResult, at_least, less_than};
 use super::{Facts, Network};
 use crate::http::units::{percent, rate_name};
 
@@ -13,9 +13,9 @@ pub(super) const ROOM: f64 = 0.95;
 /// Segments may be lost for this share of those that were sent.
 const RETRANSMITS_MAX: f64 = 0.001;
 
-pub(super) fn bound(facts: &Facts<'_>) -> Finding {
-    let Network::Link { bps, bits_per_answer } = facts.network else {
-        return Finding::No;
+pub(super) fn bound(facts: &Facts<'_>) -> RuleResult {
+    let Network::Link { bps, bits_per_response } = facts.network else {
+        return RuleResult::NoMatch;
     };
     let speed = rate_name(bps);
     let full = [
@@ -29,43 +29,43 @@ pub(super) fn bound(facts: &Facts<'_>) -> Finding {
     let found = full
         .into_iter()
         .flatten()
-        .map(|condition| (condition, advice(bits_per_answer)));
-    Fit::any(VerdictClass::NetworkBound, found.collect()).map_or(Finding::No, Finding::Fits)
+        .map(|condition| (condition, advice(bits_per_response)));
+    Match::any(VerdictClass::NetworkBound, found.collect()).map_or(RuleResult::NoMatch, RuleResult::Matched)
 }
 
-fn advice(bits_per_answer: Option<f64>) -> String {
+fn advice(bits_per_response: Option<f64>) -> String {
     let mut text = "the best outcome: only a faster link or a smaller or compressed payload gives more".to_owned();
-    if let Some(bits) = bits_per_answer {
+    if let Some(bits) = bits_per_response {
         let each = rate_name(1000.0 * bits);
         text += &format!(", at least {each} for each 1,000 answers per second");
     }
     text
 }
 
-pub(super) fn loss(facts: &Facts<'_>) -> Finding {
+pub(super) fn loss(facts: &Facts<'_>) -> RuleResult {
     if facts.network == Network::Loopback {
-        return Finding::No;
+        return RuleResult::NoMatch;
     }
     let Some(server) = &facts.server else {
-        return Finding::NotKnown("what the server sent again is not known: no agent there".to_owned());
+        return RuleResult::Unknown("what the server sent again is not known: no agent there".to_owned());
     };
     let Some(share) = server.retransmit_share else {
-        return Finding::NotKnown("what the server sent again could not be read".to_owned());
+        return RuleResult::Unknown("what the server sent again could not be read".to_owned());
     };
     if share <= RETRANSMITS_MAX {
-        return Finding::No;
+        return RuleResult::NoMatch;
     }
     let text = format!(
         "{} of the server's segments sent again, more than {}",
         percent(share),
         percent(RETRANSMITS_MAX)
     );
-    let fit = Fit::new(VerdictClass::NetworkLoss, "find where with `linerate doctor`").and(Condition::certain(text));
-    has_room(facts, fit, FULL).map_or(Finding::No, Finding::Fits)
+    let fit = Match::new(VerdictClass::NetworkLoss, "find where with `linerate doctor`").and(Condition::certain(text));
+    has_room(facts, fit, FULL).map_or(RuleResult::NoMatch, RuleResult::Matched)
 }
 
 /// The same when the link had room; a link whose share is not known makes it less sure.
-pub(super) fn has_room(facts: &Facts<'_>, fit: Fit, threshold: f64) -> Option<Fit> {
+pub(super) fn has_room(facts: &Facts<'_>, fit: Match, threshold: f64) -> Option<Match> {
     match (facts.network, used_share(facts)) {
         (Network::Loopback, _) => Some(fit),
         (_, None) => Some(fit.and(Condition::unsure("the share of the link in use is not known"))),

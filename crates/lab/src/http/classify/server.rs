@@ -4,8 +4,8 @@ use linerate_model::http::{ErrorClass, Side, VerdictClass};
 
 use super::Facts;
 use super::client::FDS_FULL;
-use super::ends::{End, fullness};
-use super::evidence::{Condition, Finding, Fit, at_least, happened};
+use super::endpoint::{EndpointStats, fullness};
+use super::evidence::{Condition, Match, RuleResult, at_least, happened};
 use crate::http::fixes;
 use crate::http::units::percent;
 
@@ -20,12 +20,12 @@ const LOST: [ErrorClass; 4] = [
     ErrorClass::Eof,
 ];
 
-pub(super) fn limit(facts: &Facts<'_>) -> Finding {
+pub(super) fn limit(facts: &Facts<'_>) -> RuleResult {
     let mut found = refused(facts);
     if let Some(server) = &facts.server {
         found.extend(of_host(facts, server));
     }
-    Fit::any(VerdictClass::ServerLimit, found).map_or(Finding::No, Finding::Fits)
+    Match::any(VerdictClass::ServerLimit, found).map_or(RuleResult::NoMatch, RuleResult::Matched)
 }
 
 fn refused(facts: &Facts<'_>) -> Vec<(Condition, String)> {
@@ -51,7 +51,7 @@ fn refused(facts: &Facts<'_>) -> Vec<(Condition, String)> {
         .collect()
 }
 
-fn of_host(facts: &Facts<'_>, server: &End) -> Vec<(Condition, String)> {
+fn of_host(facts: &Facts<'_>, server: &EndpointStats) -> Vec<(Condition, String)> {
     let mut found = overflowed(server);
     let descriptors = at_least(
         "descriptors of the server as a share of its limit",
@@ -69,7 +69,7 @@ fn of_host(facts: &Facts<'_>, server: &End) -> Vec<(Condition, String)> {
 }
 
 /// Counters of the kernel that stand still on a host with room.
-fn overflowed(server: &End) -> Vec<(Condition, String)> {
+fn overflowed(server: &EndpointStats) -> Vec<(Condition, String)> {
     let queue = || format!("{}; or a slower --ramp", fixes::line(&fixes::accept_queue()));
     let memory = || "fewer connections, or more net.ipv4.tcp_mem on the server".to_owned();
     let grown = [

@@ -7,7 +7,7 @@ use linerate_model::http::{Arrivals, EndpointStats, Peak};
 const CEILING_PER_S: f64 = 101_461.0;
 pub(super) const GIGABIT: Network = Network::Link {
     bps: 1e9,
-    bits_per_answer: Some(1e9 / CEILING_PER_S),
+    bits_per_response: Some(1e9 / CEILING_PER_S),
 };
 
 pub(super) fn judge_on(network: Network, runs: &[CellRun], position: &Position) -> CellVerdict {
@@ -66,7 +66,7 @@ fn full(peak: u64, limit: u64) -> Option<Peak> {
     })
 }
 
-/// What is spoilt, and what is said of it.
+/// A defect, and its expected evidence.
 type Case = (fn(&mut CellRun), &'static str);
 
 fn assert_all(class: VerdictClass, cases: &[Case]) {
@@ -79,7 +79,7 @@ fn assert_all(class: VerdictClass, cases: &[Case]) {
 }
 
 #[test]
-fn runs_that_say_nothing_are_invalid() {
+fn defective_runs_are_invalid() {
     assert_all(
         VerdictClass::Invalid,
         &[
@@ -148,12 +148,12 @@ fn limits_of_the_server_are_named_with_their_remedy() {
     assert_ne!(few.primary.class, VerdictClass::ServerLimit);
 }
 
-/// A shaper, a slower hop: TCP alone says what the path carries.
+/// A shaper, a slower hop: TCP alone shows what the path carries.
 #[test]
 fn a_path_slower_than_the_link_is_full_before_the_link() {
     let path = Network::Link {
         bps: 1e10,
-        bits_per_answer: Some(1e9 / CEILING_PER_S),
+        bits_per_response: Some(1e9 / CEILING_PER_S),
     };
     let run = spoilt(|run| {
         fill_link(run);
@@ -295,7 +295,7 @@ fn one_unsteady_run_of_three_leaves_the_middle_one_good() {
 }
 
 #[test]
-fn without_an_agent_nobody_says_what_the_server_was_at() {
+fn without_an_agent_verdicts_about_the_server_are_unknown() {
     let verdict = judge(&[spoilt(|run| run.server = None)]);
     assert_eq!(verdict.primary.class, VerdictClass::Unknown);
     assert!(text(&verdict).contains("no agent there") && verdict.primary.advice.contains("linerate http agent"));
@@ -368,7 +368,7 @@ fn connections_are_busy_only_when_all_their_streams_are() {
 }
 
 #[test]
-fn too_few_connections_are_told_from_a_server_that_waits_for_itself() {
+fn too_few_connections_and_an_internal_wait_have_different_verdicts() {
     let run = spoilt(|_| ());
     let fewer = Position {
         best_larger_per_s: Some(100_000.0),

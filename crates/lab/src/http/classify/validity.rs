@@ -1,9 +1,9 @@
-//! Rule 0: the runs say nothing.
+//! Rule 0: the runs are invalid.
 
 use linerate_model::http::{ErrorClass, Flag, VerdictClass};
 
 use super::Facts;
-use super::evidence::{Condition, Finding, Fit, at_least, happened, less_than};
+use super::evidence::{Condition, Match, RuleResult, at_least, happened, less_than};
 use crate::http::units::shown;
 
 /// Less than this share of the connections was open.
@@ -13,10 +13,10 @@ const STEAL_MAX: f64 = 0.05;
 /// A control group may be held for this share of the time.
 const THROTTLED_MAX: f64 = 0.01;
 
-pub(super) fn invalid(facts: &Facts<'_>) -> Finding {
+pub(super) fn invalid(facts: &Facts<'_>) -> RuleResult {
     if facts.runs.is_empty() {
-        let fit = Fit::new(VerdictClass::Invalid, "run it again").and(Condition::certain("no finished run"));
-        return Finding::Fits(fit);
+        let fit = Match::new(VerdictClass::Invalid, "run it again").and(Condition::certain("no finished run"));
+        return RuleResult::Matched(fit);
     }
     let mut found = Vec::new();
     found.extend(not_open(facts));
@@ -38,7 +38,7 @@ pub(super) fn invalid(facts: &Facts<'_>) -> Finding {
         facts.errors(ErrorClass::Protocol),
     );
     found.extend(broken.map(|condition| (condition, "look at the first answer with `curl -v`".to_owned())));
-    Fit::any(VerdictClass::Invalid, found).map_or(Finding::No, Finding::Fits)
+    Match::any(VerdictClass::Invalid, found).map_or(RuleResult::NoMatch, RuleResult::Matched)
 }
 
 fn again() -> String {

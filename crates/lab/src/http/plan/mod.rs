@@ -1,20 +1,18 @@
-//! The plan of an experiment: what a plan file says, with a default for everything it does not say.
+//! The plan of an experiment: a TOML file with a default for every key.
 
-mod default;
-mod from_toml;
-mod from_yaml;
+mod explained;
 mod protocol;
-mod read;
-mod tree;
-mod write;
+mod validity;
+mod values;
 
+use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_model::http::Arrivals;
+use serde::{Deserialize, Serialize};
 
 pub use protocol::{Protocol, Trust, file_name, fingerprint};
-pub use tree::PlanError;
 
 /// Most bytes of a plan file.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -22,68 +20,89 @@ pub const TEXT_BYTES_MAX: usize = 64 << 10;
 pub const RUNS_MAX: u64 = 10_000;
 
 /// A plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Plan {
+    /// Version of this form.
+    pub version: u32,
     /// The server, as an URL; the command line may name it instead.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// Its control channel, as an URL; by default the same host and the next port.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<String>,
     /// Device the route must take.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dev: Option<String>,
-    /// Decides the order of the cells and Poisson arrivals.
+    /// Seed of the order of the cells and of Poisson arrivals.
     pub seed: u64,
-    /// How the server is spoken to.
+    /// Version of HTTP, streams and trusted certificates.
     pub protocol: Protocol,
-    /// What holds for all phases that do not say otherwise.
+    /// Values of all phases that have none of their own.
     pub defaults: Defaults,
     /// TCP alone.
+    #[serde(rename = "phase0")]
     pub tcp: TcpPhase,
     /// Payloads at one number of connections.
+    #[serde(rename = "phase1")]
     pub payloads: PayloadPhase,
     /// Payloads by connections.
+    #[serde(rename = "phase2")]
     pub matrix: MatrixPhase,
-    /// Connections that are only held.
-    pub idle: IdlePhase,
-    /// Many connections, few requests.
-    pub low_rate: LowRatePhase,
-    /// Many connections that are all busy.
-    pub active: ActivePhase,
-    /// What is wanted.
+    /// Many connections.
+    #[serde(rename = "phase3")]
+    pub c10k: C10kPhase,
+    /// Service level objective.
+    #[serde(rename = "slo")]
     pub objective: Objective,
-    /// Where connections come from and how they end.
+    /// Source addresses and ports, and the teardown of connections.
     pub source: Source,
 }
 
-/// What holds for all phases.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Values of all phases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Defaults {
-    /// Load before the measured window.
+    /// Load before the measured period.
+    #[serde(with = "values::time")]
     pub warmup: Duration,
-    /// The measured window.
+    /// The measured period.
+    #[serde(with = "values::time")]
     pub duration: Duration,
-    /// After which time a request has failed.
+    /// Age at which a request has failed.
+    #[serde(with = "values::time")]
     pub timeout: Duration,
     /// Least pause between two runs.
+    #[serde(with = "values::time")]
     pub cooldown: Duration,
     /// Runs of each cell of phases 1 and 2.
     pub repeats: u32,
     /// Connections opened per second.
     pub ramp: Ramp,
-    /// Threads of the generator; absent for as many as fit.
-    pub threads: Option<u32>,
+    /// Threads of the generator; 0 for one per CPU.
+    pub threads: u32,
 }
 
-/// How fast connections are opened.
+impl Defaults {
+    /// Threads of the generator where the plan fixes them.
+    #[must_use]
+    pub fn explicit_threads(&self) -> Option<u32> {
+        (self.threads > 0).then_some(self.threads)
+    }
+}
+
+/// Rate at which connections are opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ramp {
-    /// So many per second.
+    /// Connections per second.
     PerSecond(u32),
-    /// As fast as it goes.
+    /// Without a limit.
     Max,
 }
 
 /// Direction of a TCP test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Direction {
     /// The client sends.
     Forward,
@@ -92,173 +111,206 @@ pub enum Direction {
 }
 
 /// Phase 0.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct TcpPhase {
-    /// Directions; none to leave the phase out.
+    /// Directions; an empty list skips the phase.
     pub directions: Vec<Direction>,
-    /// Streams in parallel, one test for each.
+    /// Numbers of parallel streams, one test for each.
     pub streams: Vec<u32>,
     /// Length of a test.
+    #[serde(with = "values::time")]
     pub duration: Duration,
 }
 
 /// Phase 1.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct PayloadPhase {
-    /// Bytes of bodies; none to leave the phase out.
+    /// Bytes of bodies; an empty list skips the phase.
+    #[serde(rename = "payloads", with = "values::payloads")]
     pub payloads_bytes: Vec<u64>,
     /// Connections.
     pub connections: u32,
 }
 
 /// Phase 2.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct MatrixPhase {
-    /// Bytes of bodies; none to leave the phase out.
+    /// Bytes of bodies; an empty list skips the phase.
+    #[serde(rename = "payloads", with = "values::payloads")]
     pub payloads_bytes: Vec<u64>,
     /// Numbers of connections.
     pub connections: Vec<u32>,
-    /// Add cells around the knee of each payload.
+    /// Adds cells around the knee of each payload.
     pub refine_knee: bool,
 }
 
-/// Phase 3, connections that are only held.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Phase 3.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct C10kPhase {
+    /// Idle connections.
+    pub idle: IdlePhase,
+    /// Many connections, few requests.
+    #[serde(rename = "lowrate")]
+    pub low_rate: LowRatePhase,
+    /// Many busy connections.
+    pub active: ActivePhase,
+}
+
+/// Phase 3, idle connections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct IdlePhase {
-    /// Numbers of connections, rising; none to leave the part out.
+    /// Numbers of connections, rising; an empty list skips the part.
     pub steps: Vec<u32>,
-    /// How long each number is held.
+    /// Time for which each number is held.
+    #[serde(with = "values::time")]
     pub hold: Duration,
     /// Pause between two requests of a connection; absent without requests.
+    #[serde(with = "values::time_or_off")]
     pub heartbeat: Option<Duration>,
-    /// Send one request on each connection first, so that the server has its buffers.
+    /// Sends one request on each connection first, so that the server has allocated its buffers.
     pub touch: bool,
 }
 
 /// Phase 3, few requests on many connections.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct LowRatePhase {
-    /// Connections; 0 to leave the part out.
+    /// Connections; 0 skips the part.
     pub connections: u32,
     /// Requests per second over all of them.
+    #[serde(rename = "rate")]
     pub rate_per_s: u32,
     /// Bytes of a body.
+    #[serde(rename = "payload", with = "values::payload")]
     pub payload_bytes: u64,
-    /// The measured window.
+    /// The measured period.
+    #[serde(with = "values::time")]
     pub duration: Duration,
-    /// Spread of the requests.
+    /// Distribution of the requests over time.
+    #[serde(rename = "arrival")]
     pub arrivals: Arrivals,
 }
 
-/// Phase 3, many connections that are all busy.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Phase 3, many busy connections.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct ActivePhase {
-    /// Connections; 0 to leave the part out.
+    /// Connections; 0 skips the part.
     pub connections: u32,
     /// Bytes of bodies.
+    #[serde(rename = "payloads", with = "values::payloads")]
     pub payloads_bytes: Vec<u64>,
-    /// The measured window.
+    /// The measured period.
+    #[serde(with = "values::time")]
     pub duration: Duration,
 }
 
-/// What is wanted of the service.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// Service level objective.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Objective {
-    /// Most the 99th percentile of the latency may be.
+    /// Upper limit of the 99th percentile of the latency.
+    #[serde(with = "values::time_or_none")]
     pub p99: Option<Duration>,
-    /// Most failures as a share of all that ended, 0 to 1.
+    /// Upper limit of failures as a share of all requests that ended, 0 to 1.
+    #[serde(rename = "error_rate")]
     pub error_share: f64,
 }
 
-/// Where local ports come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Choice of local ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Ports {
-    /// The kernel's as long as they suffice, then explicit ones.
+    /// By the kernel as long as its range suffices, then explicit.
     Auto,
-    /// The kernel's.
+    /// By the kernel.
     Kernel,
-    /// Chosen by the generator.
+    /// By the generator.
     Explicit,
 }
 
-/// How connections are closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Teardown of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Close {
-    /// By reset towards a server of ours, in order towards others.
+    /// Reset towards a linerate server, FIN towards others.
     Auto,
-    /// By reset: leaves nothing behind.
+    /// Reset: leaves no TIME_WAIT.
+    #[serde(rename = "rst")]
     Reset,
-    /// In order: leaves a TIME_WAIT.
+    /// FIN: leaves a TIME_WAIT.
     Fin,
 }
 
-/// Where connections come from and how they end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Source of connections, and their teardown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Source {
-    /// Addresses of this host; none for the one the route gives.
+    /// Local addresses; an empty list for that of the route.
     pub addresses: Vec<IpAddr>,
-    /// Where local ports come from.
+    /// Choice of local ports.
     pub ports: Ports,
-    /// How connections are closed.
+    /// Teardown of connections.
     pub close: Close,
 }
 
-/// Language of a plan file; both have the same keys.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// TOML 1.0.
-    Toml,
-    /// YAML 1.2 without anchors, aliases and tags.
-    Yaml,
-}
+/// Why a plan file is refused: line or key, and what is allowed there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanError(String);
 
-impl Format {
-    /// By the end of a file's name: YAML for `.yaml` and `.yml`, TOML for all others.
-    #[must_use]
-    pub fn of_name(name: &str) -> Self {
-        let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-        if ending.eq_ignore_ascii_case("yaml") || ending.eq_ignore_ascii_case("yml") {
-            Self::Yaml
-        } else {
-            Self::Toml
-        }
+impl fmt::Display for PlanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
     }
 }
 
+impl std::error::Error for PlanError {}
+
 impl Plan {
-    /// Reads a plan file. What it does not say stays as in [`Plan::default`].
+    /// Reads a plan file. Keys that are absent keep their value of [`Plan::default`].
     ///
     /// # Errors
-    /// The line and what is wrong there: no TOML or YAML, a key that does not exist, a value outside its range, or two
-    /// values that contradict each other.
-    pub fn parse(text: &str, format: Format) -> Result<Self, PlanError> {
+    /// The line or the key and what is allowed there: no TOML, an unknown key, a value outside its range, or two values
+    /// that contradict each other.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
         if text.len() > TEXT_BYTES_MAX {
-            return Err(PlanError::whole(format!(
-                "a plan has at most {TEXT_BYTES_MAX} bytes, this has {}",
-                text.len()
+            let len = text.len();
+            return Err(PlanError(format!(
+                "a plan has at most {TEXT_BYTES_MAX} bytes, this has {len}"
             )));
         }
-        let tree = match format {
-            Format::Toml => from_toml::tree(text)?,
-            Format::Yaml => from_yaml::tree(text)?,
-        };
-        read::plan(tree)
+        let plan: Self = toml::from_str(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_of(text, span.start));
+            PlanError(format!("line {line}: {}", error.message().replace('\n', ", ")))
+        })?;
+        validity::check(&plan)?;
+        Ok(plan)
     }
 
     /// The plan as a file with every key, explained.
     #[must_use]
     pub fn to_toml(&self) -> String {
-        write::explained(self)
+        explained::explained(&self.bare())
     }
 
-    /// Names what the plan says, so that runs of another plan are told apart. Equal for equal plans, whatever file they
-    /// were read from; it does not depend on the explanations.
+    /// Name of the plan's contents. Runs of different plans have different names; comments play no part.
     #[must_use]
     pub fn hash(&self) -> String {
-        format!("{:016x}", fnv1a(write::bare(self).as_bytes()))
+        format!("{:016x}", fnv1a(self.bare().as_bytes()))
     }
 
-    /// The same plan in a few minutes: one short run of each cell, short TCP tests, connections held briefly.
+    /// Keys and values alone.
+    fn bare(&self) -> String {
+        // Every value of a plan that was read or made has a form in TOML.
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// The same plan within a few minutes: one short run of each cell, short TCP tests, short holds.
     #[must_use]
     pub fn quick(mut self) -> Self {
         let short = Duration::from_secs(3);
@@ -267,12 +319,21 @@ impl Plan {
         self.defaults.warmup = self.defaults.warmup.min(Duration::from_secs(1));
         self.defaults.cooldown = self.defaults.cooldown.min(Duration::from_secs(1));
         self.tcp.duration = self.tcp.duration.min(short);
-        self.idle.hold = self.idle.hold.min(short);
-        self.idle.heartbeat = self.idle.heartbeat.filter(|heartbeat| *heartbeat <= self.idle.hold);
-        self.low_rate.duration = self.low_rate.duration.min(Duration::from_secs(10));
-        self.active.duration = self.active.duration.min(short);
+        self.c10k.idle.hold = self.c10k.idle.hold.min(short);
+        self.c10k.idle.heartbeat = self
+            .c10k
+            .idle
+            .heartbeat
+            .filter(|heartbeat| *heartbeat <= self.c10k.idle.hold);
+        self.c10k.low_rate.duration = self.c10k.low_rate.duration.min(Duration::from_secs(10));
+        self.c10k.active.duration = self.c10k.active.duration.min(short);
         self
     }
+}
+
+/// Line of a byte, from 1.
+fn line_of(text: &str, byte: usize) -> usize {
+    text.bytes().take(byte).filter(|byte| *byte == b'\n').count() + 1
 }
 
 /// Fowler, Noll and Vo's hash, variant 1a with 64 bits (RFC 9923): stable across programs and their versions.
@@ -282,6 +343,123 @@ fn fnv1a(bytes: &[u8]) -> u64 {
     bytes
         .iter()
         .fold(BASIS, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME))
+}
+
+const KIB: u64 = 1024;
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            version: 1,
+            target: None,
+            control: None,
+            dev: None,
+            seed: 1,
+            protocol: Protocol::default(),
+            defaults: Defaults::default(),
+            tcp: TcpPhase::default(),
+            payloads: PayloadPhase::default(),
+            matrix: MatrixPhase::default(),
+            c10k: C10kPhase::default(),
+            objective: Objective::default(),
+            source: Source::default(),
+        }
+    }
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Self {
+            warmup: Duration::from_secs(2),
+            duration: Duration::from_secs(10),
+            timeout: Duration::from_secs(5),
+            cooldown: Duration::from_secs(3),
+            repeats: 3,
+            ramp: Ramp::PerSecond(2000),
+            threads: 0,
+        }
+    }
+}
+
+impl Default for TcpPhase {
+    fn default() -> Self {
+        Self {
+            directions: vec![Direction::Forward, Direction::Reverse],
+            streams: vec![1, 4],
+            duration: Duration::from_secs(10),
+        }
+    }
+}
+
+impl Default for PayloadPhase {
+    fn default() -> Self {
+        Self {
+            payloads_bytes: vec![KIB, 10 * KIB, 100 * KIB],
+            connections: 64,
+        }
+    }
+}
+
+impl Default for MatrixPhase {
+    fn default() -> Self {
+        Self {
+            payloads_bytes: vec![KIB, 10 * KIB, 100 * KIB],
+            connections: vec![16, 64, 128, 256, 512, 1024],
+            refine_knee: true,
+        }
+    }
+}
+
+impl Default for IdlePhase {
+    fn default() -> Self {
+        Self {
+            steps: vec![1000, 5000, 10_000, 20_000],
+            hold: Duration::from_secs(30),
+            heartbeat: None,
+            touch: true,
+        }
+    }
+}
+
+impl Default for LowRatePhase {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            rate_per_s: 1000,
+            payload_bytes: KIB,
+            duration: Duration::from_secs(60),
+            arrivals: Arrivals::Poisson,
+        }
+    }
+}
+
+impl Default for ActivePhase {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            payloads_bytes: vec![KIB],
+            duration: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for Objective {
+    fn default() -> Self {
+        Self {
+            p99: None,
+            error_share: 1e-4,
+        }
+    }
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self {
+            addresses: Vec::new(),
+            ports: Ports::Auto,
+            close: Close::Auto,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,22 +1,24 @@
-//! How a server is spoken to, as far as its URL does not say it.
+//! Version of HTTP, streams and trusted certificates.
 
 use linerate_model::http::HttpVersion;
+use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use crate::http::units::shown;
 
-/// How the server is spoken to; whether TLS is decides the scheme of its URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Version of HTTP, streams and trusted certificates. TLS follows from the scheme of the URL.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Keys", into = "Keys")]
 pub struct Protocol {
     /// Version of HTTP.
     pub version: HttpVersion,
-    /// Requests at a time on each connection; 1 in HTTP/1.1.
+    /// Concurrent requests on each connection; 1 in HTTP/1.1.
     pub streams: u32,
-    /// Which certificates are believed; plays no part in plain text.
+    /// Trusted certificates; without meaning in plain text.
     pub trust: Trust,
 }
 
-/// Which certificates are believed.
+/// Trusted certificates.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Trust {
     /// Those that lead to an authority of the client's host.
@@ -30,6 +32,63 @@ pub enum Trust {
     Anything,
 }
 
+/// The keys of the table `[protocol]`.
+#[derive(Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Keys {
+    version: HttpVersion,
+    streams: u32,
+    insecure: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cacert: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pin_sha256: Option<String>,
+}
+
+impl Default for Keys {
+    fn default() -> Self {
+        Protocol::default().into()
+    }
+}
+
+impl TryFrom<Keys> for Protocol {
+    type Error = String;
+
+    fn try_from(keys: Keys) -> Result<Self, String> {
+        let trust = match (keys.insecure, keys.cacert, keys.pin_sha256) {
+            (false, None, None) => Trust::System,
+            (true, None, None) => Trust::Anything,
+            (false, Some(file), None) => Trust::File(file_name(&file)?),
+            (false, None, Some(pin)) => Trust::Pinned(fingerprint(&pin)?),
+            _ => {
+                return Err("protocol.insecure, protocol.cacert and protocol.pin_sha256 exclude each other".to_owned());
+            }
+        };
+        Ok(Self {
+            version: keys.version,
+            streams: keys.streams,
+            trust,
+        })
+    }
+}
+
+impl From<Protocol> for Keys {
+    fn from(protocol: Protocol) -> Self {
+        let (cacert, pin_sha256) = match &protocol.trust {
+            Trust::File(file) => (Some(file.clone()), None),
+            Trust::Pinned(pin) => (None, Some(pin.iter().map(|byte| format!("{byte:02x}")).collect())),
+            Trust::System | Trust::Anything => (None, None),
+        };
+        Self {
+            version: protocol.version,
+            streams: protocol.streams,
+            insecure: protocol.trust == Trust::Anything,
+            cacert,
+            pin_sha256,
+        }
+    }
+}
+
 impl Default for Protocol {
     fn default() -> Self {
         Self {
@@ -41,15 +100,15 @@ impl Default for Protocol {
 }
 
 impl Protocol {
-    /// Several requests at a time on a connection are HTTP/2's.
+    /// Concurrent requests on a connection need HTTP/2.
     #[must_use]
-    pub fn has_streams_it_cannot_have(&self) -> bool {
+    pub fn has_streams_without_http2(&self) -> bool {
         self.streams > 1 && self.version == HttpVersion::Http1
     }
 }
 
 impl Plan {
-    /// Whether HTTP/1.1 in plain text is spoken, whose bytes on the wire are known and whose connections cost little.
+    /// Whether the protocol is HTTP/1.1 in plain text, whose bytes on the wire are known.
     #[must_use]
     pub fn is_plain_http1(&self) -> bool {
         self.protocol.version == HttpVersion::Http1 && !self.target.as_deref().is_some_and(is_https)
@@ -106,7 +165,6 @@ pub fn file_name(name: &str) -> Result<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::plan::Format;
 
     #[test]
     fn a_fingerprint_is_read_as_openssl_and_browsers_write_it() {
@@ -120,7 +178,7 @@ mod tests {
 
     #[test]
     fn only_http_1_without_tls_is_plain() {
-        let is_plain = |text: &str| Plan::parse(text, Format::Toml).expect(text).is_plain_http1();
+        let is_plain = |text: &str| Plan::parse(text).expect(text).is_plain_http1();
         assert!(is_plain("") && is_plain("target = \"http://https://\""));
         assert!(!is_plain("target = \"https://h/\"") && !is_plain("target = \"HTTPS://h/\""));
         assert!(!is_plain("target = \"http://h/\"\n[protocol]\nversion = \"2\""));

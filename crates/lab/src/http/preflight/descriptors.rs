@@ -10,7 +10,7 @@ use crate::http::units::grouped;
 const OTHERS: u64 = 64;
 /// Readiness, timers and wake-ups of a thread.
 const OF_THREAD: u64 = 8;
-/// What leading a worker process takes: the ends of its pipes, and files that say what it costs.
+/// Descriptors per worker process: the ends of its pipes, and files of its resource usage.
 const OF_WORKER: u64 = 8;
 /// More worker processes are a mistake.
 const WORKERS_MAX: u64 = 1024;

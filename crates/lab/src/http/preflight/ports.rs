@@ -1,4 +1,4 @@
-//! Local ports of the client: the kernel's range, ports that are somebody's, and those still in TIME_WAIT.
+//! Local ports of the client: the kernel's range, reserved ports, and those still in TIME_WAIT.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -44,22 +44,22 @@ fn range(preflight: &Preflight<'_>) -> Check {
     let ports = (u64::from(high) + 1)
         .saturating_sub(u64::from(low))
         .saturating_sub(taken);
-    let usable = (ports as f64 * USABLE) as u64;
+    let valid = (ports as f64 * USABLE) as u64;
     let check = passed(
         ID,
         Side::Client,
-        format!("{low} to {high}, {} usable", grouped(usable)),
+        format!("{low} to {high}, {} valid", grouped(valid)),
         need,
     );
     match preflight.plan.source.ports {
-        _ if tuples <= usable => check,
+        _ if tuples <= valid => check,
         Ports::Explicit => check,
         Ports::Auto => {
             let fix = vec!["the generator chooses ports itself where the kernel's do not suffice".to_owned()];
             not_passed(check, CheckStatus::Info, fix)
         }
         Ports::Kernel => Check {
-            cells: preflight.cells_where(|key| u64::from(key.connections).div_ceil(pairs) > usable),
+            cells: preflight.cells_where(|key| u64::from(key.connections).div_ceil(pairs) > valid),
             ..not_passed(check, CheckStatus::Fail, more_ports(preflight))
         },
     }

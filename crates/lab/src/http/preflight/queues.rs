@@ -32,7 +32,7 @@ fn backlog(preflight: &Preflight<'_>, server: &Environment) -> Check {
     let ramp = preflight.plan.defaults.ramp;
     let need = queued(ramp, preflight.connections());
     let need_text = format!("at least {}", grouped(need));
-    // The kernel takes the lesser of what the program asked for and `somaxconn`.
+    // The kernel takes the lesser of the program's backlog and `somaxconn`.
     let Some(backlog) = server.backlog.into_iter().chain(server.somaxconn).min() else {
         return unknown("backlog", Side::Server, need_text);
     };

@@ -2,7 +2,6 @@ use std::net::Ipv4Addr;
 
 use super::*;
 use crate::http::cells::{Phases, runs};
-use crate::http::plan::Format;
 use linerate_model::http::Peak;
 
 /// A host on which nothing is wrong for the default plan.
@@ -53,7 +52,7 @@ fn cells(plan: &Plan) -> Vec<CellKey> {
 }
 
 fn checks_on(path: Path, text: &str, client: &Environment, server: &Environment) -> (Vec<Check>, Vec<String>) {
-    let plan = Plan::parse(text, Format::Toml).expect(text);
+    let plan = Plan::parse(text).expect(text);
     let cells = cells(&plan);
     let preflight = Preflight {
         plan: &plan,
@@ -200,7 +199,7 @@ fn worker_processes_have_room_for_their_connections() {
 }
 
 #[test]
-fn limits_that_linerate_raises_itself_are_only_said() {
+fn limits_that_linerate_raises_itself_are_informational() {
     let (check, blocked) = spoilt(Side::Client, "", |host| host.nofile_soft = Some(1024));
     assert_found(&check, "nofile.soft", CheckStatus::Info, "raised by linerate itself");
     assert!(blocked.is_empty());
@@ -434,7 +433,7 @@ fn namespaces_of_one_host_share_its_processors() {
     assert_eq!(status(&healthy()), Some((CheckStatus::Pass, two)));
 }
 
-/// What the preflight says of the generator's connections under this plan.
+/// The preflight's checks of the generator's connections under this plan.
 fn of_protocol(text: &str) -> (Vec<Check>, Vec<String>) {
     let (checks, blocked) = checks_on(PATH, text, &healthy(), &healthy());
     let of_protocol = checks.into_iter().filter(|check| check.id == "protocol");

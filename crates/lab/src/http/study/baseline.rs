@@ -1,4 +1,4 @@
-//! Whether the path is clean: what TCP alone says.
+//! Whether the path is clean, by the TCP tests.
 
 use linerate_model::http::Baseline;
 
@@ -9,10 +9,10 @@ const RETRANSMITS_MAX: f64 = 0.001;
 /// Least share of what the link carries.
 const GOODPUT_MIN: f64 = 0.9;
 
-/// What speaks against a path, in words; empty for a clean one. With any of it, what HTTP reaches says more of the path
-/// than of the server.
+/// Defects of a path that TCP alone shows; empty for a clean one. With a defect, figures of HTTP describe the path more
+/// than the server.
 #[must_use]
-pub fn troubles(baseline: &[Baseline]) -> Vec<String> {
+pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {
     baseline.iter().flat_map(of_test).collect()
 }
 
@@ -64,8 +64,8 @@ pub(super) fn sentence(baseline: &[Baseline]) -> Option<String> {
         rate_name(best.goodput_bps),
         name(best)
     );
-    let troubles = troubles(baseline);
-    Some(match troubles.first() {
+    let defects = path_defects(baseline);
+    Some(match defects.first() {
         None => format!("The path is clean: {reached}."),
         Some(first) => format!("The path is not clean: {reached}; {first}. Find out why with `linerate doctor`."),
     })

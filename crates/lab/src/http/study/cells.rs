@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, NegotiatedProtocol, Phase, Row};
 
-use super::Material;
-use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_head_bytes};
+use super::StudyInput;
+use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_header_bytes};
 use crate::http::cells::by_product;
-use crate::http::classify::{Facts, Network, Position, Soundness, classify, soundness};
+use crate::http::classify::{CellValidity, Facts, Network, Position, cell_validity, classify};
 use crate::http::estimate::REFINEMENTS_MAX;
 use crate::http::knee::{Point, Shape};
 use crate::http::medians::{counted, medians};
 use crate::http::units::{payload_name, percent, rounded};
 
 /// Cells and rows of an experiment.
-pub(super) struct Judged {
+pub(super) struct JudgedCells {
     pub(super) cells: Vec<Cell>,
     pub(super) rows: Vec<Row>,
     pub(super) notes: Vec<String>,
-    /// TCP alone was slower than HTTP, and says nothing of the path.
+    /// TCP alone was slower than HTTP, and is no ceiling.
     pub(super) is_refuted: bool,
 }
 
@@ -29,23 +29,20 @@ struct Draft {
     median: Medians,
     network: Network,
     ceiling_per_s: Option<f64>,
-    soundness: Soundness,
+    validity: CellValidity,
     is_one_host: bool,
     opposite_share: Option<f64>,
 }
 
-impl Judged {
-    pub(super) fn of(material: &Material<'_>) -> Self {
-        let (drafts, refuted) = drafts(material);
-        let shapes = shapes(material, &drafts);
+impl JudgedCells {
+    pub(super) fn of(input: &StudyInput<'_>) -> Self {
+        let (drafts, refuted) = drafts(input);
+        let shapes = shapes(input, &drafts);
         let opposite = drafts.iter().filter_map(opposite_note).take(1);
         let is_refuted = refuted.is_some();
         let notes = refuted.into_iter().chain(opposite).collect();
-        let mut cells: Vec<Cell> = drafts
-            .into_iter()
-            .map(|draft| judged(material, &shapes, draft))
-            .collect();
-        cells.extend(by_products(material, &cells));
+        let mut cells: Vec<Cell> = drafts.into_iter().map(|draft| judged(input, &shapes, draft)).collect();
+        cells.extend(by_products(input, &cells));
         cells.sort_by_key(|cell| cell.key);
         Self {
             cells,
@@ -72,13 +69,13 @@ impl Judged {
 /// HTTP may be faster than TCP alone allows by this much: the two are not measured at the same time.
 const REFUTED_FROM: f64 = 1.05;
 
-/// Cells of HTTP. Where one of them was faster than what TCP alone says the path carries, that is no ceiling: what one
-/// stream could do was limited by something else. Then the speed of the link is, and a note says so.
-fn drafts(material: &Material<'_>) -> (Vec<Draft>, Option<String>) {
-    let of_baseline = drafts_below(material, false);
-    let of_ceiling = |draft: &Draft| draft.median.of_ceiling.filter(|_| draft.soundness.is_valid);
+/// Cells of HTTP. Where one of them was faster than TCP alone, the TCP tests are no ceiling: one
+/// stream was limited by something else. Then the speed of the link is the ceiling, with a note.
+fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
+    let of_baseline = drafts_below(input, false);
+    let of_ceiling = |draft: &Draft| draft.median.of_ceiling.filter(|_| draft.validity.is_valid);
     let most = of_baseline.iter().filter_map(of_ceiling).fold(0.0, f64::max);
-    if material.baseline.is_empty() || most < REFUTED_FROM {
+    if input.baseline.is_empty() || most < REFUTED_FROM {
         return (of_baseline, None);
     }
     let note = format!(
@@ -86,57 +83,58 @@ fn drafts(material: &Material<'_>) -> (Vec<Draft>, Option<String>) {
          processor), so the ceiling is what the link carries",
         rounded(most)
     );
-    (drafts_below(material, true), Some(note))
+    (drafts_below(input, true), Some(note))
 }
 
 /// The cells below their ceilings. Idle connections are judged elsewhere, because they answer
 /// nothing.
-fn drafts_below(material: &Material<'_>, is_refuted: bool) -> Vec<Draft> {
+fn drafts_below(input: &StudyInput<'_>, is_refuted: bool) -> Vec<Draft> {
     let mut groups: BTreeMap<CellKey, Vec<CellRun>> = BTreeMap::new();
-    for run in material.runs {
+    for run in input.runs {
         if !matches!(run.key.phase, Phase::Baseline | Phase::Idle) {
             groups.entry(run.key).or_default().push(run.clone());
         }
     }
     groups
         .into_iter()
-        .map(|(key, runs)| draft(material, key, runs, is_refuted))
+        .map(|(key, runs)| draft(input, key, runs, is_refuted))
         .collect()
 }
 
-fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
-    let link =
-        Link::between(&material.client, material.server.as_ref(), material.ip).map(|link| link.with_segments_of(&runs));
+fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: bool) -> Draft {
+    let link = Link::between(&input.setup.client, input.setup.server.as_ref(), input.setup.ip)
+        .map(|link| link.with_segments_of(&runs));
     let load = counted(&runs).into_iter().rev().find_map(|run| run.load.as_ref());
     let ceiling = link
         .zip(load.as_ref())
-        .and_then(|(link, load)| ceiling(material, link, load, is_refuted));
+        .and_then(|(link, load)| ceiling(input, link, load, is_refuted));
     let allowed = ceiling.zip(load).map(|(ceiling, load)| {
-        let (head_bytes, payload_bytes) = answer_bytes(&key, load);
-        let per_s = ceiling.answers_per_s(head_bytes, payload_bytes);
-        (per_s, ceiling.bits_per_answer(head_bytes, payload_bytes))
+        let (header_bytes, payload_bytes) = response_bytes(&key, load);
+        let per_s = ceiling.responses_per_s(header_bytes, payload_bytes);
+        (per_s, ceiling.bits_per_response(header_bytes, payload_bytes))
     });
-    let (ceiling_per_s, bits_per_answer) = allowed.unzip();
+    let (ceiling_per_s, bits_per_response) = allowed.unzip();
     let median = medians(&runs, link.as_ref(), ceiling_per_s);
-    let is_one_host = material.client.is_loopback || material.server.as_ref().is_some_and(|server| server.is_loopback);
+    let is_one_host =
+        input.setup.client.is_loopback || input.setup.server.as_ref().is_some_and(|server| server.is_loopback);
     let network = match link {
         _ if is_one_host => Network::Loopback,
         None => Network::Unknown,
         Some(link) => Network::Link {
             bps: link.bps,
-            bits_per_answer,
+            bits_per_response,
         },
     };
-    let is_one_host = is_one_host || share_a_kernel(material);
-    let facts = Facts::of(key, &runs, &median, network, material.port).on_one_host(is_one_host);
-    let soundness = soundness(&facts);
+    let is_one_host = is_one_host || share_a_kernel(input);
+    let facts = Facts::of(key, &runs, &median, network, input.setup.port).on_one_host(is_one_host);
+    let validity = cell_validity(&facts);
     let opposite_share = ceiling
         .zip(load.as_ref())
         .zip(median.ok_per_s)
         .and_then(|((ceiling, load), ok_per_s)| {
-            let (head_bytes, payload_bytes) = answer_bytes(&key, load);
+            let (header_bytes, payload_bytes) = response_bytes(&key, load);
             let request_bytes = load.request_bytes? / load.requests.max(1);
-            Some(ceiling.opposite_share(ok_per_s, request_bytes, head_bytes.saturating_add(payload_bytes)))
+            Some(ceiling.opposite_share(ok_per_s, request_bytes, header_bytes.saturating_add(payload_bytes)))
         });
     Draft {
         key,
@@ -144,25 +142,25 @@ fn draft(material: &Material<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: 
         median,
         network,
         ceiling_per_s,
-        soundness,
+        validity,
         is_one_host,
         opposite_share,
     }
 }
 
 /// Whether both ends are namespaces of one host.
-fn share_a_kernel(material: &Material<'_>) -> bool {
-    let server = material.server.as_ref().and_then(|server| server.boot_id.as_ref());
-    server.is_some() && material.client.boot_id.as_ref() == server
+fn share_a_kernel(input: &StudyInput<'_>) -> bool {
+    let server = input.setup.server.as_ref().and_then(|server| server.boot_id.as_ref());
+    server.is_some() && input.setup.client.boot_id.as_ref() == server
 }
 
 /// What the link allows: of what TCP alone reached on it, unless that is refuted. What TLS and HTTP/2 add to an answer and
 /// take from it is not known.
-pub(super) fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
+pub(super) fn ceiling(input: &StudyInput<'_>, link: Link, load: &LoadResult, is_refuted: bool) -> Option<Ceiling> {
     let segments = if load.streams() > 1 {
         Segments::Shared
     } else {
-        Segments::OfTheirOwn
+        Segments::Own
     };
     if !load.spoken.as_ref().is_some_and(NegotiatedProtocol::is_plain_http1) {
         return None;
@@ -170,22 +168,22 @@ pub(super) fn ceiling(material: &Material<'_>, link: Link, load: &LoadResult, is
     let reached = if is_refuted {
         1.0
     } else {
-        reached_share(&material.baseline, &link)
+        reached_share(input.baseline, &link)
     };
     Ceiling::new(link, reached, segments)
 }
 
 /// Bytes of the head and the body of an answer: as measured, else as planned.
-pub(super) fn answer_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
+pub(super) fn response_bytes(key: &CellKey, load: &LoadResult) -> (u64, u64) {
     let payload_bytes = load.payload_bytes.checked_div(load.ok).unwrap_or(key.payload_bytes);
-    let head_bytes = load
+    let header_bytes = load
         .response_head_bytes
-        .unwrap_or_else(|| usual_head_bytes(payload_bytes));
-    (head_bytes, payload_bytes)
+        .unwrap_or_else(|| usual_header_bytes(payload_bytes));
+    (header_bytes, payload_bytes)
 }
 
 /// One shape for each payload of phase 2.
-fn shapes(material: &Material<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
+fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
     let mut points: BTreeMap<u64, Vec<Point>> = BTreeMap::new();
     for draft in drafts.iter().filter(|draft| draft.key.phase == Phase::Matrix) {
         points.entry(draft.key.payload_bytes).or_default().push(point(draft));
@@ -195,7 +193,7 @@ fn shapes(material: &Material<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
         .map(|(payload_bytes, points)| {
             (
                 payload_bytes,
-                Shape::of(payload_bytes, points, &material.plan.objective),
+                Shape::of(payload_bytes, points, &input.setup.plan.objective),
             )
         })
         .collect()
@@ -214,8 +212,8 @@ fn point(draft: &Draft) -> Point {
         spread: draft.median.spread,
         error_share: draft.median.error_share,
         timeout_share: timeout_share(&draft.runs),
-        is_valid: draft.soundness.is_valid,
-        is_limited: draft.soundness.is_limited,
+        is_valid: draft.validity.is_valid,
+        is_limited: draft.validity.is_limited,
     }
 }
 
@@ -228,14 +226,14 @@ fn timeout_share(runs: &[CellRun]) -> Option<f64> {
     (ended > 0).then(|| timeouts as f64 / ended as f64)
 }
 
-fn judged(material: &Material<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -> Cell {
+fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -> Cell {
     // A low rate is not one of the points of a curve of throughput.
     let shape = shapes
         .get(&draft.key.payload_bytes)
         .filter(|_| draft.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
-    let facts =
-        Facts::of(draft.key, &draft.runs, &draft.median, draft.network, material.port).on_one_host(draft.is_one_host);
+    let facts = Facts::of(draft.key, &draft.runs, &draft.median, draft.network, input.setup.port)
+        .on_one_host(draft.is_one_host);
     let verdict = classify(&facts, &position);
     Cell {
         key: draft.key,
@@ -247,16 +245,17 @@ fn judged(material: &Material<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) 
 }
 
 /// Cells of phase 1 that phase 2 made: with their figures, and without runs of their own.
-fn by_products(material: &Material<'_>, cells: &[Cell]) -> Vec<Cell> {
-    let payloads = material
+fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
+    let payloads = input
+        .setup
         .plan
         .payloads
         .payloads_bytes
         .iter()
-        .filter(|_| material.phases.has(1));
+        .filter(|_| input.setup.phases.has(1));
     payloads
         .filter_map(|payload_bytes| {
-            let key = by_product(material.plan, material.phases, *payload_bytes)?;
+            let key = by_product(&input.setup.plan, input.setup.phases, *payload_bytes)?;
             let cell = cells.iter().find(|cell| cell.key == key)?;
             Some(Cell {
                 key: CellKey {
@@ -281,10 +280,10 @@ fn opposite_note(draft: &Draft) -> Option<String> {
     ))
 }
 
-pub(super) fn refinements(material: &Material<'_>) -> Vec<CellKey> {
-    let drafts = drafts(material).0;
-    let is_added = |draft: &&Draft| !material.plan.matrix.connections.contains(&draft.key.connections);
-    shapes(material, &drafts)
+pub(super) fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+    let drafts = drafts(input).0;
+    let is_added = |draft: &&Draft| !input.setup.plan.matrix.connections.contains(&draft.key.connections);
+    shapes(input, &drafts)
         .into_iter()
         .filter_map(|(payload_bytes, shape)| {
             let of_row = drafts

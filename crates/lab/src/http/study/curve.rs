@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use linerate_model::http::{CeilingPoint, Cell, LoadResult, NegotiatedProtocol};
 
-use super::Material;
-use super::cells::{Judged, answer_bytes, ceiling};
-use crate::http::ceiling::{Link, usual_head_bytes};
+use super::StudyInput;
+use super::cells::{JudgedCells, ceiling, response_bytes};
+use crate::http::ceiling::{Link, usual_header_bytes};
 use crate::http::medians::counted;
 
 /// Points of the curve between a payload and the double of it.
@@ -15,26 +15,26 @@ const STEPS_OF_OCTAVE: f64 = 4.0;
 const POINTS_MAX: usize = 128;
 
 /// Most answers per second from the smallest payload to the largest; empty with one payload, and where no link is known.
-pub(super) fn ceiling_curve(material: &Material<'_>, judged: &Judged) -> Vec<CeilingPoint> {
+pub(super) fn ceiling_curve(input: &StudyInput<'_>, judged: &JudgedCells) -> Vec<CeilingPoint> {
     let cells = &judged.cells;
     let payloads: BTreeSet<u64> = cells.iter().map(|cell| cell.key.payload_bytes.max(1)).collect();
     let (Some(first), Some(last)) = (payloads.first(), payloads.last()) else {
         return Vec::new();
     };
-    let found = Link::between(&material.client, material.server.as_ref(), material.ip).zip(measured(cells));
+    let found = Link::between(&input.setup.client, input.setup.server.as_ref(), input.setup.ip).zip(measured(cells));
     let Some((link, (cell, load))) = found.filter(|_| first < last) else {
         return Vec::new();
     };
     let link = link.with_segments_of(&cell.runs);
-    let Some(ceiling) = ceiling(material, link, load, judged.is_refuted) else {
+    let Some(ceiling) = ceiling(input, link, load, judged.is_refuted) else {
         return Vec::new();
     };
     // A head differs from the usual one by the same lines whatever the payload, and its length has digits of its own.
-    let (head_bytes, payload_bytes) = answer_bytes(&cell.key, load);
-    let usual_bytes = usual_head_bytes(payload_bytes);
+    let (header_bytes, payload_bytes) = response_bytes(&cell.key, load);
+    let usual_bytes = usual_header_bytes(payload_bytes);
     let head_of = |payload_bytes| {
-        head_bytes
-            .saturating_add(usual_head_bytes(payload_bytes))
+        header_bytes
+            .saturating_add(usual_header_bytes(payload_bytes))
             .saturating_sub(usual_bytes)
     };
     let between = (0..POINTS_MAX).map(|step| (*first as f64 * 2_f64.powf(step as f64 / STEPS_OF_OCTAVE)) as u64);
@@ -43,24 +43,24 @@ pub(super) fn ceiling_curve(material: &Material<'_>, judged: &Judged) -> Vec<Cei
     all.into_iter()
         .map(|payload_bytes| CeilingPoint {
             payload_bytes,
-            answers_per_s: ceiling.answers_per_s(head_of(payload_bytes), payload_bytes),
+            responses_per_s: ceiling.responses_per_s(head_of(payload_bytes), payload_bytes),
         })
         .collect()
 }
 
 /// Why no cell has a ceiling; `None` where one has, or there is none.
-pub(super) fn ceiling_missing(material: &Material<'_>, judged: &Judged) -> Option<String> {
+pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> Option<String> {
     let cells = &judged.cells;
     if cells.is_empty() || cells.iter().any(|cell| cell.ceiling_per_s.is_some()) {
         return None;
     }
-    let mut loads = material.runs.iter().filter_map(|run| run.load.as_ref());
+    let mut loads = input.runs.iter().filter_map(|run| run.load.as_ref());
     let is_plain = |load: &LoadResult| load.spoken.as_ref().is_none_or(NegotiatedProtocol::is_plain_http1);
     let why = if !loads.all(is_plain) {
         "what TLS and HTTP/2 add to an answer on the wire, and take from it, is not known"
-    } else if material.client.is_loopback {
+    } else if input.setup.client.is_loopback {
         "both ends are one host, so no link lies between them"
-    } else if Link::between(&material.client, material.server.as_ref(), material.ip).is_none() {
+    } else if Link::between(&input.setup.client, input.setup.server.as_ref(), input.setup.ip).is_none() {
         "the speed of the link is not known"
     } else {
         "no answer was measured"
@@ -81,15 +81,15 @@ fn measured(cells: &[Cell]) -> Option<(&Cell, &LoadResult)> {
 mod tests {
     use linerate_model::http::{HttpVersion, NegotiatedProtocol};
 
-    use super::super::fixtures::{KIB, Owned, seed_material, study_of};
+    use super::super::fixtures::{KIB, OwnedInput, seed_input, study_of};
 
     #[test]
     fn the_curve_goes_through_the_ceilings_of_the_payloads_that_were_run() {
-        let study = study_of(&seed_material());
+        let study = study_of(&seed_input());
         let curve = &study.ceiling;
         let of = |payload_bytes| curve.iter().find(|point| point.payload_bytes == payload_bytes);
         for cell in study.cells.iter().filter(|cell| cell.ceiling_per_s.is_some()) {
-            let point = of(cell.key.payload_bytes).map(|point| point.answers_per_s);
+            let point = of(cell.key.payload_bytes).map(|point| point.responses_per_s);
             assert_eq!(point, cell.ceiling_per_s, "{:?}", cell.key);
         }
         assert!((25..40).contains(&curve.len()), "{}", curve.len());
@@ -101,17 +101,17 @@ mod tests {
         assert!(
             curve
                 .windows(2)
-                .all(|pair| pair[0].answers_per_s > pair[1].answers_per_s)
+                .all(|pair| pair[0].responses_per_s > pair[1].responses_per_s)
         );
         assert_eq!(curve.last().map(|point| point.payload_bytes), Some(100 * KIB));
     }
 
     #[test]
-    fn where_the_network_allows_nobody_knows_what_the_reason_is_told() {
-        let why = |spoil: fn(&mut Owned)| {
-            let mut material = seed_material();
-            spoil(&mut material);
-            let study = study_of(&material);
+    fn missing_ceiling_has_a_reason() {
+        let why = |spoil: fn(&mut OwnedInput)| {
+            let mut input = seed_input();
+            spoil(&mut input);
+            let study = study_of(&input);
             assert_eq!(
                 study.ceiling_missing.is_some(),
                 study.cells.iter().all(|cell| cell.median.of_ceiling.is_none())
@@ -128,10 +128,10 @@ mod tests {
                     });
                 }
             }),
-            why(|owned| owned.client.is_loopback = true),
+            why(|owned| owned.setup.client.is_loopback = true),
             why(|owned| {
-                owned.client.link_bps = None;
-                owned.server = None;
+                owned.setup.client.link_bps = None;
+                owned.setup.server = None;
             }),
             why(|owned| owned.runs.iter_mut().for_each(|run| run.load = None)),
         ];
@@ -145,8 +145,8 @@ mod tests {
 
     #[test]
     fn one_payload_makes_no_curve() {
-        let mut material = seed_material();
-        material.runs.retain(|run| run.key.payload_bytes == KIB);
-        assert!(study_of(&material).ceiling.is_empty());
+        let mut input = seed_input();
+        input.runs.retain(|run| run.key.payload_bytes == KIB);
+        assert!(study_of(&input).ceiling.is_empty());
     }
 }

@@ -2,22 +2,22 @@
 
 use linerate_model::http::{Idle, Pass, Phase, Row};
 
-use super::Material;
-use super::cells::Judged;
+use super::StudyInput;
+use super::cells::JudgedCells;
 use crate::http::c10k;
 use crate::http::units::{duration_name, grouped, payload_name, percent, time_name};
 
-pub(super) fn passes(material: &Material<'_>, judged: &Judged, idle: Option<&Idle>) -> Vec<Pass> {
-    let mut passes: Vec<Pass> = judged.rows.iter().map(|row| objective(material, judged, row)).collect();
-    passes.extend(idle.into_iter().flat_map(|idle| c10k::idle_passes(idle, material.runs)));
+pub(super) fn passes(input: &StudyInput<'_>, judged: &JudgedCells, idle: Option<&Idle>) -> Vec<Pass> {
+    let mut passes: Vec<Pass> = judged.rows.iter().map(|row| objective(input, judged, row)).collect();
+    passes.extend(idle.into_iter().flat_map(|idle| c10k::idle_passes(idle, input.runs)));
     let low_rates = judged.cells.iter().filter(|cell| cell.key.phase == Phase::LowRate);
     passes.extend(low_rates.map(c10k::low_rate_pass));
     passes
 }
 
 /// Whether some number of connections reaches a payload's best throughput within what is wanted.
-fn objective(material: &Material<'_>, judged: &Judged, row: &Row) -> Pass {
-    let wanted = &material.plan.objective;
+fn objective(input: &StudyInput<'_>, judged: &JudgedCells, row: &Row) -> Pass {
+    let wanted = &input.setup.plan.objective;
     let latency = wanted
         .p99
         .map_or_else(String::new, |p99| format!(", 99 % within {}", duration_name(p99)));
@@ -34,7 +34,7 @@ fn objective(material: &Material<'_>, judged: &Judged, row: &Row) -> Pass {
     }
 }
 
-fn evidence(judged: &Judged, row: &Row) -> String {
+fn evidence(judged: &JudgedCells, row: &Row) -> String {
     let Some(cell) = judged.best_stable(row) else {
         return match row.best_per_s {
             Some(_) => "no number of connections".to_owned(),

@@ -7,7 +7,7 @@
 
 use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Environment, Phase, Study};
 
-use super::{Material, study};
+use super::{Setup, StudyInput, study};
 use crate::http::ceiling::IpVersion;
 use crate::http::cells::Phases;
 use crate::http::fixture::{idle_nic, load_of, observed, resting, run};
@@ -17,35 +17,25 @@ pub(crate) const KIB: u64 = 1024;
 const CONNECTIONS: [u32; 6] = [16, 64, 128, 256, 512, 1024];
 
 /// What a study is made from, owning all of it.
-pub(crate) struct Owned {
-    pub(crate) plan: Plan,
-    pub(crate) client: Environment,
-    pub(crate) server: Option<Environment>,
+pub(crate) struct OwnedInput {
+    pub(crate) setup: Setup,
     pub(crate) baseline: Vec<Baseline>,
     pub(crate) runs: Vec<CellRun>,
 }
 
-pub(crate) fn material(owned: &Owned) -> Material<'_> {
-    Material {
-        target: "http://192.168.5.2:8080",
-        port: 8080,
-        ip: IpVersion::V4,
-        plan: &owned.plan,
-        phases: Phases::ALL,
-        started_unix_ms: 1_700_000_000_000,
+pub(crate) fn input(owned: &OwnedInput) -> StudyInput<'_> {
+    StudyInput {
+        setup: &owned.setup,
         elapsed_ns: 900_000_000_000,
         is_complete: true,
-        checks: Vec::new(),
-        client: owned.client.clone(),
-        server: owned.server.clone(),
-        baseline: owned.baseline.clone(),
+        baseline: &owned.baseline,
         runs: &owned.runs,
-        notes: Vec::new(),
+        notes: &[],
     }
 }
 
-pub(crate) fn study_of(owned: &Owned) -> Study {
-    study(material(owned))
+pub(crate) fn study_of(owned: &OwnedInput) -> Study {
+    study(&input(owned))
 }
 
 /// MB/s of bodies: best of a payload, and its share of that with 16 connections.
@@ -78,7 +68,7 @@ const SEED: [SeedRow; 3] = [
     },
 ];
 
-pub(crate) fn seed_material() -> Owned {
+pub(crate) fn seed_input() -> OwnedInput {
     let host = Environment {
         device: Some("enp1s0".to_owned()),
         link_bps: Some(1_000_000_000),
@@ -96,10 +86,18 @@ pub(crate) fn seed_material() -> Owned {
             }
         }
     }
-    Owned {
-        plan: Plan::default(),
-        client: host.clone(),
-        server: Some(host),
+    OwnedInput {
+        setup: Setup {
+            target: "http://192.168.5.2:8080".to_owned(),
+            port: 8080,
+            ip: IpVersion::V4,
+            plan: Plan::default(),
+            phases: Phases::ALL,
+            started_unix_ms: 1_700_000_000_000,
+            checks: Vec::new(),
+            client: host.clone(),
+            server: Some(host),
+        },
         baseline: vec![tcp(false), tcp(true)],
         runs,
     }

@@ -9,91 +9,92 @@ mod curve;
 mod demands;
 mod sentences;
 
-use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, NegotiatedProtocol, Study, VerdictClass};
+use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, RunState, NegotiatedProtocol, Study, VerdictClass};
 
 use super::c10k;
 use super::ceiling::IpVersion;
 use super::cells::Phases;
 use super::plan::Plan;
-use cells::Judged;
+use cells::JudgedCells;
 
-pub use baseline::troubles;
+pub use baseline::path_defects;
 
 /// Version of the form of a study.
 pub const SCHEMA: &str = "linerate.http/1";
-/// More invalid cells than this share and the experiment as a whole says nothing.
+/// Share of invalid cells above which the experiment is invalid.
 const INVALID_MAX: f64 = 0.2;
 
-/// What a study is made from.
+/// The inputs of an experiment that do not change while it runs.
 #[derive(Debug, Clone)]
-pub struct Material<'a> {
+pub struct Setup {
     /// The server, as the user wrote it.
-    pub target: &'a str,
+    pub target: String,
     /// Port of the server.
     pub port: u16,
     /// Version of the Internet Protocol towards it.
     pub ip: IpVersion,
     /// The plan, resolved.
-    pub plan: &'a Plan,
-    /// Parts of it that were asked for.
+    pub plan: Plan,
+    /// Selected parts of it.
     pub phases: Phases,
     /// Start, wall clock of the client.
     pub started_unix_ms: u64,
-    /// Time all of it took.
-    pub elapsed_ns: u64,
-    /// Whether it came to its end.
-    pub is_complete: bool,
-    /// What was seen before it.
+    /// Checks before it.
     pub checks: Vec<Check>,
     /// The client's host.
     pub client: Environment,
     /// The server's host; absent without an agent there.
     pub server: Option<Environment>,
+}
+
+/// What a study is made from.
+#[derive(Debug, Clone, Copy)]
+pub struct StudyInput<'a> {
+    /// The fixed inputs.
+    pub setup: &'a Setup,
+    /// Time all of it took.
+    pub elapsed_ns: u64,
+    /// Whether it came to its end.
+    pub is_complete: bool,
     /// TCP alone.
-    pub baseline: Vec<Baseline>,
+    pub baseline: &'a [Baseline],
     /// Runs of all phases in the order they were made, with the flags of [`super::flags::flags`].
     pub runs: &'a [CellRun],
-    /// What else must be known.
-    pub notes: Vec<String>,
+    /// Notes for the report.
+    pub notes: &'a [String],
 }
 
 /// Judges an experiment.
 #[must_use]
-pub fn study(material: Material<'_>) -> Study {
-    let judged = Judged::of(&material);
-    let idle = c10k::idle(material.runs);
-    let passes = demands::passes(&material, &judged, idle.as_ref());
-    let sentences = [
-        baseline::sentence(&material.baseline),
-        sentences::isolation(material.plan, &judged),
-        sentences::whole(&judged, idle.as_ref()),
-    ];
-    let ceiling = curve::ceiling_curve(&material, &judged);
-    let ceiling_missing = curve::ceiling_missing(&material, &judged);
-    let spoken = spoken(material.runs);
-    let mut notes = material.notes;
-    notes.extend(judged.notes);
+pub fn study(input: &StudyInput<'_>) -> Study {
+    let setup = input.setup;
+    let judged = JudgedCells::of(input);
+    let idle = c10k::idle(input.runs);
     Study {
         schema: SCHEMA.to_owned(),
-        target: material.target.to_owned(),
-        started_unix_ms: material.started_unix_ms,
-        elapsed_ns: material.elapsed_ns,
-        seed: material.plan.seed,
-        plan: material.plan.to_toml(),
-        spoken,
-        is_complete: material.is_complete,
-        checks: material.checks,
-        client: material.client,
-        server: material.server,
-        baseline: material.baseline,
+        target: setup.target.clone(),
+        started_unix_ms: setup.started_unix_ms,
+        elapsed_ns: input.elapsed_ns,
+        seed: setup.plan.seed,
+        plan: setup.plan.to_toml(),
+        spoken: spoken(input.runs),
+        is_complete: input.is_complete,
+        checks: setup.checks.clone(),
+        client: setup.client.clone(),
+        server: setup.server.clone(),
+        baseline: input.baseline.to_vec(),
+        passes: demands::passes(input, &judged, idle.as_ref()),
+        sentences: [
+            baseline::sentence(input.baseline),
+            sentences::isolation(&setup.plan, &judged),
+            sentences::whole(&judged, idle.as_ref()),
+        ],
+        ceiling: curve::ceiling_curve(input, &judged),
+        ceiling_missing: curve::ceiling_missing(input, &judged),
+        notes: [input.notes, &judged.notes].concat(),
         cells: judged.cells,
-        ceiling,
-        ceiling_missing,
         rows: judged.rows,
         idle,
-        passes,
-        sentences,
-        notes,
     }
 }
 
@@ -108,12 +109,12 @@ fn spoken(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
     all
 }
 
-/// Cells that would say most about the knees, at most two more for each payload than the plan has; none where the plan
+/// Cells that narrow the knees most, at most two more for each payload than the plan has; none where the plan
 /// does not want them.
 #[must_use]
-pub fn refinements(material: &Material<'_>) -> Vec<CellKey> {
-    if material.plan.matrix.refine_knee && material.phases.has(2) {
-        cells::refinements(material)
+pub fn refinements(input: &StudyInput<'_>) -> Vec<CellKey> {
+    if input.setup.plan.matrix.refine_knee && input.setup.phases.has(2) {
+        cells::refinements(input)
     } else {
         Vec::new()
     }
@@ -122,27 +123,36 @@ pub fn refinements(material: &Material<'_>) -> Vec<CellKey> {
 /// How an experiment came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// It says what it found.
+    /// It is complete enough.
     Done,
     /// Something that was wanted is missed.
     ObjectiveMissed,
-    /// More than a fifth of its cells says nothing.
+    /// More than a fifth of its cells are invalid.
     TooManyInvalid,
+    /// Every run was skipped because of a check.
+    AllSkipped,
 }
 
-/// How an experiment came out; what is wanted counts only where it was asked for (`--assert`).
+/// How an experiment came out; the objective counts only with `--assert`.
 #[must_use]
 pub fn ending(study: &Study, is_asserted: bool) -> Ending {
     if invalid_share(study).is_some_and(|share| share > INVALID_MAX) {
         Ending::TooManyInvalid
     } else if is_asserted && study.passes.iter().any(|pass| pass.is_met == Some(false)) {
         Ending::ObjectiveMissed
+    } else if is_all_skipped(study) {
+        Ending::AllSkipped
     } else {
         Ending::Done
     }
 }
 
-/// Cells that say nothing as a share of those that were run; `None` where none was.
+fn is_all_skipped(study: &Study) -> bool {
+    let mut runs = study.cells.iter().flat_map(|cell| &cell.runs);
+    !study.cells.is_empty() && runs.all(|run| run.state == RunState::Skipped)
+}
+
+/// Invalid cells as a share of those that were run; `None` where none was.
 #[must_use]
 pub fn invalid_share(study: &Study) -> Option<f64> {
     let run: Vec<_> = study.cells.iter().filter(|cell| !cell.runs.is_empty()).collect();

@@ -2,7 +2,7 @@
 
 use linerate_model::http::{Cell, Phase, Study, VerdictClass};
 
-use super::fixtures::{KIB, seed_material, study_of};
+use super::fixtures::{KIB, seed_input, study_of};
 
 fn matrix(study: &Study, payload_bytes: u64, connections: u32) -> &Cell {
     let is_it = |cell: &&Cell| {
@@ -13,7 +13,7 @@ fn matrix(study: &Study, payload_bytes: u64, connections: u32) -> &Cell {
 
 #[test]
 fn the_best_stable_cases_are_64_16_and_16_connections() {
-    let study = study_of(&seed_material());
+    let study = study_of(&seed_input());
     let best: Vec<(u64, Option<u32>)> = study
         .rows
         .iter()
@@ -25,7 +25,7 @@ fn the_best_stable_cases_are_64_16_and_16_connections() {
 
 #[test]
 fn cells_with_1024_connections_are_network_bound_and_only_wait() {
-    let study = study_of(&seed_material());
+    let study = study_of(&seed_input());
     for payload_bytes in [KIB, 10 * KIB, 100 * KIB] {
         let cell = matrix(&study, payload_bytes, 1024);
         assert_eq!(
@@ -46,7 +46,7 @@ fn cells_with_1024_connections_are_network_bound_and_only_wait() {
 
 #[test]
 fn sixteen_connections_are_too_few_for_small_answers() {
-    let study = study_of(&seed_material());
+    let study = study_of(&seed_input());
     let cell = matrix(&study, KIB, 16);
     assert_eq!(
         cell.verdict.primary.class,
@@ -65,8 +65,8 @@ fn sixteen_connections_are_too_few_for_small_answers() {
 }
 
 #[test]
-fn the_chapters_say_what_was_found() {
-    let study = study_of(&seed_material());
+fn sections_have_a_sentence_each() {
+    let study = study_of(&seed_input());
     let [baseline, isolation, whole] = study.sentences.map(|sentence| sentence.expect("all phases were run"));
     assert!(baseline.starts_with("The path is clean: TCP alone reaches 941.4 Mbit/s (server to client, 1 stream)"));
     assert!(

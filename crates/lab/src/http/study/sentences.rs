@@ -2,13 +2,13 @@
 
 use linerate_model::http::{Cell, Idle, Phase};
 
-use super::cells::Judged;
+use super::cells::JudgedCells;
 use crate::http::c10k;
 use crate::http::plan::Plan;
 use crate::http::units::{bytes_name, grouped, payload_name, percent};
 
 /// What bare HTTP reaches; `None` where phase 1 was not run.
-pub(super) fn isolation(plan: &Plan, judged: &Judged) -> Option<String> {
+pub(super) fn isolation(plan: &Plan, judged: &JudgedCells) -> Option<String> {
     let cells = judged.cells.iter().filter(|cell| cell.key.phase == Phase::Payload);
     let reached: Vec<String> = cells.filter_map(reached).collect();
     (!reached.is_empty()).then(|| {
@@ -32,8 +32,8 @@ fn reached(cell: &Cell) -> Option<String> {
     ))
 }
 
-/// What all of it says together; `None` where neither phase 2 nor phase 3 was run.
-pub(super) fn whole(judged: &Judged, idle: Option<&Idle>) -> Option<String> {
+/// Summary of phases 2 and 3; `None` where neither was run.
+pub(super) fn whole(judged: &JudgedCells, idle: Option<&Idle>) -> Option<String> {
     let mut parts = Vec::new();
     let stable: Vec<String> = judged
         .rows

@@ -7,7 +7,7 @@ use linerate_http::protocol::Protocol;
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
-use linerate_lab::http::plan::{Format, Plan};
+use linerate_lab::http::plan::Plan;
 
 use super::output::{Files, Output};
 use super::protocol::{self, ProtocolArgs};
@@ -20,7 +20,7 @@ pub(crate) struct LabArgs {
     /// The server; with a path other than /, that path is asked for instead of linerate's payloads
     #[arg(value_name = "URL")]
     url: Option<String>,
-    /// Plan file, TOML or YAML; --print-plan writes one with every key explained
+    /// Plan file, TOML; --print-plan writes one with every key explained
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
     /// Parts: 0 TCP alone, 1 payloads, 2 payloads by connections, 3 ten thousand connections
@@ -78,7 +78,7 @@ pub(crate) struct CheckArgs {
     /// The server
     #[arg(value_name = "URL")]
     url: Option<String>,
-    /// Plan file, TOML or YAML
+    /// Plan file, TOML
     #[arg(value_name = "PLAN")]
     plan: Option<PathBuf>,
     /// Parts of the experiment
@@ -213,7 +213,7 @@ impl CheckArgs {
     }
 }
 
-/// A word that is no URL is the plan file, whose target is then asked.
+/// A word that is no URL is the plan file, with its target.
 fn positional(url: Option<&str>, plan: Option<&Path>) -> (Option<String>, Option<PathBuf>) {
     match (url, plan) {
         (Some(word), None) if !word.contains("://") => (None, Some(PathBuf::from(word))),
@@ -234,7 +234,7 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
         ));
     }
     let text = std::fs::read_to_string(path).map_err(trouble)?;
-    Plan::parse(&text, Format::of_name(&path.to_string_lossy())).map_err(|error| format!("{}: {error}", path.display()))
+    Plan::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// The server that is named on the command line, or in the plan, and how it is spoken to; both become part of the plan.

@@ -44,7 +44,7 @@ impl ProtocolArgs {
             streams: self.streams.unwrap_or(plan.streams),
             trust: self.trust()?.unwrap_or_else(|| plan.trust.clone()),
         };
-        if wanted.has_streams_it_cannot_have() {
+        if wanted.has_streams_without_http2() {
             return Err(
                 "--streams is for HTTP/2 (--h2); linerate http load --pipeline N has as many under way in HTTP/1.1 in \
                  plain text"

@@ -12,21 +12,21 @@ use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::flags;
 use linerate_lab::http::plan::Plan;
-use linerate_lab::http::study::{Material, study};
+use linerate_lab::http::study::{Setup, StudyInput, study};
 use linerate_model::http::{Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, RunState};
 use linerate_report::http::{LoadReport, load_json, load_text};
 use linerate_sys::interfaces;
 
+use super::command_error::CommandError;
 use super::generator;
-use super::lab::{is_local, is_wanted, written};
-use super::observed::{BothSides, Observed, Voice, step_of};
+use super::lab::{is_local, is_wanted, outputs};
+use super::observed::{BothSides, LoadProgress, Observed, step_of};
 use super::server_side::ServerSide;
 use super::signals::Stop;
-use super::trouble::Trouble;
 use super::watch::Watch;
 use crate::cli::http::load::{LoadPlan, nanoseconds};
 use crate::exit_code::ExitCode;
-use crate::run::teller::Teller;
+use crate::run::progress::Progress;
 
 /// Carries out a load.
 ///
@@ -43,35 +43,35 @@ pub(crate) fn run(plan: &LoadPlan) -> Result<ExitCode, String> {
     }
 }
 
-fn carry_out(plan: &LoadPlan) -> Result<ExitCode, Trouble> {
+fn carry_out(plan: &LoadPlan) -> Result<ExitCode, CommandError> {
     let opening = &plan.opening;
     let destinations =
-        generator::addresses(&plan.target, &opening.resolved, opening.only_v6).map_err(Trouble::usage)?;
+        generator::addresses(&plan.target, &opening.resolved, opening.only_v6).map_err(CommandError::usage)?;
     let first = *destinations
         .first()
-        .ok_or_else(|| Trouble::usage("the URL names no port"))?;
+        .ok_or_else(|| CommandError::usage("the URL names no port"))?;
     let mut side = ServerSide::contact(first, &plan.control)?;
     let claims = TargetOwnership {
         is_ours: side.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
         ..plan.claims
     };
-    let bytes_max = safety_limits::check(&plan.demand, scope(first), claims).map_err(Trouble::usage)?;
+    let bytes_max = safety_limits::check(&plan.demand, reach(first), claims).map_err(CommandError::usage)?;
     let answer = first_contact(plan, first)?;
-    let teller = Teller::new(plan.output.quiet);
+    let mut progress = Progress::new(plan.output.quiet);
     let remark = introduction(first, &answer);
-    teller.say(&remark);
+    progress.line(&remark);
     if leads_elsewhere(plan, &answer) {
-        return Err(Trouble::failed(
+        return Err(CommandError::failed(
             "the server redirects to another host, which is not followed; name that one if it is yours",
         ));
     }
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
         return Ok(ExitCode::NotCompleted);
     }
-    let stop = Stop::new().map_err(Trouble::failed)?;
+    let stop = Stop::new().map_err(CommandError::failed)?;
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let spec = spec(plan, destinations)?;
-    let result = watched(plan, spec, breaker, (side.as_mut(), stop), teller)?;
+    let result = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
     report(plan, &result, side.as_ref(), remark)
 }
 
@@ -86,12 +86,12 @@ fn watched(
     spec: LoadSpec,
     breaker: Breaker,
     (side, mut stop): (Option<&mut ServerSide>, Stop),
-    teller: Teller,
-) -> Result<Watched, Trouble> {
+    progress: Progress,
+) -> Result<Watched, CommandError> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
     let threads = generator::threads(are_local, threads);
-    let crew = generator::worker_pool(spec.connections, threads, processes).map_err(Trouble::failed)?;
+    let crew = generator::crew(spec.connections, threads, processes).map_err(CommandError::failed)?;
     let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
     let own = host::Watched {
         pids: vec![std::process::id()],
@@ -103,9 +103,9 @@ fn watched(
             None => host::Tested::Nothing,
         },
     };
-    let watch = Watch::start(own).map_err(|error| Trouble::failed(format!("cannot watch this host: {error}")))?;
-    let mut voice = LoadVoice {
-        teller,
+    let watch = Watch::start(own).map_err(|error| CommandError::failed(format!("cannot watch this host: {error}")))?;
+    let mut progress = SecondsPrinter {
+        progress,
         is_stream: plan.output.json_stream,
         seconds_total: (plan.duration + plan.warmup).as_secs(),
     };
@@ -113,7 +113,7 @@ fn watched(
         watch: &watch,
         side,
         stop: &mut stop,
-        voice: &mut voice,
+        progress: &mut progress,
         mark: CellMark {
             connections: Some(spec.connections),
             expected_ms: Some(spec.duration_ns / 1_000_000),
@@ -125,17 +125,17 @@ fn watched(
     };
     let outcome = load::run(spec, &crew, Some(breaker), &mut seen);
     let sides = seen.figures;
-    voice.teller.finish();
-    let mut load = outcome.map_err(Trouble::failed)?;
+    progress.progress.clear();
+    let mut load = outcome.map_err(CommandError::failed)?;
     load.flags = flags::flags(&load);
     Ok(Watched { load, sides })
 }
 
-fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Trouble> {
+fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, CommandError> {
     let opening = &plan.opening;
     let are_local = destinations.iter().all(|address| is_local(address.ip()));
     Ok(LoadSpec {
-        sources: generator::sources(opening).map_err(Trouble::usage)?,
+        sources: generator::sources(opening).map_err(CommandError::usage)?,
         ports: opening.ports,
         request: plan.request.clone(),
         is_head: plan.is_head,
@@ -170,9 +170,9 @@ fn scope(address: SocketAddr) -> TargetScope {
     TargetScope::of(address.ip(), &interfaces::addresses())
 }
 
-fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Trouble> {
-    let sources = generator::sources(&plan.opening).map_err(Trouble::usage)?;
-    let contact = ProbeTarget {
+fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, CommandError> {
+    let sources = generator::sources(&plan.opening).map_err(CommandError::usage)?;
+    let contact = Contact {
         address,
         local: Local {
             address: sources.into_iter().find(|source| source.is_ipv4() == address.is_ipv4()),
@@ -182,7 +182,7 @@ fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Tr
         protocol: &plan.protocol,
         timeout: plan.timeout.max(SHORTEST_PROBE),
     };
-    probe::send(contact, &plan.request, plan.is_head).map_err(Trouble::of_first_contact)
+    probe::ask(contact, &plan.request, plan.is_head).map_err(CommandError::of_probe)
 }
 
 fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
@@ -218,7 +218,12 @@ fn leads_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
 }
 
 /// Writes what was found, with the verdict that one run allows.
-fn report(plan: &LoadPlan, found: &Watched, side: Option<&ServerSide>, remark: String) -> Result<ExitCode, Trouble> {
+fn report(
+    plan: &LoadPlan,
+    found: &Watched,
+    side: Option<&ServerSide>,
+    remark: String,
+) -> Result<ExitCode, CommandError> {
     let run = CellRun {
         key: CellKey {
             phase: Phase::Matrix,
@@ -253,10 +258,10 @@ fn report(plan: &LoadPlan, found: &Watched, side: Option<&ServerSide>, remark: S
         verdict: judged.as_ref().map(|cell| &cell.verdict),
         remarks: &remarks,
     };
-    written::print(&if plan.output.json || plan.output.json_stream {
+    outputs::print(&if plan.output.json || plan.output.json_stream {
         load_json(&report)
     } else {
-        load_text(&report, written::style())
+        load_text(&report, outputs::style())
     })?;
     Ok(code(&found.load))
 }
@@ -273,24 +278,27 @@ fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Op
         peer: address.map(|address| address.ip()),
         period: Duration::ZERO,
     });
-    let study = study(Material {
-        target: "",
+    let setup = Setup {
+        target: String::new(),
         port: *plan.target.ports.start(),
         ip: match address {
             Some(SocketAddr::V6(_)) => IpVersion::V6,
             _ => IpVersion::V4,
         },
-        plan: &Plan::default(),
+        plan: Plan::default(),
         phases: Phases::ALL,
         started_unix_ms: run.started_unix_ms,
-        elapsed_ns: 0,
-        is_complete: true,
         checks: Vec::new(),
         client,
         server: side.map(|side| side.info.environment.clone()),
-        baseline: Vec::new(),
+    };
+    let study = study(&StudyInput {
+        setup: &setup,
+        elapsed_ns: 0,
+        is_complete: true,
+        baseline: &[],
         runs: std::slice::from_ref(run),
-        notes: Vec::new(),
+        notes: &[],
     });
     study.cells.into_iter().next()
 }
@@ -307,15 +315,15 @@ fn code(result: &LoadResult) -> ExitCode {
     }
 }
 
-struct LoadVoice {
-    teller: Teller,
+struct SecondsPrinter {
+    progress: Progress,
     is_stream: bool,
     seconds_total: u64,
 }
 
-impl Voice for LoadVoice {
+impl LoadProgress for SecondsPrinter {
     fn ramped(&mut self, opened: u64, wanted: u64) {
-        self.teller.say(&format!("{opened} of {wanted} connections open"));
+        self.progress.line(&format!("{opened} of {wanted} connections open"));
     }
 
     fn second(&mut self, second: &SecondPart, _: &Watch) {
@@ -324,13 +332,13 @@ impl Voice for LoadVoice {
             return;
         }
         if self.is_stream {
-            // A reader that has gone away is noticed when the whole is written.
-            let _ = written::print(&load_event(second));
+            // A closed standard output is noticed when the report is written.
+            let _ = outputs::print(&load_event(second));
         }
         let p99 = second
             .quantile_ns(0.99)
             .map_or_else(String::new, |ns| format!(", p99 {:.3} ms", ns as f64 / 1e6));
-        self.teller.pass(&format!(
+        self.progress.update(&format!(
             "{} of {} s: {} answers/s, {:.1} MB/s of payload{p99}, {} errors",
             second.index + 1,
             self.seconds_total,

@@ -1,6 +1,8 @@
 //! Carries out the command lines of the HTTP lab.
 
 pub(crate) mod agent;
+mod command_error;
+mod crew;
 mod generator;
 pub(crate) mod lab;
 pub(crate) mod load;
@@ -9,7 +11,6 @@ mod restartable_server;
 pub(crate) mod serve;
 mod server_side;
 mod signals;
-mod trouble;
 pub(crate) mod watch;
 pub(crate) mod worker;
 

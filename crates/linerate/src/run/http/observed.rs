@@ -12,7 +12,7 @@ use super::signals::Stop;
 use super::watch::{STEP, STEP_LONG, Watch};
 
 /// Says how far a load is.
-pub(super) trait Voice {
+pub(super) trait LoadProgress {
     /// Its connections are open.
     fn ramped(&mut self, opened: u64, wanted: u64);
 
@@ -25,7 +25,7 @@ pub(super) struct Observed<'a> {
     pub(super) watch: &'a Watch,
     pub(super) side: Option<&'a mut ServerSide>,
     pub(super) stop: &'a mut Stop,
-    pub(super) voice: &'a mut dyn Voice,
+    pub(super) progress: &'a mut dyn LoadProgress,
     /// What the server's host is told of it.
     pub(super) mark: CellMark,
     pub(super) server: IpAddr,
@@ -47,7 +47,7 @@ impl Observer for Observed<'_> {
     }
 
     fn ramped(&mut self, opened: u64, wanted: u64) {
-        self.voice.ramped(opened, wanted);
+        self.progress.ramped(opened, wanted);
     }
 
     fn load_begins(&mut self) {
@@ -65,7 +65,7 @@ impl Observer for Observed<'_> {
     }
 
     fn second(&mut self, second: &SecondPart) {
-        self.voice.second(second, self.watch);
+        self.progress.second(second, self.watch);
     }
 
     fn window_closed(&mut self) {

@@ -126,8 +126,15 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
             networks.join(", ")
         }
     };
+    let progress = match (&spec.protocol, fingerprint) {
+        (Protocol::Http1, _) => format!("  bodies       {}\n", server.body_paths()),
+        (_, None) => "  speaks       HTTP/2 by prior knowledge, HTTP/1.1\n".to_owned(),
+        (_, Some(fingerprint)) => {
+            format!("  speaks       HTTP/2 and HTTP/1.1 over TLS\n  certificate  SHA-256 {fingerprint}\n")
+        }
+    };
     format!(
-        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n  serves       {guests}\n",
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n{progress}  serves       {guests}\n",
         addresses.join(" and "),
         server.threads(),
         server.connections_max(),

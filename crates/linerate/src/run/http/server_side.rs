@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use linerate_http::control::{CellMark, ControlClient, ControlError, Info};
 use linerate_model::http::EndpointStats;
 
-use super::trouble::Trouble;
+use super::command_error::CommandError;
 use crate::cli::http::reach::ControlPath;
 use crate::exit_code::ExitCode;
 
@@ -25,10 +25,10 @@ impl ServerSide {
     ///
     /// # Errors
     /// A channel that was named, or for which there is a token, and does not answer.
-    pub(super) fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, Trouble> {
+    pub(super) fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, CommandError> {
         let is_wanted = path.url.is_some() || path.token.is_some();
         let client = match &path.url {
-            Some(url) => ControlClient::new(url, path.token.clone()).map_err(Trouble::usage)?,
+            Some(url) => ControlClient::new(url, path.token.clone()).map_err(CommandError::usage)?,
             None => {
                 let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
                 ControlClient::at(SocketAddr::new(server.ip(), port), path.token.clone())
@@ -36,7 +36,7 @@ impl ServerSide {
         };
         match Self::ask(client, is_wanted) {
             Ok(side) => Ok(Some(side)),
-            Err(error) if is_wanted => Err(Trouble::new(ExitCode::Unreachable, error)),
+            Err(error) if is_wanted => Err(CommandError::new(ExitCode::Unreachable, error)),
             Err(_) => Ok(None),
         }
     }

@@ -1,77 +1,73 @@
 //! `linerate sweep`: joins the plan, the runs, the reasons and the reports.
 
-mod findings;
 mod network;
-mod space;
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use linerate_lab::{Better, Estimate, Plan, explore};
-use linerate_report::sweep::{self as report, Objective, Sweep};
-use linerate_sys::process;
+use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec, sweep};
+use linerate_lab::{Estimate, explore};
+use linerate_report::sweep as report;
 use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::{cpu, process};
 
-use crate::cli::sweep::SweepSpec;
 use crate::exit_code::ExitCode;
-use crate::run::teller::Teller;
+use crate::run::progress::Progress;
 use network::Network;
-use space::Space;
 
-/// How sure an answer must be.
-const CONFIDENCE: f64 = 0.95;
-/// Settings this close to the best one are as good: what nobody would change a setting for.
-const TOLERANCE: f64 = 0.03;
+/// Destinations and forms of the reports.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SweepOutput {
+    pub(crate) json: bool,
+    pub(crate) csv: Option<PathBuf>,
+    pub(crate) html: Option<PathBuf>,
+    pub(crate) quiet: bool,
+}
 
 /// Carries out a sweep.
 ///
 /// # Errors
-/// What is wrong with the command line, which only a look at this host can tell.
-pub(crate) fn run(spec: &SweepSpec) -> Result<ExitCode, String> {
-    let space = Space::new(spec)?;
-    let plan = plan(spec, &space);
+/// A command line that does not fit this host.
+pub(crate) fn run(spec: &SweepSpec, output: &SweepOutput) -> Result<ExitCode, String> {
+    let space = SettingSpace::new(spec, &host_choices())?;
+    let plan = spec.plan(&space);
     let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
         Ok(signals) => signals,
         Err(error) => return Ok(complain(&error.text())),
     };
     // Many streams need many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    let teller = Teller::new(spec.output.quiet);
+    let mut progress = Progress::new(output.quiet);
     let estimate = plan.estimate();
-    announce(&teller, spec, estimate);
-    let mut network = Network::new(spec, &space, &signals, teller);
+    announce(&mut progress, spec, estimate);
+    let mut network = Network::new(spec, &space, &signals, progress);
     let outcome = explore(&plan, &mut network);
-    let log = network.finish();
-    let sweep = findings::sweep(spec, &space, &plan, estimate, &outcome, &log);
-    let written = write_reports(spec, &sweep, log.has_result);
+    let (log, ending) = network.finish();
+    let sweep = sweep(spec, &space, &plan, estimate, &outcome, &log);
+    let written = write_reports(output, &sweep, ending.has_result);
     Ok(match (&outcome.ended_by, written) {
-        _ if log.is_interrupted => ExitCode::Interrupted,
+        _ if ending.is_interrupted => ExitCode::Interrupted,
         (Some(reason), _) => complain(reason),
         (None, Err(trouble)) => complain(&trouble),
         (None, Ok(())) => ExitCode::Done,
     })
 }
 
-fn plan(spec: &SweepSpec, space: &Space<'_>) -> Plan {
-    Plan {
-        factors: space.factors(),
-        better: match spec.objective {
-            Objective::Throughput => Better::Higher,
-            Objective::CpuPerByte | Objective::Latency => Better::Lower,
-        },
-        repetitions: spec.repetitions,
-        seed: spec.seed,
-        run_time: network::run_time(spec),
-        budget: spec.budget,
-        confidence: CONFIDENCE,
-        tolerance: TOLERANCE,
+fn host_choices() -> HostChoices {
+    let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    let available = read("tcp_available_congestion_control");
+    let cpus = cpu::affinity().map(|affinity| affinity.cpus().filter_map(|cpu| u32::try_from(cpu).ok()).collect());
+    HostChoices {
+        congestion: available.split_whitespace().map(str::to_owned).collect(),
+        congestion_in_use: read("tcp_congestion_control").trim().to_owned(),
+        cpus: cpus.unwrap_or_default(),
     }
 }
 
-fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
+fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
     let names: Vec<&str> = spec.over.iter().map(|swept| swept.name).collect();
-    teller.say(&format!(
+    progress.line(&format!(
         "{} over {}: about {} runs of {} s, {} in all",
         spec.host,
         names.join(", "),
@@ -80,7 +76,7 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
         report::clock(estimate.time.as_secs_f64()),
     ));
     if estimate.runs_if_dependent > estimate.runs {
-        teller.say(&format!(
+        progress.line(&format!(
             "Up to {} runs, {}, if the best level of one depends on the others; the budget is {}",
             estimate.runs_if_dependent,
             report::clock(estimate.time_if_dependent.as_secs_f64()),
@@ -88,7 +84,7 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
         ));
     }
     if !estimate.fits {
-        teller.say(&format!(
+        progress.line(&format!(
             "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a narrower range may be \
              needed for an answer",
             report::clock(spec.budget.as_secs_f64())
@@ -96,9 +92,9 @@ fn announce(teller: &Teller, spec: &SweepSpec, estimate: Estimate) {
     }
 }
 
-/// Writes what was asked for. Without any result only programs get a report: people have the reason.
-fn write_reports(spec: &SweepSpec, sweep: &Sweep, has_result: bool) -> Result<(), String> {
-    let text = match (spec.output.json, has_result) {
+/// Writes the reports. Without any result only JSON is written: people have the reason.
+fn write_reports(output: &SweepOutput, sweep: &Sweep, has_result: bool) -> Result<(), String> {
+    let text = match (output.json, has_result) {
         (true, _) => report::json(sweep),
         (false, true) => report::text(sweep, crate::run::glyphs()),
         (false, false) => String::new(),
@@ -112,13 +108,11 @@ fn write_reports(spec: &SweepSpec, sweep: &Sweep, has_result: bool) -> Result<()
     let write = |path: &Path, text: String| {
         fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
     };
-    let csv = spec
-        .output
+    let csv = output
         .csv
         .as_deref()
         .map_or(Ok(()), |path| write(path, report::csv(sweep)));
-    let html = spec
-        .output
+    let html = output
         .html
         .as_deref()
         .map_or(Ok(()), |path| write(path, report::html(sweep)));

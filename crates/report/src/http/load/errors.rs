@@ -3,9 +3,9 @@
 use linerate_model::http::{ErrorCounts, LoadResult};
 
 use super::lines::Lines;
+use crate::document::table::{Column, Table};
 use crate::http::figures::grouped;
-use crate::http::table::{Column, Table};
-use crate::http::words;
+use crate::http::labels;
 
 /// A row for each kind with the first texts; nothing where all went well.
 pub(super) fn write_errors(out: &mut Lines, load: &LoadResult) {
@@ -17,7 +17,7 @@ pub(super) fn write_errors(out: &mut Lines, load: &LoadResult) {
         let first = vec![
             class.name().into(),
             grouped(error.count).into(),
-            words::belongs_to(class).into(),
+            labels::belongs_to(class).into(),
         ];
         let texts = error.texts.iter().take(ErrorCounts::TEXTS_MAX);
         let texts = texts.map(|text| vec!["".into(), "".into(), format!("\"{text}\"").into()]);
@@ -27,9 +27,9 @@ pub(super) fn write_errors(out: &mut Lines, load: &LoadResult) {
         id: "failures",
         title: "of requests and connections".to_owned(),
         columns: vec![
-            Column::Words("kind"),
-            Column::Figures("count".to_owned()),
-            Column::Words("whose, and what was said"),
+            Column::Text("kind"),
+            Column::Number("count".to_owned()),
+            Column::Text("whose, and what was said"),
         ],
         rows: rows.collect(),
         notes: Vec::new(),

@@ -24,7 +24,5 @@ pub fn load_json(report: &LoadReport<'_>) -> String {
         "server": report.server,
         "verdict": report.verdict,
     });
-    let mut text = serde_json::to_string_pretty(&object).unwrap_or_default();
-    text.push('\n');
-    text
+    crate::pretty_json(&object)
 }

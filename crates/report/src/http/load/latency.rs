@@ -3,8 +3,8 @@
 use linerate_model::http::{Latency, LoadResult, Mode};
 
 use super::lines::Lines;
+use crate::document::table::{Cell, Column, Table, numbers};
 use crate::http::figures::{grouped, known, quantile, time};
-use crate::http::table::{Cell, Column, Table, figures};
 
 /// The table of times with what a reader must know of them.
 pub(super) fn write_latency(out: &mut Lines, load: &LoadResult) {
@@ -25,8 +25,8 @@ pub(super) fn write_latency(out: &mut Lines, load: &LoadResult) {
     let table = Table {
         id: "latency",
         title: String::new(),
-        columns: std::iter::once(Column::Words("of"))
-            .chain(figures(["p50", "p90", "p99", "p99.9", "max", "mean", "n"]))
+        columns: std::iter::once(Column::Text("of"))
+            .chain(numbers(["p50", "p90", "p99", "p99.9", "max", "mean", "n"]))
             .collect(),
         rows: rows
             .into_iter()

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::http::style::Style;
-use crate::http::wrap::{LINE_CHARS, wrapped};
+use crate::document::style::Style;
+use crate::document::wrap::{LINE_CHARS, wrapped};
 
 /// Text in the making, always within the width and without anything that acts on a terminal.
 pub(super) struct Lines {
@@ -21,7 +21,7 @@ impl Lines {
         }
     }
 
-    /// A name, and what is to be said of it beside it.
+    /// A name, and its text beside it.
     pub(super) fn named(&mut self, name: &str, text: &str) {
         let parts = wrapped(&self.style.line(text), LINE_CHARS - NAME_CHARS);
         for (number, part) in parts.iter().enumerate() {

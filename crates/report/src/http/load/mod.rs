@@ -11,8 +11,8 @@ use linerate_model::http::{CellVerdict, Connections, EndpointStats, LoadResult, 
 use crate::figures::rate;
 
 use super::figures::{fine, grouped, known, mebi, mega, per_s, percent, time_ns};
-use super::style::Style;
-use super::words;
+use super::labels;
+use crate::document::style::Style;
 use cost::{write_seconds, write_sides};
 use errors::write_errors;
 pub use json::load_json;
@@ -26,7 +26,7 @@ pub struct LoadReport<'a> {
     pub target: &'a str,
     /// What the generator found.
     pub load: &'a LoadResult,
-    /// Bits per second on the wire in the busier direction, frames and gaps included; absent where it cannot be told.
+    /// Bits per second on the wire in the busier direction, frames and gaps included; absent where unknown.
     pub wire_bps: Option<f64>,
     /// What it cost the client.
     pub client: Option<&'a EndpointStats>,
@@ -34,7 +34,7 @@ pub struct LoadReport<'a> {
     pub server: Option<&'a EndpointStats>,
     /// What held it back.
     pub verdict: Option<&'a CellVerdict>,
-    /// What else must be known: what the server said of itself, limits in force. One line each.
+    /// Remarks, one line each: the server's own description, limits in force.
     pub remarks: &'a [String],
 }
 
@@ -63,7 +63,7 @@ pub fn load_text(report: &LoadReport<'_>, style: Style) -> String {
     write_sides(&mut out, report);
     write_seconds(&mut out, load);
     for flag in &load.flags {
-        out.line(0, &format!("flag {}", words::flag(*flag)));
+        out.line(0, &format!("flag {}", labels::flag(*flag)));
     }
     out.text
 }
@@ -89,7 +89,7 @@ fn mode(load: &LoadResult) -> String {
         Mode::Open { rate_per_s, arrivals } => format!(
             "open loop, {} requests per second offered, {} arrivals, {connections} connections, {window} measured",
             per_s(rate_per_s),
-            words::arrivals(arrivals)
+            labels::arrivals(arrivals)
         ),
         Mode::Idle { heartbeat_ns } => {
             let heartbeat = heartbeat_ns.map_or_else(
@@ -105,7 +105,7 @@ fn write_verdict(out: &mut Lines, verdict: &CellVerdict) {
     let judgements = std::iter::once(&verdict.primary).chain(&verdict.contributing);
     for (place, judgement) in judgements.enumerate() {
         let sure = match place {
-            0 => format!(" (confidence {})", words::confidence(verdict.confidence)),
+            0 => format!(" (confidence {})", labels::confidence(verdict.confidence)),
             _ => String::new(),
         };
         let name = if place == 0 { "verdict" } else { "as well" };

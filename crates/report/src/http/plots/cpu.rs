@@ -2,18 +2,18 @@
 
 use linerate_model::http::{Cell, Medians, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, Series};
 use super::payload::{bytes, payloads};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::time;
 use crate::http::grid::{by_payload, runs_of};
 
 pub(super) fn cpu(study: &Study) -> Option<Plot> {
     let cells = by_payload(study);
     let point = |cell: &Cell, figure: fn(&Medians) -> Option<f64>| Some(Point::new(bytes(cell), figure(&cell.median)?));
-    let series = |name: &str, look, hue, figure| Series {
+    let series = |name: &str, line_style, hue, figure| Series {
         name: name.to_owned(),
-        look,
+        line_style,
         hue,
         points: cells.iter().filter_map(|cell| point(cell, figure)).collect(),
     };
@@ -22,10 +22,11 @@ pub(super) fn cpu(study: &Study) -> Option<Plot> {
         x: payloads(&cells),
         y: Axis::log("processor time per 2xx", time),
         series: vec![
-            series("server", Look::Main, 0, |median| median.server_cpu_ns_per_request),
-            series("client", Look::Main, 1, |median| median.client_cpu_ns_per_request),
+            series("server", LineStyle::Main, 0, |median| median.server_cpu_ns_per_request),
+            series("client", LineStyle::Main, 1, |median| median.client_cpu_ns_per_request),
         ],
         height: 280.0,
+        has_bars: false,
     };
     Plot::of(
         8,

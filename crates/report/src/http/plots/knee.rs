@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
 use super::throughput::note;
+use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{mega, payload, time};
 use crate::http::grid::Grid;
 
@@ -19,7 +19,7 @@ pub(super) fn knee(study: &Study) -> Option<Plot> {
     };
     let series = |(hue, bytes): (usize, u64)| Series {
         name: payload(bytes),
-        look: Look::Main,
+        line_style: LineStyle::Main,
         hue,
         points: grid.cells_of(bytes).filter_map(point).collect(),
     };
@@ -35,6 +35,7 @@ pub(super) fn knee(study: &Study) -> Option<Plot> {
             .map(series)
             .collect(),
         height: 380.0,
+        has_bars: false,
     };
     Plot::of(
         7,

@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
 use super::throughput::{connections, note, x};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{payload, time};
 use crate::http::grid::Grid;
 
@@ -14,13 +14,13 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
     for (hue, bytes) in grid.payloads().into_iter().take(SERIES_MAX).enumerate() {
         series.push(Series {
             name: format!("{} p99", payload(bytes)),
-            look: Look::Main,
+            line_style: LineStyle::Main,
             hue,
             points: grid.cells_of(bytes).filter_map(|cell| high(&grid, cell)).collect(),
         });
         series.push(Series {
             name: format!("{} p50", payload(bytes)),
-            look: Look::Thin,
+            line_style: LineStyle::Thin,
             hue,
             points: grid.cells_of(bytes).filter_map(middle).collect(),
         });
@@ -31,6 +31,7 @@ pub(super) fn latency(study: &Study) -> Option<Plot> {
         y: Axis::log("latency", time),
         series,
         height: 330.0,
+        has_bars: false,
     };
     Plot::of(
         2,

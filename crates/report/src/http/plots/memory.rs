@@ -2,8 +2,8 @@
 
 use linerate_model::http::{Idle, IdleStep, MemoryLine, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
+use crate::document::plot::Plot;
 use crate::figures::digits;
 use crate::http::figures::grouped;
 
@@ -22,13 +22,13 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
     for (hue, (name, figure, line)) in rows.into_iter().enumerate() {
         series.push(Series {
             name: name.to_owned(),
-            look: Look::Main,
+            line_style: LineStyle::Main,
             hue,
             points: measured(idle, figure),
         });
         series.extend(line.map(|line| Series {
             name: format!("{name}, fitted"),
-            look: Look::Limit,
+            line_style: LineStyle::Limit,
             hue,
             points: fitted(line, most),
         }));
@@ -39,6 +39,7 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
         y: Axis::linear("memory in MiB", |mebibytes| format!("{} MiB", digits(mebibytes))),
         series,
         height: 300.0,
+        has_bars: false,
     };
     Plot::of(
         4,

@@ -2,17 +2,17 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{payload as payload_name, per_s};
 use crate::http::grid::{by_payload, runs_of};
 
 pub(super) fn payload(study: &Study) -> Option<Plot> {
     let cells = by_payload(study);
     let cpus = study.server.as_ref().and_then(|server| server.cpus);
-    let series = |name: &str, look, hue, value: &dyn Fn(&Cell) -> Option<f64>| Series {
+    let series = |name: &str, line_style, hue, value: &dyn Fn(&Cell) -> Option<f64>| Series {
         name: name.to_owned(),
-        look,
+        line_style,
         hue,
         points: cells
             .iter()
@@ -28,11 +28,13 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
         x: payloads(&cells),
         y: Axis::log("2xx per second", |rate| format!("{}/s", per_s(rate))),
         series: vec![
-            series("measured", Look::Main, 0, &|cell| cell.median.ok_per_s),
-            network(study).unwrap_or_else(|| series("network (X_net)", Look::Limit, 1, &|cell| cell.ceiling_per_s)),
-            series("server's processors", Look::Limit, 2, &by_cpu),
+            series("measured", LineStyle::Main, 0, &|cell| cell.median.ok_per_s),
+            network(study)
+                .unwrap_or_else(|| series("network (X_net)", LineStyle::Limit, 1, &|cell| cell.ceiling_per_s)),
+            series("server's processors", LineStyle::Limit, 2, &by_cpu),
         ],
         height: 330.0,
+        has_bars: false,
     };
     Plot::of(
         3,
@@ -46,10 +48,10 @@ pub(super) fn payload(study: &Study) -> Option<Plot> {
 /// The curve of what the network allows, where the study has it.
 fn network(study: &Study) -> Option<Series> {
     let points = study.ceiling.iter();
-    let points = points.map(|point| Point::new(point.payload_bytes as f64, point.answers_per_s));
+    let points = points.map(|point| Point::new(point.payload_bytes as f64, point.responses_per_s));
     (!study.ceiling.is_empty()).then(|| Series {
         name: "network (X_net)".to_owned(),
-        look: Look::Limit,
+        line_style: LineStyle::Limit,
         hue: 1,
         points: points.take(POINTS_MAX).collect(),
     })

@@ -2,23 +2,23 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{cell as cell_name, time};
-use crate::http::grid::{middle_run, telling};
+use crate::http::grid::{median_run, notable};
 use crate::http::hdr::Counts;
 
 pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let curve = |(hue, cell): (usize, &Cell)| {
-        let load = middle_run(cell)?.load.as_ref()?;
+        let load = median_run(cell)?.load.as_ref()?;
         Some(Series {
             name: cell_name(&cell.key),
-            look: Look::Main,
+            line_style: LineStyle::Main,
             hue,
             points: points(&Counts::read(&load.latency.hdr)?),
         })
     };
-    let cells = telling(study);
+    let cells = notable(study);
     let chart = Chart {
         name: "",
         x: Axis::log("quantile", quantile_text).at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0])),
@@ -30,6 +30,7 @@ pub(super) fn quantiles(study: &Study) -> Option<Plot> {
             .take(SERIES_MAX)
             .collect(),
         height: 330.0,
+        has_bars: false,
     };
     Plot::of(
         5,
@@ -42,7 +43,7 @@ pub(super) fn quantiles(study: &Study) -> Option<Plot> {
 
 /// Steps for each nine.
 const STEPS: i32 = 8;
-/// A quantile says something where at least so many values lie above it.
+/// A quantile needs at least this many values above it.
 const VALUES_ABOVE_MIN: f64 = 10.0;
 
 fn points(counts: &Counts) -> Vec<Point> {

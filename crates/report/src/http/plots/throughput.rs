@@ -2,8 +2,8 @@
 
 use linerate_model::http::{Cell, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, SERIES_MAX, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
+use crate::document::plot::Plot;
 use crate::http::figures::{mega, payload};
 use crate::http::grid::{Grid, runs_of};
 
@@ -14,13 +14,13 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
     for (hue, bytes) in payloads.iter().copied().take(SERIES_MAX).enumerate() {
         series.push(Series {
             name: payload(bytes),
-            look: Look::Main,
+            line_style: LineStyle::Main,
             hue,
             points: grid.cells_of(bytes).filter_map(|cell| measured(&grid, cell)).collect(),
         });
         series.push(Series {
             name: format!("{} X_net", payload(bytes)),
-            look: Look::Limit,
+            line_style: LineStyle::Limit,
             hue,
             points: grid.cells_of(bytes).filter_map(allowed).collect(),
         });
@@ -31,6 +31,7 @@ pub(super) fn throughput(study: &Study) -> Option<Plot> {
         y: Axis::linear("payload MB/s (10^6 B/s)", |rate| format!("{} MB/s", mega(rate))),
         series,
         height: 330.0,
+        has_bars: false,
     };
     Plot::of(
         1,

@@ -2,11 +2,11 @@
 
 use linerate_model::http::{CellRun, EndpointSecond, EndpointStats, LoadResult, Study};
 
-use super::Plot;
-use super::chart::{Axis, Chart, Look, Point, Series};
+use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
+use crate::document::plot::Plot;
 use crate::figures::rate;
 use crate::http::figures::{cell as cell_name, per_s, percent, time as time_text};
-use crate::http::grid::{middle_run, telling};
+use crate::http::grid::{median_run, notable};
 
 /// Runs that are drawn.
 const RUNS_MAX: usize = 6;
@@ -14,7 +14,7 @@ const RUNS_MAX: usize = 6;
 const POINTS_MAX: usize = 400;
 
 pub(super) fn time(study: &Study) -> Vec<Plot> {
-    let runs = telling(study).into_iter().filter_map(middle_run).take(RUNS_MAX);
+    let runs = notable(study).into_iter().filter_map(median_run).take(RUNS_MAX);
     runs.filter_map(plot).collect()
 }
 
@@ -38,7 +38,7 @@ fn plot(run: &CellRun) -> Option<Plot> {
     ];
     let charts: Vec<Chart> = charts.into_iter().flatten().collect();
     (!charts.is_empty()).then(|| Plot {
-        number: 6,
+        number: Some(6),
         title: format!("{} over time", cell_name(&run.key)),
         key: "",
         note: format!("run {}, whose first {} s are warm-up", run.repeat, load.warmup_seconds),
@@ -53,6 +53,7 @@ fn panel(length_s: f64, name: &'static str, y: Axis, series: Vec<Series>) -> Opt
         y,
         series,
         height: 150.0,
+        has_bars: false,
     }
     .checked()
 }
@@ -86,7 +87,7 @@ fn line(values: impl Iterator<Item = Option<f64>>, number: usize) -> Vec<Point> 
 fn series(name: &str, hue: usize, points: Vec<Point>) -> Series {
     Series {
         name: name.to_owned(),
-        look: Look::Main,
+        line_style: LineStyle::Main,
         hue,
         points,
     }

@@ -2,9 +2,9 @@
 
 use linerate_model::http::{Baseline, Study};
 
+use crate::document::table::{Cell, Column, Table, numbers};
 use crate::figures::rate;
 use crate::http::figures::{grouped, known, percent, processors};
-use crate::http::table::{Cell, Column, Table, figures};
 
 /// One row per test; none without any.
 pub(in crate::http) fn baseline(study: &Study) -> Option<Table> {
@@ -20,7 +20,7 @@ pub(in crate::http) fn baseline(study: &Study) -> Option<Table> {
     (!study.baseline.is_empty()).then(|| Table {
         id: "T0",
         title: "TCP without HTTP: received payload per second".to_owned(),
-        columns: std::iter::once(Column::Words("sender")).chain(figures(heads)).collect(),
+        columns: std::iter::once(Column::Text("sender")).chain(numbers(heads)).collect(),
         rows: study.baseline.iter().map(row).collect(),
         notes: vec![
             "theory: what frames of this size let through on this link; CPU: 100 % is one processor".to_owned(),

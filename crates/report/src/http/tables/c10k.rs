@@ -2,11 +2,11 @@
 
 use linerate_model::http::{self as model, Idle, IdleStep, MemoryLine, Phase, Study};
 
+use crate::document::table::{Cell, Column, Table, numbers};
 use crate::figures::bytes;
 use crate::http::figures::{cell as cell_name, grouped, known, per_s, percent, processors};
 use crate::http::grid::{finished, of_phase, quantile_of};
-use crate::http::table::{Cell, Column, Table, figures};
-use crate::http::words::letters;
+use crate::http::labels::letters;
 
 /// Connections that are only held.
 pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
@@ -27,7 +27,7 @@ pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
     Some(Table {
         id: "T3a",
         title: "idle connections: resident memory of the programs, sockets and slab of the server's kernel".to_owned(),
-        columns: figures(heads).collect(),
+        columns: numbers(heads).collect(),
         rows: idle.steps.iter().map(|step| step_row(idle, step)).collect(),
         notes: lines(idle),
     })
@@ -96,9 +96,9 @@ pub(in crate::http) fn busy(study: &Study) -> Option<Table> {
     (!cells.is_empty()).then(|| Table {
         id: "T3b",
         title: "many connections in use".to_owned(),
-        columns: std::iter::once(Column::Words("cell"))
-            .chain(figures(heads))
-            .chain([Column::Words("verdict")])
+        columns: std::iter::once(Column::Text("cell"))
+            .chain(numbers(heads))
+            .chain([Column::Text("verdict")])
             .collect(),
         rows: cells.into_iter().map(busy_row).collect(),
         notes: vec!["latency of a low rate is counted from when a request was due (corrected)".to_owned()],
@@ -142,7 +142,7 @@ pub(in crate::http) fn passes(study: &Study) -> Option<Table> {
     (!study.passes.is_empty()).then(|| Table {
         id: "T3c",
         title: "demands".to_owned(),
-        columns: ["is", "demand", "evidence"].map(Column::Words).into(),
+        columns: ["is", "demand", "evidence"].map(Column::Text).into(),
         rows: study.passes.iter().map(row).collect(),
         notes: Vec::new(),
     })

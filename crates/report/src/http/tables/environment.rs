@@ -2,11 +2,11 @@
 
 use linerate_model::http::{Environment, Study};
 
+use crate::document::table::{Column, Table};
 use crate::figures::{bytes, rate};
 use crate::http::figures::{MISSING, grouped, known, peak, percent};
-use crate::http::table::{Column, Table};
 
-/// One row per figure somebody knows, side by side.
+/// One row per fact known of either host, side by side.
 pub(in crate::http) fn environment(study: &Study) -> Table {
     let client = figures_of(&study.client);
     let server = study.server.as_ref().map(figures_of);
@@ -19,7 +19,7 @@ pub(in crate::http) fn environment(study: &Study) -> Table {
     Table {
         id: "T7",
         title: "environment".to_owned(),
-        columns: ["figure", "client", "server"].map(Column::Words).into(),
+        columns: ["figure", "client", "server"].map(Column::Text).into(),
         rows: rows.collect(),
         notes: notes(study),
     }

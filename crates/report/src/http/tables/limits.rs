@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{CellKey, EndpointStats, Peak, Study};
 
+use crate::document::table::{Cell, Column, Table, numbers};
 use crate::figures::bytes;
 use crate::http::figures::{cell as cell_name, grouped, known, peak as peak_text, percent};
-use crate::http::table::{Cell, Column, Table, figures};
 
 type Figure = fn(&EndpointStats) -> Option<Peak>;
 
@@ -35,11 +35,11 @@ pub(in crate::http) fn limits(study: &Study) -> Option<Table> {
     (!client.is_empty()).then(|| Table {
         id: "T4",
         title: "limits: largest value of all runs, and what it may reach".to_owned(),
-        columns: std::iter::once(Column::Words("figure"))
-            .chain(figures(heads))
-            .chain([Column::Words("in cell")])
-            .chain(figures(["server peak of limit", "share"]))
-            .chain([Column::Words("in cell")])
+        columns: std::iter::once(Column::Text("figure"))
+            .chain(numbers(heads))
+            .chain([Column::Text("in cell")])
+            .chain(numbers(["server peak of limit", "share"]))
+            .chain([Column::Text("in cell")])
             .collect(),
         rows: FIGURES
             .iter()

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use linerate_model::http::{self as model, Study, VerdictClass};
 
+use crate::document::table::{Cell, Column, Table, numbers};
 use crate::http::figures::{MISSING, known, mega, payload as payload_name, per_s, percent};
 use crate::http::grid::{Grid, quantile_of, runs_of};
-use crate::http::table::{Cell, Column, Table, figures};
-use crate::http::words::{letter, letters, meaning};
+use crate::http::labels::{letter, letters, meaning};
 
 /// Throughput with verdicts, 99th percentile, failures; none without a matrix.
 pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
@@ -58,11 +58,11 @@ fn matrix(
         let cells = connections.iter().map(|connections| cell(payload, *connections));
         std::iter::once(payload_name(payload).into()).chain(cells).collect()
     };
-    let heads = connections.iter().map(|c| Column::Figures(format!("c{c}")));
+    let heads = connections.iter().map(|c| Column::Number(format!("c{c}")));
     Table {
         id,
         title,
-        columns: std::iter::once(Column::Words("payload")).chain(heads).collect(),
+        columns: std::iter::once(Column::Text("payload")).chain(heads).collect(),
         rows: grid.payloads().into_iter().map(row).collect(),
         notes,
     }
@@ -96,7 +96,7 @@ fn legend(grid: &Grid<'_>) -> Vec<String> {
     ]
 }
 
-/// T2d: what each payload's cells say together.
+/// T2d: knee, cliff and best stable case of each payload.
 pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
     let heads = [
         "best 2xx/s",
@@ -109,9 +109,9 @@ pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
     (!study.rows.is_empty()).then(|| Table {
         id: "T2d",
         title: "what the connections of each payload say together".to_owned(),
-        columns: std::iter::once(Column::Words("payload"))
-            .chain(figures(heads))
-            .chain([Column::Words("latency jumps")])
+        columns: std::iter::once(Column::Text("payload"))
+            .chain(numbers(heads))
+            .chain([Column::Text("latency jumps")])
             .collect(),
         rows: study.rows.iter().map(row).collect(),
         notes: vec![

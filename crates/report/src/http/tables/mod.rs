@@ -6,7 +6,6 @@ mod environment;
 mod limits;
 mod matrix;
 mod payload;
-mod preflight;
 mod verdicts;
 
 pub(super) use baseline::baseline;
@@ -15,5 +14,4 @@ pub(super) use environment::{environment, figures_of as environment_figures};
 pub(super) use limits::limits;
 pub(super) use matrix::{matrices, rows};
 pub(super) use payload::payload;
-pub(super) use preflight::preflight;
 pub(super) use verdicts::verdicts;

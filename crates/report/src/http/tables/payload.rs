@@ -2,10 +2,10 @@
 
 use linerate_model::http::{self as model, NegotiatedProtocol, Study};
 
+use crate::document::table::{Cell, Column, Table, numbers};
 use crate::http::figures::{self, fine, known, mebi, mega, per_s, percent, processors};
 use crate::http::grid::{by_payload, runs_of};
-use crate::http::table::{Cell, Column, Table, figures};
-use crate::http::words::letters;
+use crate::http::labels::letters;
 
 /// One row per payload; none without any.
 pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
@@ -39,9 +39,9 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
     Some(Table {
         id: "T1",
         title: format!("payloads by themselves; {}", runs_of(cells.iter().copied())),
-        columns: std::iter::once(Column::Words("payload"))
-            .chain(figures(heads))
-            .chain([Column::Words("verdict")])
+        columns: std::iter::once(Column::Text("payload"))
+            .chain(numbers(heads))
+            .chain([Column::Text("verdict")])
             .collect(),
         rows: cells.into_iter().map(row).collect(),
         notes,

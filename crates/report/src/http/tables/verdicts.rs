@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{self as model, Flag, Judgement, RunState, Study, VerdictClass};
 
+use crate::document::table::{Cell, Column, Table};
 use crate::http::figures::cell as cell_name;
-use crate::http::table::{Cell, Column, Table};
-use crate::http::words;
+use crate::http::labels;
 
 /// One row per class that fits a cell; none without cells.
 pub(in crate::http) fn verdicts(study: &Study) -> Option<Table> {
@@ -14,7 +14,7 @@ pub(in crate::http) fn verdicts(study: &Study) -> Option<Table> {
         id: "T5",
         title: "verdicts".to_owned(),
         columns: ["cell", "phase", "verdict", "sure", "evidence"]
-            .map(Column::Words)
+            .map(Column::Text)
             .into(),
         rows: study.cells.iter().flat_map(rows).collect(),
         notes: advice(study).into_iter().chain(flags(study)).collect(),
@@ -25,9 +25,9 @@ fn rows(cell: &model::Cell) -> Vec<Vec<Cell>> {
     let verdict = &cell.verdict;
     let first = vec![
         cell_name(&cell.key).into(),
-        words::phase(cell.key.phase).into(),
+        labels::phase(cell.key.phase).into(),
         verdict.primary.class.name().into(),
-        words::confidence(verdict.confidence).into(),
+        labels::confidence(verdict.confidence).into(),
         evidence(&verdict.primary, unused(cell)).into(),
     ];
     let more = verdict.contributing.iter().map(|judgement| {
@@ -81,7 +81,7 @@ fn advice(study: &Study) -> Vec<String> {
         }
     }
     let text = |((class, advice), count): ((VerdictClass, &str), usize)| {
-        format!("{} ({}): {advice}", class.name(), words::counted(count, "cell"))
+        format!("{} ({}): {advice}", class.name(), labels::counted(count, "cell"))
     };
     cells.into_iter().map(text).collect()
 }
@@ -97,6 +97,6 @@ fn flags(study: &Study) -> Vec<String> {
             *cells.entry(flag).or_default() += 1;
         }
     }
-    let text = |(flag, count)| format!("{}: {}", words::counted(count, "cell"), words::flag(flag));
+    let text = |(flag, count)| format!("{}: {}", labels::counted(count, "cell"), labels::flag(flag));
     cells.into_iter().map(text).collect()
 }

@@ -1,10 +1,10 @@
-//! What is said before and while an experiment runs, and of two of them.
+//! Checks, plan and progress of an experiment, and the comparison of two.
 
 use linerate_model::http::{CheckStatus, Phase, RunState, Study};
 
 use super::super::fixtures::{checks, client_limited, full, idle_only, interrupted, side};
 use super::super::{
-    EndNow, Need, PlanListing, PlannedCell, Progress, Stage, Style, block, comparison_json, comparison_text, event,
+    HostSample, Need, PlanListing, PlannedCell, Progress, Stage, Style, block, comparison_json, comparison_text, event,
     finished_line, plan_json, plan_text, preflight, preflight_json,
 };
 
@@ -89,7 +89,7 @@ fn progress() -> Progress {
         p99_ns: Some(1_200_000),
         errors: 0,
         open: 64,
-        client: EndNow {
+        client: HostSample {
             cpu_busy: Some(0.41),
             busiest_cpu_busy: Some(0.63),
             fds: side(1.0).fds,
@@ -111,8 +111,8 @@ server: no agent there
     let mut unknown = progress();
     unknown.left_s = None;
     unknown.ok_per_s = None;
-    unknown.client = EndNow::default();
-    unknown.server = Some(EndNow::default());
+    unknown.client = HostSample::default();
+    unknown.server = Some(HostSample::default());
     let text = block(&unknown, Style::PLAIN);
     assert_eq!(text.lines().count(), 4);
     assert!(
@@ -148,7 +148,7 @@ fn a_finished_run_is_one_line() {
 }
 
 #[test]
-fn a_plan_says_what_it_takes() {
+fn plan_listing_has_time_bytes_and_requirements() {
     let key = full().cells[4].key;
     let plan = PlanListing {
         target: "http://192.168.5.2:8080".to_owned(),

@@ -1,9 +1,9 @@
-//! A study as HTML, JSON and Markdown.
+//! A study as HTML and JSON.
 
 use linerate_model::http::{CeilingPoint, Study};
 
 use super::super::fixtures::{full, hostile, large};
-use super::super::{comparison_html, html, json, markdown, text};
+use super::super::{comparison_html, html, json, text};
 use super::{BLOCKS, all};
 
 #[test]
@@ -101,7 +101,7 @@ fn what_the_network_allows_is_a_curve_and_the_table_has_the_payloads_that_were_r
             let payload_bytes = 2_f64.powf(f64::from(quarter) / 4.0) as u64;
             CeilingPoint {
                 payload_bytes,
-                answers_per_s: 1.1e8 / payload_bytes as f64,
+                responses_per_s: 1.1e8 / payload_bytes as f64,
             }
         })
         .collect();
@@ -133,26 +133,4 @@ fn json_is_the_study_as_it_is() {
         assert_eq!(json(&read), text, "{name}: keys keep their order");
     }
     assert!(json(&full()).starts_with("{\n  \"schema\": \"linerate.http/1\",\n  \"target\": "));
-}
-
-#[test]
-fn markdown_keeps_its_columns() {
-    for (name, study) in all() {
-        let text = markdown(&study);
-        let mut columns = None;
-        for line in text.lines() {
-            let bars = line.replace("\\|", "").matches('|').count();
-            if bars == 0 {
-                columns = None;
-                continue;
-            }
-            assert_eq!(*columns.get_or_insert(bars), bars, "{name}: {line}");
-        }
-        assert!(!text.contains("<script"), "{name}");
-    }
-    assert!(
-        markdown(&full()).contains("| 1k | 47.5 f   | **103.8 N** |"),
-        "{}",
-        markdown(&full())
-    );
 }

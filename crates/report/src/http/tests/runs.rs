@@ -5,7 +5,7 @@ use super::super::{LoadReport, Style, load_json, load_text};
 use super::{BLOCKS, check_lines};
 
 #[test]
-fn an_open_loop_tells_what_a_user_waits() {
+fn open_loop_report_has_corrected_latency() {
     let (load, client, server) = (failing_load(), side(1.9), side(3.8));
     let verdict = client_limited().cells.last().expect("cells").verdict.clone();
     let remarks = ["first answer: 200, Server: nginx\u{1b}[31m".to_owned()];
@@ -51,7 +51,7 @@ fn an_open_loop_tells_what_a_user_waits() {
 }
 
 #[test]
-fn a_closed_loop_says_what_it_leaves_out() {
+fn closed_loop_report_names_its_limits() {
     let load = short_load();
     let report = LoadReport {
         target: "http://192.168.5.2:8080/b/1k",

@@ -3,7 +3,7 @@
 use linerate_model::http::{HttpVersion, Mode, NegotiatedProtocol, NegotiatedTls};
 
 use super::super::fixtures::{client_limited, full, hostile, idle_only, interrupted, without_agent};
-use super::super::{Style, comparison_text, html, markdown, text};
+use super::super::{Style, comparison_text, html, text};
 use super::{BLOCKS, all, check_lines};
 
 const FULL: &str = "\
@@ -82,7 +82,7 @@ fn a_full_study_reads_from_the_answer_to_the_figures() {
 }
 
 #[test]
-fn without_an_agent_nothing_is_said_of_the_server() {
+fn without_an_agent_server_metrics_are_missing() {
     let text = text(&without_agent(), Style::PLAIN);
     for part in [
         "server: no agent there, so what it cost is not known\n",
@@ -97,7 +97,7 @@ fn without_an_agent_nothing_is_said_of_the_server() {
 }
 
 #[test]
-fn an_interrupted_study_says_so_and_keeps_what_was_finished() {
+fn interrupted_study_is_marked_and_keeps_finished_cells() {
     let text = text(&interrupted(), Style::PLAIN);
     for part in [
         "It did not come to its end: what was finished by then stands here\n",
@@ -127,7 +127,7 @@ fn a_limit_of_the_client_is_marked_with_what_helps() {
 }
 
 #[test]
-fn a_quantile_of_too_few_values_is_not_told() {
+fn quantile_of_too_few_values_is_missing() {
     let mut study = full();
     study.cells[3].median.p99_ns = None;
     let text = text(&study, Style::PLAIN);
@@ -179,7 +179,7 @@ fn ascii_is_ascii() {
 }
 
 #[test]
-fn what_was_spoken_is_told_and_why_no_share_of_the_network_is() {
+fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     let mut study = full();
     study.spoken = vec![NegotiatedProtocol {
         http: HttpVersion::Http2,
@@ -204,7 +204,6 @@ fn what_was_spoken_is_told_and_why_no_share_of_the_network_is() {
         assert!(page.contains(line), "{line}");
     }
     assert!(shown.contains("http is n/a inside TLS"), "{shown}");
-    assert!(markdown(&study).contains("8 requests at a time on each connection"));
     study.spoken = vec![NegotiatedProtocol::default()];
     assert!(!text(&study, Style::PLAIN).contains("spoken"));
 }

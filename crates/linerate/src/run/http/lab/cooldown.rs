@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_model::http::EndpointStats;
 
-use super::site::Site;
+use super::target::TargetServer;
 use crate::run::http::signals::Stop;
 use crate::run::http::watch::{STEP, Watch};
 
@@ -13,7 +13,7 @@ use crate::run::http::watch::{STEP, Watch};
 pub(crate) const REST_WINDOW: Duration = Duration::from_millis(200);
 
 /// Waits at least `least`, then until both hosts are quiet. Returns whether they are.
-pub(super) fn rest(least: Duration, site: &mut Site, watch: &Watch, stop: &mut Stop) -> bool {
+pub(super) fn rest(least: Duration, target: &mut TargetServer, watch: &Watch, stop: &mut Stop) -> bool {
     let begun = Instant::now();
     let longest = (least * PATIENCE_FACTOR).min(LONGEST);
     while begun.elapsed() < least {
@@ -23,16 +23,16 @@ pub(super) fn rest(least: Duration, site: &mut Site, watch: &Watch, stop: &mut S
         thread::sleep(REST_WINDOW.min(least.saturating_sub(begun.elapsed())));
     }
     while begun.elapsed() < longest && !stop.is_wanted() {
-        if are_quiet(site, watch) {
+        if are_quiet(target, watch) {
             return true;
         }
     }
-    least.is_zero() || are_quiet(site, watch)
+    least.is_zero() || are_quiet(target, watch)
 }
 
-fn are_quiet(site: &mut Site, watch: &Watch) -> bool {
-    watch.begin(Some(site.address().ip()), STEP);
-    let is_server_quiet = match &mut site.server {
+fn are_quiet(target: &mut TargetServer, watch: &Watch) -> bool {
+    watch.begin(Some(target.address().ip()), STEP);
+    let is_server_quiet = match &mut target.server {
         Some(side) => side.is_at_rest().unwrap_or(true),
         None => {
             thread::sleep(REST_WINDOW);

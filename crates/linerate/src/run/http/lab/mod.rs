@@ -1,39 +1,37 @@
 //! `linerate http lab`, `matrix`, `c10k` and `check`: joins the plan, the hosts, the runs, the verdicts and the reports.
 
 mod baseline;
-mod cell;
 mod cooldown;
-mod experiment;
-mod needs;
+pub(super) mod outputs;
+mod progress;
 mod record;
-mod screen;
-mod site;
-pub(super) mod written;
+mod requirements;
+mod runner;
+mod target;
 
 use linerate_lab::http::cells;
 
-use super::trouble::Trouble;
+use super::command_error::CommandError;
 use crate::cli::http::compare::CompareArgs;
 use crate::cli::http::lab::{LabSpec, Stage};
 use crate::exit_code::ExitCode;
-use experiment::Experiment;
-use site::Site;
+use target::TargetServer;
 
 pub(super) use cooldown::{REST_WINDOW, is_quiet};
-pub(super) use experiment::is_wanted;
-pub(super) use site::is_local;
+pub(super) use runner::is_wanted;
+pub(super) use target::is_local;
 
-/// Carries out an experiment, or the part of it that was asked for.
+/// Carries out an experiment, or the selected part of it.
 ///
 /// # Errors
-/// What is wrong with the command line, which only a look at this host and the server can tell.
+/// A command line that does not fit this host or the server.
 pub(crate) fn run(spec: &LabSpec) -> Result<ExitCode, String> {
     match carry_out(spec) {
         Ok(code) => Ok(code),
-        Err(trouble) if trouble.code == ExitCode::Usage => Err(trouble.to_string()),
-        Err(trouble) => {
-            super::say(&trouble.to_string());
-            Ok(trouble.code)
+        Err(error) if error.code == ExitCode::Usage => Err(error.to_string()),
+        Err(error) => {
+            super::say(&error.to_string());
+            Ok(error.code)
         }
     }
 }
@@ -45,38 +43,38 @@ pub(crate) fn run(spec: &LabSpec) -> Result<ExitCode, String> {
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
     let [before, after] = [&args.before, &args.after].map(|path| record::study(path));
     let (before, after) = (
-        before.map_err(|trouble| trouble.to_string())?,
-        after.map_err(|trouble| trouble.to_string())?,
+        before.map_err(|error| error.to_string())?,
+        after.map_err(|error| error.to_string())?,
     );
-    let Err(trouble) = written::comparison(&before, &after, args) else {
+    let Err(error) = outputs::comparison(&before, &after, args) else {
         return Ok(ExitCode::Done);
     };
-    super::say(&trouble.to_string());
-    Ok(trouble.code)
+    super::say(&error.to_string());
+    Ok(error.code)
 }
 
-fn carry_out(spec: &LabSpec) -> Result<ExitCode, Trouble> {
+fn carry_out(spec: &LabSpec) -> Result<ExitCode, CommandError> {
     match spec.stage {
-        Stage::PrintPlan => written::print(&spec.plan.to_toml())?,
-        Stage::ShowPlan => written::print(&needs::listing(spec))?,
+        Stage::PrintPlan => outputs::print(&spec.plan.to_toml())?,
+        Stage::ShowPlan => outputs::print(&requirements::listing(spec))?,
         Stage::Check => return check(spec),
         Stage::Run => {
-            let site = Site::contact(spec)?;
-            let spec = &site.adapted(spec);
-            return Experiment::begin(spec, site)?.run();
+            let target = TargetServer::contact(spec)?;
+            let spec = &target.adapted(spec);
+            return runner::run(spec, target);
         }
     }
     Ok(ExitCode::Done)
 }
 
-/// Looks at both hosts and says what is missing.
-fn check(spec: &LabSpec) -> Result<ExitCode, Trouble> {
-    let site = Site::contact(spec)?;
-    let keys = needs::keys(&cells::runs(&spec.plan, spec.phases));
-    let hosts = needs::hosts(&site);
-    let checks = needs::checks(spec, &site, &hosts, &keys);
-    written::checks(&checks, spec.output.json)?;
-    let has_failed = needs::has_failed(&checks);
+/// Checks both hosts and reports what is missing.
+fn check(spec: &LabSpec) -> Result<ExitCode, CommandError> {
+    let target = TargetServer::contact(spec)?;
+    let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
+    let hosts = requirements::hosts(&target);
+    let checks = requirements::checks(spec, &target, &hosts, &keys);
+    outputs::checks(&checks, spec.output.json)?;
+    let has_failed = requirements::has_failed(&checks);
     Ok(if has_failed {
         ExitCode::CheckFailed
     } else {

@@ -1,0 +1,431 @@
+//! The course of an experiment: TCP alone, then the cells in their order, then cells around the knees, then the cells
+//! that leave ports and sockets behind. Runs that are kept from before are not repeated.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use linerate_model::http::{Baseline, CellRun, Flag, Phase, RunState, EndpointStats, Study};
+
+use super::cells::{self, PlannedRun, PlannedTest};
+use super::preflight::blocked;
+use super::study::{self, Setup, StudyInput};
+
+/// Rounds of refinement: each adds at most one cell to a payload, and may move its knee.
+const REFINEMENT_ROUNDS_MAX: u32 = 2;
+
+/// The hosts under test, as an experiment uses them.
+pub trait CellRunner {
+    /// Why the experiment cannot continue.
+    type Error;
+
+    /// Time since the experiment began.
+    fn elapsed(&self) -> Duration;
+
+    /// Whether the user has ended the experiment.
+    fn is_stopped(&mut self) -> bool;
+
+    /// Runs a TCP test.
+    ///
+    /// # Errors
+    /// Why it has no result.
+    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Baseline, TestFailure>;
+
+    /// Waits at least `least`, then until both hosts are at rest. Returns whether they are.
+    fn rest(&mut self, least: Duration) -> bool;
+
+    /// Runs a cell once.
+    ///
+    /// # Errors
+    /// A failure that every further run would have.
+    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Self::Error>;
+
+    /// Keeps all TCP tests.
+    ///
+    /// # Errors
+    /// When they cannot be stored.
+    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), Self::Error>;
+
+    /// Keeps a run.
+    ///
+    /// # Errors
+    /// When it cannot be stored.
+    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Self::Error>;
+
+    /// Runs were added to those of the plan.
+    fn runs_added(&mut self, count: u32);
+}
+
+/// Why a TCP test has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TestFailure {
+    /// The user ended it.
+    Interrupted,
+    /// The reason, and what to try.
+    Failed(String),
+}
+
+/// Why an experiment has no result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Failure<E> {
+    /// The runner's.
+    Runner(E),
+    /// The path loses or is slow, so that figures of HTTP would be figures of the path.
+    PathNotClean(Vec<String>),
+}
+
+impl<E> From<E> for Failure<E> {
+    fn from(error: E) -> Self {
+        Self::Runner(error)
+    }
+}
+
+/// Results that are kept from an experiment that was interrupted, and notes for the report.
+#[derive(Debug, Default)]
+pub struct Kept {
+    /// TCP alone.
+    pub baseline: Vec<Baseline>,
+    /// Finished runs.
+    pub runs: Vec<CellRun>,
+    /// Notes for the report.
+    pub notes: Vec<String>,
+}
+
+/// Runs an experiment, or the rest of it, and judges it. With `is_forced`, cells that a check advises against are run, and
+/// a path that is not clean is only noted.
+///
+/// # Errors
+/// [`Failure`].
+pub fn run<R: CellRunner>(
+    setup: &Setup,
+    is_forced: bool,
+    kept: Kept,
+    runner: &mut R,
+) -> Result<Study, Failure<R::Error>> {
+    let mut experiment = Experiment {
+        setup,
+        is_forced,
+        kept,
+        runner,
+        is_first_run: true,
+    };
+    experiment.baseline()?;
+    let planned = cells::runs(&setup.plan, setup.phases);
+    let (isolated, later): (Vec<_>, Vec<_>) = planned.into_iter().partition(|run| is_isolated(run.key.phase));
+    experiment.run_all(isolated)?;
+    experiment.refine()?;
+    experiment.run_all(later)?;
+    let is_complete = !experiment.runner.is_stopped();
+    Ok(study::study(&experiment.input(is_complete)))
+}
+
+struct Experiment<'a, R> {
+    setup: &'a Setup,
+    is_forced: bool,
+    kept: Kept,
+    runner: &'a mut R,
+    is_first_run: bool,
+}
+
+impl<R: CellRunner> Experiment<'_, R> {
+    fn baseline(&mut self) -> Result<(), Failure<R::Error>> {
+        let planned = cells::tests(&self.setup.plan, self.setup.phases);
+        if planned.is_empty() || !self.kept.baseline.is_empty() {
+            return Ok(());
+        }
+        for test in planned {
+            if self.runner.is_stopped() {
+                return Ok(());
+            }
+            match self.runner.test_tcp(&test) {
+                Ok(baseline) => self.kept.baseline.push(baseline),
+                Err(TestFailure::Interrupted) => return Ok(()),
+                Err(TestFailure::Failed(reason)) => {
+                    self.kept.notes.push(format!("no TCP baseline: {reason}"));
+                    return Ok(());
+                }
+            }
+        }
+        self.runner.keep_baseline(&self.kept.baseline)?;
+        let defects = study::path_defects(&self.kept.baseline);
+        if defects.is_empty() || self.setup.client.is_loopback {
+            return Ok(());
+        }
+        if !self.is_forced {
+            return Err(Failure::PathNotClean(defects));
+        }
+        self.kept.notes.extend(defects);
+        Ok(())
+    }
+
+    /// Adds the cells that narrow the knees most.
+    fn refine(&mut self) -> Result<(), R::Error> {
+        for _ in 0..REFINEMENT_ROUNDS_MAX {
+            let keys = study::refinements(&self.input(false));
+            let runs = cells::remaining(cells::refinement_runs(&self.setup.plan, &keys), &self.finished());
+            if runs.is_empty() || self.runner.is_stopped() {
+                return Ok(());
+            }
+            self.runner.runs_added(u32::try_from(runs.len()).unwrap_or(0));
+            self.run_all(runs)?;
+        }
+        Ok(())
+    }
+
+    /// Makes the runs that are not finished.
+    fn run_all(&mut self, runs: Vec<PlannedRun>) -> Result<(), R::Error> {
+        let blocked = blocked(&self.setup.checks, &cells::keys(&runs));
+        for planned in cells::remaining(runs, &self.finished()) {
+            if self.runner.is_stopped() {
+                return Ok(());
+            }
+            let run = if blocked.contains(&planned.key) && !self.is_forced {
+                let started_unix_ms = self.setup.started_unix_ms + millis(self.runner.elapsed());
+                skipped(
+                    &planned,
+                    started_unix_ms,
+                    "a check before the experiment failed; see the checks",
+                )
+            } else {
+                self.run_one(&planned)?
+            };
+            self.runner.keep_run(&planned, &run)?;
+            self.kept.runs.push(run);
+        }
+        Ok(())
+    }
+
+    /// Runs a cell, and once more when it was not steady or the control channel was lost.
+    fn run_one(&mut self, planned: &PlannedRun) -> Result<CellRun, R::Error> {
+        let is_first = std::mem::replace(&mut self.is_first_run, false);
+        let cooldown = self.setup.plan.defaults.cooldown;
+        let is_rested = self.runner.rest(if is_first { Duration::ZERO } else { cooldown });
+        let mut run = self.runner.run(planned)?;
+        let is_disturbed = |flag: &Flag| matches!(flag, Flag::Unsteady | Flag::ControlLost);
+        if run.state == RunState::Done && run.flags.iter().any(is_disturbed) {
+            run = self.runner.run(planned)?;
+        }
+        run.flags
+            .extend((!is_rested && run.load.is_some()).then_some(Flag::DirtyStart));
+        Ok(run)
+    }
+
+    fn finished(&self) -> BTreeSet<PlannedRun> {
+        let runs = self.kept.runs.iter();
+        runs.map(|run| PlannedRun {
+            key: run.key,
+            repeat: run.repeat,
+        })
+        .collect()
+    }
+
+    fn input(&self, is_complete: bool) -> StudyInput<'_> {
+        StudyInput {
+            setup: self.setup,
+            elapsed_ns: u64::try_from(self.runner.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            is_complete,
+            baseline: &self.kept.baseline,
+            runs: &self.kept.runs,
+            notes: &self.kept.notes,
+        }
+    }
+}
+
+/// Phases whose cells leave few sockets behind.
+fn is_isolated(phase: Phase) -> bool {
+    matches!(phase, Phase::Baseline | Phase::Payload | Phase::Matrix)
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A run that was not made.
+#[must_use]
+pub fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> CellRun {
+    CellRun {
+        key: planned.key,
+        repeat: planned.repeat,
+        state: RunState::Skipped,
+        reason: Some(reason.to_owned()),
+        started_unix_ms,
+        load: None,
+        client: EndpointStats::default(),
+        server: None,
+        flags: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::cells::Phases;
+    use crate::http::fixture::{self, load_of};
+    use crate::http::plan::Plan;
+    use crate::http::study::fixtures::seed_input;
+
+    /// Hosts on which every cell brings what a fixed capacity allows.
+    struct Hosts {
+        elapsed: Duration,
+        ran: Vec<PlannedRun>,
+        kept: usize,
+        added: u32,
+        stops_after: usize,
+        flag_once: Option<Flag>,
+        goodput_bps: f64,
+    }
+
+    fn hosts() -> Hosts {
+        Hosts {
+            elapsed: Duration::ZERO,
+            ran: Vec::new(),
+            kept: 0,
+            added: 0,
+            stops_after: usize::MAX,
+            flag_once: None,
+            goodput_bps: 941e6,
+        }
+    }
+
+    impl CellRunner for Hosts {
+        type Error = String;
+
+        fn elapsed(&self) -> Duration {
+            self.elapsed
+        }
+
+        fn is_stopped(&mut self) -> bool {
+            self.ran.len() >= self.stops_after
+        }
+
+        fn test_tcp(&mut self, test: &PlannedTest) -> Result<Baseline, TestFailure> {
+            Ok(Baseline {
+                is_reverse: test.direction == crate::http::plan::Direction::Reverse,
+                streams: test.streams,
+                goodput_bps: self.goodput_bps,
+                of_theory: Some(self.goodput_bps / 941.4e6),
+                retransmits: Some(0),
+                retransmit_share: Some(0.0),
+                client_cpus: None,
+                server_cpus: None,
+            })
+        }
+
+        fn rest(&mut self, least: Duration) -> bool {
+            self.elapsed += least;
+            true
+        }
+
+        fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, String> {
+            self.ran.push(*planned);
+            let ok_per_s = (f64::from(planned.key.connections) * 2000.0).min(100_000.0);
+            let load = load_of(planned.key.payload_bytes, planned.key.connections, ok_per_s);
+            Ok(CellRun {
+                key: planned.key,
+                repeat: planned.repeat,
+                flags: self.flag_once.take().into_iter().collect(),
+                ..fixture::run(load)
+            })
+        }
+
+        fn keep_baseline(&mut self, _: &[Baseline]) -> Result<(), String> {
+            Ok(())
+        }
+
+        fn keep_run(&mut self, _: &PlannedRun, _: &CellRun) -> Result<(), String> {
+            self.kept += 1;
+            Ok(())
+        }
+
+        fn runs_added(&mut self, count: u32) {
+            self.added += count;
+        }
+    }
+
+    fn matrix(text: &str) -> Setup {
+        Setup {
+            plan: Plan::parse(text).expect(text),
+            phases: Phases::parse("0,2").expect("phases"),
+            ..seed_input().setup
+        }
+    }
+
+    const TWO_CELLS: &str =
+        "[defaults]\nrepeats = 2\n[phase2]\npayloads = [\"1k\"]\nconnections = [2, 256]\nrefine_knee = false";
+
+    #[test]
+    fn kept_runs_are_not_repeated_and_the_rest_is_run() {
+        let setup = matrix(TWO_CELLS);
+        let mut first = hosts();
+        first.stops_after = 3;
+        let partial = run(&setup, false, Kept::default(), &mut first).expect("three runs");
+        assert!(!partial.is_complete);
+        assert_eq!(first.kept, 3);
+        let runs = partial.cells.iter().flat_map(|cell| cell.runs.clone()).collect();
+        let kept = Kept {
+            baseline: partial.baseline,
+            runs,
+            notes: Vec::new(),
+        };
+        let mut second = hosts();
+        let whole = run(&setup, false, kept, &mut second).expect("the last run");
+        assert!(whole.is_complete && whole.cells.len() == 2);
+        assert_eq!(second.ran.len(), 1);
+        assert!(!first.ran.contains(&second.ran[0]));
+    }
+
+    #[test]
+    fn knee_is_refined_with_cells_between_its_neighbours() {
+        let setup = matrix(&TWO_CELLS.replace("refine_knee = false", "refine_knee = true"));
+        let mut hosts = hosts();
+        let study = run(&setup, false, Kept::default(), &mut hosts).expect("a study");
+        assert!(hosts.added >= 2, "{}", hosts.added);
+        assert!(study.cells.iter().any(|cell| (3..256).contains(&cell.key.connections)));
+    }
+
+    #[test]
+    fn unsteady_run_is_made_once_more() {
+        let setup = matrix(TWO_CELLS);
+        let mut hosts = hosts();
+        hosts.flag_once = Some(Flag::Unsteady);
+        run(&setup, false, Kept::default(), &mut hosts).expect("a study");
+        assert_eq!((hosts.ran.len(), hosts.kept), (5, 4));
+        assert_eq!(hosts.ran[0], hosts.ran[1]);
+    }
+
+    #[test]
+    fn path_that_is_not_clean_ends_the_experiment_unless_forced() {
+        let setup = matrix(TWO_CELLS);
+        let mut slow = hosts();
+        slow.goodput_bps = 500e6;
+        let refused = run(&setup, false, Kept::default(), &mut slow);
+        assert!(matches!(refused, Err(Failure::PathNotClean(defects)) if !defects.is_empty()));
+        assert!(slow.ran.is_empty());
+        let study = run(&setup, true, Kept::default(), &mut slow).expect("forced");
+        assert!(
+            study.notes.iter().any(|note| note.contains("of what the link carries")),
+            "{:?}",
+            study.notes
+        );
+    }
+
+    #[test]
+    fn cells_that_a_check_advises_against_are_skipped_unless_forced() {
+        let mut setup = matrix(TWO_CELLS);
+        setup.checks = vec![linerate_model::http::Check {
+            id: "nofile.hard".to_owned(),
+            side: linerate_model::http::Side::Client,
+            status: linerate_model::http::CheckStatus::Fail,
+            have: String::new(),
+            need: String::new(),
+            fix: Vec::new(),
+            cells: vec!["matrix-1k-c256".to_owned()],
+        }];
+        let mut checked = hosts();
+        let study = run(&setup, false, Kept::default(), &mut checked).expect("a study");
+        assert_eq!((checked.ran.len(), checked.kept), (2, 4));
+        assert_eq!(study::ending(&study, false), study::Ending::TooManyInvalid);
+        let mut forced = hosts();
+        run(&setup, true, Kept::default(), &mut forced).expect("a study");
+        assert_eq!(forced.ran.len(), 4);
+    }
+}

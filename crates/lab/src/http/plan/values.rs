@@ -1,0 +1,110 @@
+//! Values of a plan file that are words or have units.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+
+use super::Ramp;
+use crate::http::units::{duration, duration_name, payload_bytes, payload_name};
+
+/// Reads a string, or a whole number as its digits.
+fn read<'de, D: Deserializer<'de>, T>(
+    deserializer: D,
+    parse: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    struct Word;
+    impl Visitor<'_> for Word {
+        type Value = String;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("one value in quotes, for instance \"2s\" or \"10k\"")
+        }
+
+        fn visit_str<E>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+
+        fn visit_i64<E>(self, number: i64) -> Result<String, E> {
+            Ok(number.to_string())
+        }
+    }
+    parse(&deserializer.deserialize_any(Word)?).map_err(de::Error::custom)
+}
+
+/// A module for `#[serde(with)]` of a value that is a string in the file.
+macro_rules! string_form {
+    ($name:ident, $type:ty, $parse:expr, $print:expr) => {
+        pub(super) mod $name {
+            use super::*;
+
+            pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<$type, D::Error> {
+                read(deserializer, $parse)
+            }
+
+            pub(in super::super) fn serialize<S: Serializer>(value: &$type, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&$print(value))
+            }
+        }
+    };
+}
+
+string_form!(time, Duration, duration, |time: &Duration| duration_name(*time));
+string_form!(time_or_off, Option<Duration>, |text| or("off", text), |time| name_or(
+    "off", time
+));
+string_form!(time_or_none, Option<Duration>, |text| or("none", text), |time| name_or(
+    "none", time
+));
+string_form!(payload, u64, payload_bytes, |bytes: &u64| payload_name(*bytes));
+
+fn or(none: &str, text: &str) -> Result<Option<Duration>, String> {
+    if text == none {
+        return Ok(None);
+    }
+    let time = duration(text).map_err(|error| format!("{error}, or \"{none}\""))?;
+    Ok(Some(time))
+}
+
+fn name_or(none: &str, time: &Option<Duration>) -> String {
+    time.map_or_else(|| none.to_owned(), duration_name)
+}
+
+/// Lists of payloads.
+pub(super) mod payloads {
+    use super::*;
+
+    #[derive(Serialize, serde::Deserialize)]
+    struct Payload(#[serde(with = "payload")] u64);
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u64>, D::Error> {
+        let payloads = Vec::<Payload>::deserialize(deserializer)?;
+        Ok(payloads.into_iter().map(|Payload(bytes)| bytes).collect())
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(payloads: &[u64], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(payloads.iter().map(|bytes| Payload(*bytes)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Ramp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        read(deserializer, |text| match text {
+            "max" => Ok(Self::Max),
+            rate => rate
+                .parse()
+                .map(Self::PerSecond)
+                .map_err(|_| "expected connections per second or \"max\"".to_owned()),
+        })
+    }
+}
+
+impl Serialize for Ramp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::PerSecond(rate) => serializer.serialize_u32(*rate),
+            Self::Max => serializer.serialize_str("max"),
+        }
+    }
+}

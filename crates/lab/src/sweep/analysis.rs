@@ -1,0 +1,400 @@
+//! From what an experiment brought to what a report shows. Every figure of a report is computed here, once.
+
+use std::time::Duration;
+
+use super::reasons::{self, Hosts, Reason};
+use super::result::{
+    Cost, Degradation, FactorResult, Level, Method, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+};
+use super::space::SettingSpace;
+use super::spec::SweepSpec;
+use crate::factor::SYSTEM_CHOICE;
+use crate::findings::{Outcome, Stage, Verdict};
+use crate::plan::{Better, Estimate, Plan};
+use crate::points::{Point, Setting};
+use crate::stats::{self, Interval};
+
+/// Runs at a level before a difference is called a fall.
+const RUNS_MIN: usize = 2;
+
+/// Facts of the runs beside their values.
+#[derive(Debug, Default)]
+pub struct RunLog {
+    /// In the order of time.
+    pub runs: Vec<Run>,
+    /// A run of the CPU objective had the CPU time of the client alone.
+    pub is_client_cpu_only: bool,
+    /// Cores and placement of the hosts.
+    pub hosts: Hosts,
+    /// Time of all runs.
+    pub elapsed: Duration,
+}
+
+/// The result of a sweep.
+#[must_use]
+pub fn sweep(
+    spec: &SweepSpec,
+    space: &SettingSpace<'_>,
+    plan: &Plan,
+    estimate: Estimate,
+    outcome: &Outcome<RunMetrics>,
+    log: &RunLog,
+) -> Sweep {
+    let view = View {
+        spec,
+        space,
+        plan,
+        outcome,
+        hosts: log.hosts,
+    };
+    Sweep {
+        host: spec.host.clone(),
+        port: spec.port,
+        protocol: if spec.is_udp { "UDP" } else { "TCP" },
+        is_reverse: spec.is_reverse,
+        objective: spec.objective,
+        is_client_cpu_only: log.is_client_cpu_only,
+        planned: space.planned(),
+        method: Method {
+            seed: plan.seed,
+            repetitions: plan.repetitions,
+            time_s: spec.time_s,
+            omit_s: spec.omit_s,
+            budget_s: plan.budget.as_secs_f64(),
+            confidence: plan.confidence,
+            tolerance: plan.tolerance,
+        },
+        estimate: Cost {
+            runs: estimate.runs,
+            seconds: estimate.time.as_secs_f64(),
+        },
+        cost: Cost {
+            runs: outcome.runs,
+            seconds: log.elapsed.as_secs_f64(),
+        },
+        client_cores: log.hosts.client_cores,
+        server_cores: log.hosts.server_cores,
+        answer: view.answer(),
+        factors: outcome.stages.iter().map(|stage| view.factor(stage)).collect(),
+        drift_ratio: outcome.drift,
+        is_cut_short: outcome.is_cut_short,
+        ended_by: outcome.ended_by.clone(),
+        runs: log.runs.clone(),
+    }
+}
+
+struct View<'a> {
+    spec: &'a SweepSpec,
+    space: &'a SettingSpace<'a>,
+    plan: &'a Plan,
+    outcome: &'a Outcome<RunMetrics>,
+    hosts: Hosts,
+}
+
+impl View<'_> {
+    fn answer(&self) -> Recommendation {
+        let advised = self.outcome.leader.map(|at| &self.outcome.points[at]);
+        let command = |setting: &Setting| self.space.test_settings(setting).command(self.spec);
+        let leader = advised.and_then(|point| Some((point, point.median()?)));
+        match (&self.outcome.verdict, leader) {
+            (Verdict::Use(setting), Some((point, value))) => Recommendation::Use {
+                levels: self.space.labels(setting),
+                value,
+                interval: self.interval(point),
+                command: command(setting),
+            },
+            (verdict, leader) => Recommendation::Inconclusive {
+                reason: match verdict {
+                    Verdict::Inconclusive(reason) => reason.clone(),
+                    Verdict::Use(_) => "no run had a result".to_owned(),
+                },
+                leader: leader
+                    .map(|(point, value)| (self.space.labels(&point.setting), value, command(&point.setting))),
+            },
+        }
+    }
+
+    fn interval(&self, point: &Point<RunMetrics>) -> Option<Interval> {
+        point.interval(self.plan.confidence)
+    }
+
+    fn factor(&self, stage: &Stage) -> FactorResult {
+        let levels: Vec<Level> = stage.points.iter().map(|at| self.level(stage, *at)).collect();
+        let place = |at: usize| stage.points.iter().position(|known| *known == at).unwrap_or(0);
+        let (best, advised) = (place(stage.best), place(stage.advised));
+        let mut factor = FactorResult {
+            name: self.space.name(stage.factor),
+            is_amount: self.space.is_amount(stage.factor),
+            levels,
+            best,
+            plateau: stage.plateau.clone(),
+            advised,
+            chance: stage.chance,
+            limits: reasons::of_limit(&self.setting_metrics(stage, advised), &self.hosts),
+            degradations: Vec::new(),
+        };
+        if factor.is_amount {
+            factor.degradations = self.degradations(stage, &factor);
+        }
+        factor
+    }
+
+    fn level(&self, stage: &Stage, at: usize) -> Level {
+        let point = &self.outcome.points[at];
+        let level = point.setting.level(stage.factor);
+        Level {
+            label: self.space.label(stage.factor, level),
+            level,
+            median: point.median().unwrap_or(0.0),
+            interval: self.interval(point),
+            runs: point.runs.len(),
+            failures: point.failures.clone(),
+            metrics: medians(point),
+        }
+    }
+
+    /// The worst level on each side of the plateau, where it is clearly worse.
+    fn degradations(&self, stage: &Stage, factor: &FactorResult) -> Vec<Degradation> {
+        let ladder = factor
+            .levels
+            .iter()
+            .take_while(|level| level.level == SYSTEM_CHOICE)
+            .count();
+        let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
+        let sides = if first < ladder {
+            vec![(PlateauSide::Elsewhere, factor.best, ladder..factor.levels.len())]
+        } else {
+            vec![
+                (PlateauSide::Below, first, ladder..first),
+                (PlateauSide::Above, last, last + 1..factor.levels.len()),
+            ]
+        };
+        let best = factor.levels[factor.best].median;
+        if factor.levels[factor.best].runs < RUNS_MIN {
+            return Vec::new();
+        }
+        sides
+            .into_iter()
+            .filter_map(|(side, edge, places)| {
+                let worst = places
+                    .filter(|place| factor.levels[*place].runs >= RUNS_MIN)
+                    .max_by(|a, b| self.loss(best, factor, *a).total_cmp(&self.loss(best, factor, *b)))?;
+                (self.loss(best, factor, worst) > self.plan.tolerance).then(|| Degradation {
+                    side,
+                    edge,
+                    worst,
+                    change_percent: (factor.levels[worst].median / best - 1.0) * 100.0,
+                    reasons: self.reasons(stage, factor.best, worst),
+                })
+            })
+            .collect()
+    }
+
+    /// How much worse a level is than the best, as a share of the better one.
+    fn loss(&self, best: f64, factor: &FactorResult, place: usize) -> f64 {
+        let here = factor.levels[place].median;
+        match self.plan.better {
+            Better::Higher => 1.0 - here / best,
+            Better::Lower => 1.0 - best / here,
+        }
+    }
+
+    fn reasons(&self, stage: &Stage, best: usize, worst: usize) -> Vec<Reason> {
+        reasons::of_degradation(
+            &self.setting_metrics(stage, best),
+            &self.setting_metrics(stage, worst),
+            &self.hosts,
+        )
+    }
+
+    fn setting_metrics(&self, stage: &Stage, place: usize) -> reasons::SettingMetrics {
+        let point = &self.outcome.points[stage.points[place]];
+        let choice = self.space.test_settings(&point.setting);
+        let metrics = medians(point);
+        reasons::SettingMetrics {
+            streams: choice.streams,
+            window_bytes: choice.window_bytes,
+            stream_rate_bps: choice.rate_bps,
+            received_bps: metrics.received_bps,
+            cpu_client_percent: metrics.cpu_client_percent,
+            cpu_server_percent: metrics.cpu_server_percent,
+            retransmits_per_s: metrics.retransmits.map(|count| count / f64::from(self.spec.time_s)),
+            rtt_us: metrics.rtt_us,
+            lost_percent: metrics.lost_percent,
+        }
+    }
+}
+
+fn medians(point: &Point<RunMetrics>) -> RunMetrics {
+    let median = |figure: fn(&RunMetrics) -> Option<f64>| {
+        let values: Vec<f64> = point.runs.iter().filter_map(|run| figure(&run.metrics)).collect();
+        stats::median(&values)
+    };
+    RunMetrics {
+        received_bps: median(|metrics| Some(metrics.received_bps)).unwrap_or(0.0),
+        cpu_client_percent: median(|metrics| metrics.cpu_client_percent),
+        cpu_server_percent: median(|metrics| metrics.cpu_server_percent),
+        retransmits: median(|metrics| metrics.retransmits),
+        rtt_us: median(|metrics| metrics.rtt_us),
+        lost_percent: median(|metrics| metrics.lost_percent),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sweep::grammar::{Levels, SweptFactor};
+    use crate::sweep::space::HostChoices;
+    use crate::sweep::spec::{Held, Objective};
+    use crate::{Observation, Progress, RunError, Runner, explore};
+
+    /// A path on which a level has the surface's value, in no time.
+    struct Surface {
+        rate_bps: fn(u64) -> f64,
+        runs: u32,
+    }
+
+    impl Runner for Surface {
+        type Metrics = RunMetrics;
+
+        fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
+            self.runs += 1;
+            let value = (self.rate_bps)(setting.level(0)) * (1.0 + f64::from(self.runs % 3) * 1e-4);
+            Ok(Observation {
+                value,
+                metrics: RunMetrics {
+                    received_bps: value,
+                    cpu_client_percent: Some(30.0),
+                    cpu_server_percent: Some(30.0),
+                    retransmits: Some(0.0),
+                    rtt_us: Some(1000.0),
+                    lost_percent: None,
+                },
+            })
+        }
+
+        fn now(&self) -> Duration {
+            Duration::from_secs(self.runs.into())
+        }
+
+        fn progress(&mut self, _: &Progress) {}
+    }
+
+    fn swept(name: &'static str, low: u64, high: u64, rate_bps: fn(u64) -> f64, budget_s: u64) -> Sweep {
+        let spec = SweepSpec {
+            host: "h".to_owned(),
+            port: 5201,
+            over: vec![SweptFactor {
+                name,
+                levels: Levels::Range(low, high),
+            }],
+            objective: Objective::Throughput,
+            time_s: 1,
+            omit_s: 0,
+            repetitions: 3,
+            budget: Duration::from_secs(budget_s),
+            seed: 1,
+            is_reverse: false,
+            is_udp: false,
+            held: Held::default(),
+            family: None,
+        };
+        let space = SettingSpace::new(&spec, &HostChoices::default()).expect("a range");
+        let plan = Plan {
+            run_time: Duration::from_secs(1),
+            ..spec.plan(&space)
+        };
+        let mut runner = Surface { rate_bps, runs: 0 };
+        let outcome = explore(&plan, &mut runner);
+        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &RunLog::default())
+    }
+
+    #[test]
+    fn a_peak_falls_on_both_sides_of_its_plateau() {
+        // Rises to 10 and falls by a fiftieth of that with every further stream.
+        let peak = |n: u64| {
+            1e9 * if n <= 10 {
+                n as f64
+            } else {
+                (12.0 - 0.2 * n as f64).max(1.6)
+            }
+        };
+        let sweep = swept("streams", 1, 64, peak, 3600);
+        let Recommendation::Use { levels, command, .. } = &sweep.answer else {
+            panic!("{:?}", sweep.answer);
+        };
+        assert_eq!(levels, &["10"]);
+        assert_eq!(command, "iperf3 -c h -t 1 -P 10");
+        let factor = &sweep.factors[0];
+        let label = |place: usize| factor.levels[place].label.as_str();
+        let degradations: Vec<_> = factor
+            .degradations
+            .iter()
+            .map(|fall| {
+                (
+                    fall.side,
+                    label(fall.edge),
+                    label(fall.worst),
+                    fall.change_percent.round(),
+                )
+            })
+            .collect();
+        assert_eq!(
+            degradations,
+            [
+                (PlateauSide::Below, "10", "1", -90.0),
+                (PlateauSide::Above, "11", "64", -84.0)
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_flat_falls_nowhere() {
+        let sweep = swept("streams", 1, 16, |_| 94e6, 3600);
+        assert_eq!(sweep.factors[0].degradations, []);
+        assert_eq!(sweep.factors[0].plateau, 0..=sweep.factors[0].levels.len() - 1);
+    }
+
+    #[test]
+    fn windows_below_the_product_are_named_whether_or_not_others_are_as_good_as_the_systems() {
+        // 1 Gbit/s at 1 ms: 125,000 bytes.
+        let carried = |window: u64| {
+            if window == 0 {
+                1e9
+            } else {
+                (window as f64 * 8000.0).min(1e9)
+            }
+        };
+        for (high, side) in [(1 << 20, PlateauSide::Below), (65_536, PlateauSide::Elsewhere)] {
+            let sweep = swept("window", 16_384, high, carried, 3600);
+            assert!(
+                matches!(&sweep.answer, Recommendation::Use { levels, .. } if levels == &["auto"]),
+                "{high}"
+            );
+            let fall = &sweep.factors[0].degradations[0];
+            assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
+            assert!(matches!(
+                fall.reasons[0],
+                Reason::WindowBelowBdp {
+                    window_bytes: 16_384,
+                    ..
+                }
+            ));
+        }
+    }
+
+    #[test]
+    fn one_run_each_is_no_fall() {
+        let sweep = swept("streams", 1, 4, |n| 1e9 / n as f64, 4);
+        assert!(matches!(
+            &sweep.answer,
+            Recommendation::Inconclusive { leader: Some(_), .. }
+        ));
+        assert_eq!(sweep.factors[0].degradations, []);
+        let nothing = swept("streams", 1, 4, |_| 1e9, 0);
+        assert!(matches!(
+            &nothing.answer,
+            Recommendation::Inconclusive { leader: None, .. }
+        ));
+    }
+}

@@ -1,0 +1,208 @@
+//! What is to be swept, as people type it: factors and their levels.
+//!
+//! ```text
+//! over     = factor *("," factor)
+//! factor   = name | name "=" low ".." high | name "=" choice *("," choice)
+//! ```
+//! A word behind a comma that is no factor's name is a further choice of the factor before it, so that lists need no
+//! other separator. A factor that was read is printed as text that is read as the same factor.
+
+mod amount;
+
+use std::fmt;
+use std::ops::RangeInclusive;
+
+use amount::{BINARY, DECIMAL, RATE, TCP_LENGTH, WINDOW, amount};
+
+pub use amount::{UDP_LENGTH, budget, length, rate, window, with_unit};
+
+/// A factor and its levels.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SweptFactor {
+    /// Its name.
+    pub name: &'static str,
+    /// Its levels.
+    pub levels: Levels,
+}
+
+/// Levels of a factor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Levels {
+    /// An amount between two.
+    Range(u64, u64),
+    /// Algorithms; none for all this host has.
+    Congestion(Vec<String>),
+    /// Placements; none for any and the first CPUs of this host.
+    Affinity(Vec<CpuPinning>),
+}
+
+/// On which CPUs the ends run; `None` leaves it to the scheduler.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CpuPinning {
+    /// CPU of the client.
+    pub client: Option<u32>,
+    /// CPU of the server.
+    pub server: Option<u32>,
+}
+
+const NAMES: [&str; 6] = ["streams", "length", "window", "congestion", "rate", "affinity"];
+
+const STREAMS: RangeInclusive<u64> = 1..=128;
+const CPUS: RangeInclusive<u64> = 0..=1023;
+/// Choices of one factor.
+const CHOICES_MAX: usize = 64;
+/// Bytes of all that is typed: several times what every choice of every factor takes.
+const TEXT_BYTES_MAX: usize = 8192;
+
+/// Reads factors; lengths have the limits of datagrams or of TCP.
+///
+/// # Errors
+/// The first thing that is wrong, in words.
+pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, String> {
+    if texts.iter().map(String::len).sum::<usize>() > TEXT_BYTES_MAX {
+        return Err(format!("more than {TEXT_BYTES_MAX} bytes"));
+    }
+    let read = |(name, words): (&'static str, Vec<&str>)| {
+        let levels = levels(name, &words, is_udp).map_err(|text| format!("{name}: {text}"))?;
+        Ok(SweptFactor { name, levels })
+    };
+    words(texts)?.into_iter().map(read).collect()
+}
+
+/// The names, each with what follows it.
+fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, String> {
+    let mut typed: Vec<(&'static str, Vec<&str>)> = Vec::new();
+    for word in texts.iter().flat_map(|text| text.split(',')) {
+        let (name, levels) = word
+            .split_once('=')
+            .map_or((word, None), |(name, levels)| (name, Some(levels)));
+        if let Some(name) = NAMES.into_iter().find(|known| *known == name) {
+            if typed.iter().any(|(known, _)| *known == name) {
+                return Err(format!("{name} was given twice"));
+            }
+            typed.push((name, levels.into_iter().collect()));
+            continue;
+        }
+        match typed.last_mut() {
+            Some((name, choices)) if choices.len() == CHOICES_MAX => {
+                return Err(format!("{name}: more than {CHOICES_MAX} choices"));
+            }
+            Some((_, choices)) if levels.is_none() && !choices.is_empty() => choices.push(word),
+            _ => return Err(format!("{word}: expected one of {}", NAMES.join(", "))),
+        }
+    }
+    Ok(typed)
+}
+
+fn levels(name: &str, words: &[&str], is_udp: bool) -> Result<Levels, String> {
+    match name {
+        "streams" => range(words, 1..=64, STREAMS, DECIMAL),
+        "length" if is_udp => range(words, 512..=8192, UDP_LENGTH, BINARY),
+        "length" => range(words, 4096..=1 << 20, TCP_LENGTH, BINARY),
+        "window" => range(words, 65_536..=16 << 20, WINDOW, BINARY),
+        "rate" => range(words, 100_000_000..=10_000_000_000, RATE, DECIMAL),
+        "congestion" => Ok(Levels::Congestion(choices(words, algorithm)?)),
+        _ => Ok(Levels::Affinity(choices(words, pinning)?)),
+    }
+}
+
+fn range(
+    words: &[&str],
+    default: RangeInclusive<u64>,
+    limits: RangeInclusive<u64>,
+    base: u64,
+) -> Result<Levels, String> {
+    let [word] = words else {
+        return match words {
+            [] => Ok(Levels::Range(*default.start(), *default.end())),
+            _ => Err(format!("{}: expected one range, for example 1..8", words.join(","))),
+        };
+    };
+    let (low, high) = word
+        .split_once("..")
+        .ok_or_else(|| format!("{word}: expected LOW..HIGH"))?;
+    let (low, high) = (amount(low, base, &limits)?, amount(high, base, &limits)?);
+    if low >= high {
+        return Err(format!("{word}: the first must be less than the second"));
+    }
+    Ok(Levels::Range(low, high))
+}
+
+fn choices<T: PartialEq>(words: &[&str], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+    let mut choices = Vec::with_capacity(words.len());
+    for word in words {
+        let choice = read(word)?;
+        if choices.contains(&choice) {
+            return Err(format!("{word} was given twice"));
+        }
+        choices.push(choice);
+    }
+    if choices.len() == 1 {
+        return Err("expected at least two choices".to_owned());
+    }
+    Ok(choices)
+}
+
+/// The name of an algorithm as the kernel allows it (`TCP_CA_NAME_MAX`, include/net/tcp.h).
+fn algorithm(word: &str) -> Result<String, String> {
+    let is_name = (1..=15).contains(&word.len())
+        && word
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+    is_name
+        .then(|| word.to_owned())
+        .ok_or_else(|| format!("{word:?} is no name of an algorithm"))
+}
+
+fn pinning(word: &str) -> Result<CpuPinning, String> {
+    let cpu = |text: &str| match text {
+        "any" => Ok(None),
+        _ => amount(text, DECIMAL, &CPUS).map(|cpu| u32::try_from(cpu).ok()),
+    };
+    match word.split_once('/') {
+        None => Ok(CpuPinning {
+            client: cpu(word)?,
+            server: None,
+        }),
+        Some((client, server)) => Ok(CpuPinning {
+            client: cpu(client)?,
+            server: cpu(server)?,
+        }),
+    }
+}
+
+impl SweptFactor {
+    /// Its levels without its name; empty for those that this host offers.
+    #[must_use]
+    pub fn levels_text(&self) -> String {
+        match &self.levels {
+            Levels::Range(low, high) => format!("{}..{}", with_unit(self.name, *low), with_unit(self.name, *high)),
+            Levels::Congestion(names) => names.join(","),
+            Levels::Affinity(places) => {
+                let words: Vec<String> = places.iter().map(CpuPinning::to_string).collect();
+                words.join(",")
+            }
+        }
+    }
+}
+
+impl fmt::Display for SweptFactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let levels = self.levels_text();
+        let equals = if levels.is_empty() { "" } else { "=" };
+        write!(f, "{}{equals}{levels}", self.name)
+    }
+}
+
+impl fmt::Display for CpuPinning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cpu = |cpu: Option<u32>| cpu.map_or_else(|| "any".to_owned(), |cpu| cpu.to_string());
+        match self.server {
+            None => f.write_str(&cpu(self.client)),
+            server => write!(f, "{}/{}", cpu(self.client), cpu(server)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+//! Figures of one run, from the summary of its test.
+
+use linerate_model::Summary;
+
+use super::result::RunMetrics;
+use super::spec::Objective;
+
+const GIB: f64 = 1_073_741_824.0;
+
+/// The compared value of a run.
+///
+/// # Errors
+/// The figure that is missing.
+pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static str> {
+    match objective {
+        Objective::Throughput => Ok(metrics.received_bps),
+        Objective::Latency => metrics.rtt_us.ok_or("the kernel reports no round-trip time"),
+        Objective::CpuPerByte => {
+            let client = metrics.cpu_client_percent.ok_or("the system reports no CPU times")?;
+            cpu_s_per_gib(client + metrics.cpu_server_percent.unwrap_or(0.0), metrics.received_bps)
+                .ok_or("nothing was received")
+        }
+    }
+}
+
+/// The metrics of a run; `None` when the receiver's bytes are unknown.
+#[must_use]
+pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
+    let received: Option<f64> = summary
+        .streams
+        .iter()
+        .map(|stream| Some(stream.receiver?.bits_per_second()))
+        .sum();
+    let retransmits: Option<u64> = summary.streams.iter().map(|stream| stream.tcp?.retransmits).sum();
+    let rtts: Vec<f64> = summary
+        .streams
+        .iter()
+        .filter_map(|stream| stream.tcp?.mean_rtt_us.filter(|rtt| *rtt > 0).map(f64::from))
+        .collect();
+    Some(RunMetrics {
+        received_bps: received.filter(|_| !summary.streams.is_empty())?,
+        cpu_client_percent: summary.cpu_local.map(|cpu| cpu.total_percent),
+        cpu_server_percent: summary.cpu_remote.map(|cpu| cpu.total_percent),
+        retransmits: retransmits.map(|count| count as f64),
+        rtt_us: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
+        lost_percent: lost_percent(summary),
+    })
+}
+
+/// Datagrams lost in the measured part; `None` for TCP.
+fn lost_percent(summary: &Summary) -> Option<f64> {
+    let counted: Option<Vec<(u64, u64)>> = summary
+        .streams
+        .iter()
+        .map(|stream| {
+            let udp = stream.receiver?.udp?;
+            let lost = udp.lost.saturating_sub(udp.omitted_lost.unwrap_or(0));
+            Some((lost, udp.packets.saturating_sub(udp.omitted_packets.unwrap_or(0))))
+        })
+        .collect();
+    let counted = counted?;
+    let lost: u64 = counted.iter().map(|(lost, _)| lost).sum();
+    let packets: u64 = counted.iter().map(|(_, packets)| packets).sum();
+    (packets > 0).then(|| lost as f64 / packets as f64 * 100.0)
+}
+
+fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
+    (received_bps > 0.0).then(|| cpu_percent / 100.0 / (received_bps / 8.0 / GIB))
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::summary::{TcpSummary, UdpHalf};
+    use linerate_model::{CpuUsage, Flow, Half, StreamId, StreamRole, StreamSummary};
+
+    use super::*;
+
+    fn stream(receiver: Option<Half>, tcp: Option<TcpSummary>) -> StreamSummary {
+        StreamSummary {
+            id: StreamId(0),
+            role: StreamRole::Sender,
+            flow: Flow::Forward,
+            sender: None,
+            receiver,
+            tcp,
+            file: None,
+        }
+    }
+
+    fn second(bytes: u64, udp: Option<UdpHalf>) -> Option<Half> {
+        Some(Half {
+            bytes,
+            duration_ns: 1_000_000_000,
+            udp,
+        })
+    }
+
+    #[test]
+    fn metrics_count_received_bytes_and_missing_ones_stay_missing() {
+        let tcp = |rtt_us| {
+            Some(TcpSummary {
+                retransmits: Some(3),
+                mean_rtt_us: Some(rtt_us),
+                ..TcpSummary::default()
+            })
+        };
+        let mut summary = Summary {
+            streams: vec![
+                stream(second(1000, None), tcp(100)),
+                stream(second(500, None), tcp(300)),
+            ],
+            cpu_local: Some(CpuUsage {
+                total_percent: 50.0,
+                ..CpuUsage::default()
+            }),
+            ..Summary::default()
+        };
+        let seen = run_metrics(&summary).expect("both arrived");
+        assert_eq!(seen.received_bps.to_bits(), 12_000_f64.to_bits());
+        assert_eq!((seen.retransmits, seen.rtt_us), (Some(6.0), Some(200.0)));
+        assert_eq!((seen.cpu_client_percent, seen.cpu_server_percent), (Some(50.0), None));
+        assert_eq!(seen.lost_percent, None);
+        summary.streams[1].tcp = None;
+        assert_eq!(run_metrics(&summary).expect("both arrived").retransmits, None);
+        summary.streams[1].receiver = None;
+        assert_eq!(run_metrics(&summary), None);
+        assert_eq!(run_metrics(&Summary::default()), None);
+    }
+
+    #[test]
+    fn loss_is_that_of_the_measured_part() {
+        let udp = |packets, lost| {
+            Some(UdpHalf {
+                packets,
+                lost,
+                omitted_packets: Some(100),
+                omitted_lost: Some(10),
+                ..UdpHalf::default()
+            })
+        };
+        let summary = Summary {
+            streams: vec![
+                stream(second(1, udp(300, 20)), None),
+                stream(second(1, udp(300, 10)), None),
+            ],
+            ..Summary::default()
+        };
+        assert_eq!(lost_percent(&summary), Some(2.5));
+    }
+
+    #[test]
+    fn cpu_time_is_per_gib() {
+        // 1 GiB/s with one and a half cores.
+        assert_eq!(cpu_s_per_gib(150.0, GIB * 8.0), Some(1.5));
+        assert_eq!(cpu_s_per_gib(150.0, 0.0), None);
+    }
+}

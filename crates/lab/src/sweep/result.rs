@@ -1,0 +1,206 @@
+//! The result of a sweep: every figure its reports show.
+
+use std::ops::RangeInclusive;
+
+use super::reasons::Reason;
+use super::spec::Objective;
+use crate::stats::Interval;
+
+/// A sweep and what it found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sweep {
+    /// The server as the user named it.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// `TCP` or `UDP`.
+    pub protocol: &'static str,
+    /// The server sends.
+    pub is_reverse: bool,
+    /// What was looked for.
+    pub objective: Objective,
+    /// The values count CPU time of the client alone, because the server does not report its own.
+    pub is_client_cpu_only: bool,
+    /// What was to be varied, in order.
+    pub planned: Vec<Planned>,
+    /// How it was looked for.
+    pub method: Method,
+    /// Estimated beforehand.
+    pub estimate: Cost,
+    /// What it took.
+    pub cost: Cost,
+    /// Cores the client may use.
+    pub client_cores: Option<u32>,
+    /// Cores of the server, where it reports them.
+    pub server_cores: Option<u32>,
+    /// The answer.
+    pub answer: Recommendation,
+    /// One per factor that was explored, in the order of the plan.
+    pub factors: Vec<FactorResult>,
+    /// Last round over first round, where that can hardly be chance.
+    pub drift_ratio: Option<f64>,
+    /// The time ran out before everything planned had been run.
+    pub is_cut_short: bool,
+    /// Why it ended early, when it did for another reason than time.
+    pub ended_by: Option<String>,
+    /// Every run, in the order of time; the first one is the warm-up.
+    pub runs: Vec<Run>,
+}
+
+/// A factor of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// Its name.
+    pub name: &'static str,
+    /// Its levels, as on the command line.
+    pub levels: String,
+}
+
+/// How settings are compared.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Method {
+    /// Decides the order of the runs.
+    pub seed: u64,
+    /// Runs per setting.
+    pub repetitions: u32,
+    /// Measured part of a run in seconds.
+    pub time_s: u32,
+    /// Warm-up of a run in seconds.
+    pub omit_s: u32,
+    /// Time for all runs in seconds.
+    pub budget_s: f64,
+    /// How sure an answer must be, 0 to 1.
+    pub confidence: f64,
+    /// Settings this close to the best one are as good, 0 to 1.
+    pub tolerance: f64,
+}
+
+/// Runs and time.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Cost {
+    /// Runs.
+    pub runs: u64,
+    /// Seconds.
+    pub seconds: f64,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Recommendation {
+    /// Use this.
+    Use {
+        /// The level of every factor, in their order.
+        levels: Vec<String>,
+        /// What it brings.
+        value: f64,
+        /// Between which values it lies.
+        interval: Option<Interval>,
+        /// The command that does it again.
+        command: String,
+    },
+    /// The runs do not allow an answer.
+    Inconclusive {
+        /// Why.
+        reason: String,
+        /// The highest median all the same, with its command.
+        leader: Option<(Vec<String>, f64, String)>,
+    },
+}
+
+/// What was found about one factor, with the others held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FactorResult {
+    /// Its name.
+    pub name: &'static str,
+    /// Its levels have an order.
+    pub is_amount: bool,
+    /// The levels that were run, in order.
+    pub levels: Vec<Level>,
+    /// Place of the best median.
+    pub best: usize,
+    /// Places of the neighbours that are as good.
+    pub plateau: RangeInclusive<usize>,
+    /// Place of what to use.
+    pub advised: usize,
+    /// How often, drawn again, it is as good as everything else, 0 to 1.
+    pub chance: f64,
+    /// What holds the advised level where it is, as far as it is known.
+    pub limits: Vec<Reason>,
+    /// Levels that are clearly worse.
+    pub degradations: Vec<Degradation>,
+}
+
+/// One level and the medians of its runs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Level {
+    /// As on a command line, `auto` for what the system chooses.
+    pub label: String,
+    /// The amount, or the place in the list of choices; 0 of an amount for what the system chooses.
+    pub level: u64,
+    /// Median in the unit of the objective.
+    pub median: f64,
+    /// Between which values it lies.
+    pub interval: Option<Interval>,
+    /// Runs with a result.
+    pub runs: usize,
+    /// Why others have none.
+    pub failures: Vec<String>,
+    /// Medians of the metrics.
+    pub metrics: RunMetrics,
+}
+
+/// Metrics of a run, or medians of several. `None` was not reported.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RunMetrics {
+    /// Received payload in bit/s.
+    pub received_bps: f64,
+    /// CPU time of the client in percent of one core.
+    pub cpu_client_percent: Option<f64>,
+    /// CPU time of the server in percent of one core.
+    pub cpu_server_percent: Option<f64>,
+    /// Retransmitted segments.
+    pub retransmits: Option<f64>,
+    /// Mean smoothed round-trip time in µs.
+    pub rtt_us: Option<f64>,
+    /// Lost datagrams in percent.
+    pub lost_percent: Option<f64>,
+}
+
+/// Which side of the plateau.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlateauSide {
+    /// Less than the plateau.
+    Below,
+    /// More than the plateau.
+    Above,
+    /// Anywhere but at the best level.
+    Elsewhere,
+}
+
+/// Where it is worse, and why.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Degradation {
+    /// On which side.
+    pub side: PlateauSide,
+    /// Place of the plateau's last level on this side; the best level where it is alone.
+    pub edge: usize,
+    /// Place of the worst level on this side.
+    pub worst: usize,
+    /// How the worst one differs from the best, in percent of the best; negative is less.
+    pub change_percent: f64,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Level of every factor, in their order.
+    pub levels: Vec<String>,
+    /// Seconds from the start of the sweep to the start of this run.
+    pub started_s: f64,
+    /// It came first, and is not counted.
+    pub is_warm_up: bool,
+    /// Value and metrics, or why there are none.
+    pub outcome: Result<(f64, RunMetrics), String>,
+}

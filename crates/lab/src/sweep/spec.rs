@@ -1,0 +1,113 @@
+//! The specification of a sweep.
+
+use std::time::Duration;
+
+use super::grammar::SweptFactor;
+use super::space::SettingSpace;
+use crate::plan::{Better, Plan};
+
+/// What is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Objective {
+    /// Most received bits per second.
+    Throughput,
+    /// Least CPU seconds per GiB received.
+    CpuPerByte,
+    /// Least round-trip time in µs.
+    Latency,
+}
+
+impl Objective {
+    /// Its name on the command line and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Throughput => "throughput",
+            Self::CpuPerByte => "cpu-per-byte",
+            Self::Latency => "latency",
+        }
+    }
+
+    /// Name of a value with its unit, for keys and columns.
+    #[must_use]
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Throughput => "received_bps",
+            Self::CpuPerByte => "cpu_s_per_gib",
+            Self::Latency => "rtt_us",
+        }
+    }
+}
+
+/// Confidence an answer needs.
+const CONFIDENCE: f64 = 0.95;
+/// Settings this close to the best one are as good: a smaller gain justifies no change of a setting.
+const TOLERANCE: f64 = 0.03;
+/// Time of a run beside its data: connecting, parameters, results.
+const OVERHEAD: Duration = Duration::from_millis(500);
+
+/// A sweep, resolved.
+#[derive(Debug, Clone)]
+pub struct SweepSpec {
+    /// The server as the user named it.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
+    /// What is varied.
+    pub over: Vec<SweptFactor>,
+    /// What is looked for.
+    pub objective: Objective,
+    /// Measured part of a run in seconds.
+    pub time_s: u32,
+    /// Warm-up of a run in seconds.
+    pub omit_s: u32,
+    /// Runs per setting.
+    pub repetitions: u32,
+    /// Time for all.
+    pub budget: Duration,
+    /// Order of the runs.
+    pub seed: u64,
+    /// The server sends.
+    pub is_reverse: bool,
+    /// UDP instead of TCP.
+    pub is_udp: bool,
+    /// What is not varied.
+    pub held: Held,
+    /// Address family the user insists on: 4 or 6.
+    pub family: Option<u8>,
+}
+
+/// Options that hold for every run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Streams.
+    pub streams: Option<u32>,
+    /// Bytes per write or datagram.
+    pub length_bytes: Option<u64>,
+    /// Socket buffers in bytes.
+    pub window_bytes: Option<u64>,
+    /// Rate of each stream in bit/s; 0 for no limit.
+    pub rate_bps: Option<u64>,
+    /// Congestion control.
+    pub congestion: Option<String>,
+}
+
+impl SweepSpec {
+    /// The experiment over these settings.
+    #[must_use]
+    pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
+        Plan {
+            factors: space.factors(),
+            better: match self.objective {
+                Objective::Throughput => Better::Higher,
+                Objective::CpuPerByte | Objective::Latency => Better::Lower,
+            },
+            repetitions: self.repetitions,
+            seed: self.seed,
+            run_time: Duration::from_secs(u64::from(self.time_s) + u64::from(self.omit_s)) + OVERHEAD,
+            budget: self.budget,
+            confidence: CONFIDENCE,
+            tolerance: TOLERANCE,
+        }
+    }
+}
