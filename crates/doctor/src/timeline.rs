@@ -346,6 +346,7 @@ mod tests {
             spec: TestSpec::default(),
             interval: None,
             file_name: None,
+            first_stream_position: 0,
             first_socket: None,
             listener: None,
         }))

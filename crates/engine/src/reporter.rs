@@ -37,11 +37,6 @@ impl<'a> Reporter<'a> {
         self.failed.take()
     }
 
-    /// See [`EventSink::number_streams_from`].
-    pub(crate) fn number_streams_from(&mut self, position: u32) {
-        self.sink.number_streams_from(position);
-    }
-
     /// See [`EventSink::facts_for_peer`].
     pub(crate) fn facts_for_peer(&mut self) -> Option<String> {
         self.sink.facts_for_peer()

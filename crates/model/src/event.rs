@@ -121,6 +121,8 @@ pub struct TestHeader {
     pub interval: Option<Duration>,
     /// File that is sent or received on this end.
     pub file_name: Option<String>,
+    /// Server: number of the first stream in reports, so that concurrent tests share none.
+    pub first_stream_position: u32,
     /// Client: its first data socket, not yet connected.
     pub first_socket: Option<SocketFacts>,
     /// Client: the socket on which it waits for connections from the server.
@@ -198,10 +200,6 @@ pub trait EventSink {
     fn facts_for_peer(&mut self) -> Option<String> {
         None
     }
-
-    /// Streams are to be shown with numbers from this position on, so that concurrent tests of a server do not share
-    /// any. Called before `TestAccepted`, if at all.
-    fn number_streams_from(&mut self, _position: u32) {}
 }
 
 impl<S: EventSink + ?Sized> EventSink for &mut S {
@@ -215,10 +213,6 @@ impl<S: EventSink + ?Sized> EventSink for &mut S {
 
     fn facts_for_peer(&mut self) -> Option<String> {
         (**self).facts_for_peer()
-    }
-
-    fn number_streams_from(&mut self, position: u32) {
-        (**self).number_streams_from(position);
     }
 }
 

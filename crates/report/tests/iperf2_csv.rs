@@ -246,6 +246,7 @@ fn events(
         spec: test.clone(),
         interval: own.interval,
         file_name: None,
+        first_stream_position: 0,
         first_socket: None,
         listener: None,
     };

@@ -180,6 +180,7 @@ fn accepted(endpoint: Endpoint, streams: u32, send_buffer_bytes: u32) -> Vec<Eve
         spec,
         interval: Some(Duration::from_secs(1)),
         file_name: None,
+        first_stream_position: 0,
         first_socket: Some(socket(send_buffer_bytes, 131_072)),
         listener: None,
     };

@@ -436,6 +436,7 @@ fn accepted(spec: &TestSpec) -> Vec<Event> {
         spec: spec.clone(),
         interval: Some(Duration::from_secs(1)),
         file_name: None,
+        first_stream_position: 0,
         first_socket: None,
         listener: None,
     }))]

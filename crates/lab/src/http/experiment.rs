@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::http::{Baseline, CellRun, Flag, Phase, RunState, EndpointStats, Study};
+use linerate_model::http::{Baseline, CellRun, EndpointStats, Flag, Phase, RunState, Study};
 
 use super::cells::{self, PlannedRun, PlannedTest};
 use super::preflight::blocked;

@@ -118,10 +118,6 @@ impl EventSink for Answer {
     fn facts_for_peer(&mut self) -> Option<String> {
         serde_json::to_string(&self.observer.observation()?).ok()
     }
-
-    fn number_streams_from(&mut self, position: u32) {
-        self.inner.number_streams_from(position);
-    }
 }
 
 /// Follows a test and, once it is known that somebody wants to know, the host it runs on.

@@ -37,15 +37,14 @@ impl Numbered {
 
 impl EventSink for Numbered {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Event::TestAccepted(header) = event {
+            self.first = header.first_stream_position;
+        }
         let event = self.renumbered(event);
         self.sink.event(&event)
     }
 
     fn server_output(&mut self) -> Option<ServerOutput> {
         self.sink.server_output()
-    }
-
-    fn number_streams_from(&mut self, position: u32) {
-        self.first = position;
     }
 }

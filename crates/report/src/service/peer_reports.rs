@@ -76,9 +76,4 @@ impl EventSink for PeerReport {
     fn facts_for_peer(&mut self) -> Option<String> {
         self.inner.facts_for_peer()
     }
-
-    fn number_streams_from(&mut self, position: u32) {
-        self.report.number_streams_from(position);
-        self.inner.number_streams_from(position);
-    }
 }

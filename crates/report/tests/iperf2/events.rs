@@ -148,6 +148,7 @@ impl Builder<'_> {
             spec: self.test.clone(),
             interval: self.own.interval,
             file_name: None,
+            first_stream_position: 0,
             first_socket: connecting.filter(|_| is_client).map(|lines| socket(lines, false)),
             listener: listeners.first().filter(|_| is_client).cloned(),
         };

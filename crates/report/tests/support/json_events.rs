@@ -70,6 +70,7 @@ impl Reader<'_> {
                 .filter(|s| *s > 0.0)
                 .map(Duration::from_secs_f64),
             file_name: None,
+            first_stream_position: 0,
             first_socket: None,
             listener: None,
         })));

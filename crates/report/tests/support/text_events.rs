@@ -156,6 +156,7 @@ impl<'a> Reader<'a> {
             spec: self.spec(),
             interval: (!self.hints.no_intervals).then_some(Duration::from_secs(1)),
             file_name: None,
+            first_stream_position: 0,
             first_socket: None,
             listener: None,
         })));

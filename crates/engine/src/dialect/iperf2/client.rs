@@ -145,6 +145,7 @@ impl Client<'_> {
             spec: self.spec.test.clone(),
             interval: self.spec.local.interval,
             file_name: self.spec.local.file.as_ref().map(|p| p.display().to_string()),
+            first_stream_position: 0,
             first_socket: None,
             listener: None,
         }

@@ -3,7 +3,7 @@
 use linerate_model::http::Side;
 
 use super::Facts;
-use super::endpoint::EndpointStats;
+use super::endpoint::EndpointSummary;
 use crate::http::units::rounded;
 
 /// Programs outside the test that do this part of the work of a processor, or of all, are what it is busy with.
@@ -59,12 +59,12 @@ impl CpuAttribution {
         let host = Self::of_host(facts, side)?;
         let end = end(facts, side)?;
         let busy = end.core_busy.ok_or("the single processors could not be read")?;
-        let is_same = |other: &&EndpointStats| facts.is_one_host && other.core.is_some() && other.core == end.core;
+        let is_same = |other: &&EndpointSummary| facts.is_one_host && other.core.is_some() && other.core == end.core;
         let (server, generator) = match side {
             Side::Server => (Some(end), Some(&facts.client).filter(is_same)),
             Side::Client => (facts.server.as_ref().filter(is_same), Some(end)),
         };
-        let of = |end: Option<&EndpointStats>| end.and_then(|end| end.core_own);
+        let of = |end: Option<&EndpointSummary>| end.and_then(|end| end.core_own);
         let (server, generator) = (of(server), of(generator));
         let interrupts = end.core_softirq;
         let known = [server, generator, interrupts].into_iter().flatten();
@@ -118,7 +118,7 @@ fn name(side: Side) -> &'static str {
     }
 }
 
-fn end<'a>(facts: &'a Facts<'_>, side: Side) -> Result<&'a EndpointStats, String> {
+fn end<'a>(facts: &'a Facts<'_>, side: Side) -> Result<&'a EndpointSummary, String> {
     match side {
         Side::Client => Ok(&facts.client),
         Side::Server => facts

@@ -3,7 +3,7 @@
 use linerate_model::http::{Side, VerdictClass};
 
 use super::attribution::{CpuAttribution, disturbed};
-use super::endpoint::EndpointStats;
+use super::endpoint::EndpointSummary;
 use super::evidence::{Condition, Match, RuleResult, at_least, less_than};
 use super::{Facts, network};
 use crate::http::units::percent;
@@ -85,7 +85,7 @@ pub(super) fn core(facts: &Facts<'_>) -> RuleResult {
 }
 
 /// The server's end and how busy all its processors were, or why that is not known.
-fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a EndpointStats, f64), String> {
+fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a EndpointSummary, f64), String> {
     let server = facts
         .server
         .as_ref()
@@ -96,7 +96,7 @@ fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a EndpointStats, f64), Stri
     Ok((server, busy))
 }
 
-fn advice(server: &EndpointStats, core: &str) -> String {
+fn advice(server: &EndpointSummary, core: &str) -> String {
     let softirq = server.core_softirq.filter(|share| *share >= SOFTIRQ_MOST);
     if let Some(share) = softirq {
         return format!(

@@ -18,7 +18,7 @@ use linerate_model::http::{
     CellKey, CellRun, CellVerdict, Confidence, ErrorClass, Flag, Judgement, LoadResult, Medians, Mode, VerdictClass,
 };
 
-use endpoint::EndpointStats;
+use endpoint::EndpointSummary;
 use evidence::{Match, RuleResult};
 
 /// What is known of the link between the hosts.
@@ -61,8 +61,8 @@ pub struct Facts<'a> {
     network: Network,
     /// Port of the server, for commands.
     port: u16,
-    client: EndpointStats,
-    server: Option<EndpointStats>,
+    client: EndpointSummary,
+    server: Option<EndpointSummary>,
     /// Both ends share their processors.
     is_one_host: bool,
 }
@@ -75,8 +75,8 @@ impl<'a> Facts<'a> {
         let has_agent = runs.iter().any(|run| run.server.is_some());
         Self {
             key,
-            client: EndpointStats::of(&runs, |run| Some(&run.client)),
-            server: has_agent.then(|| EndpointStats::of(&runs, |run| run.server.as_ref())),
+            client: EndpointSummary::of(&runs, |run| Some(&run.client)),
+            server: has_agent.then(|| EndpointSummary::of(&runs, |run| run.server.as_ref())),
             runs,
             medians,
             network,

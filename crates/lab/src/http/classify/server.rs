@@ -4,7 +4,7 @@ use linerate_model::http::{ErrorClass, Side, VerdictClass};
 
 use super::Facts;
 use super::client::FDS_FULL;
-use super::endpoint::{EndpointStats, fullness};
+use super::endpoint::{EndpointSummary, fullness};
 use super::evidence::{Condition, Match, RuleResult, at_least, happened};
 use crate::http::fixes;
 use crate::http::units::percent;
@@ -51,7 +51,7 @@ fn refused(facts: &Facts<'_>) -> Vec<(Condition, String)> {
         .collect()
 }
 
-fn of_host(facts: &Facts<'_>, server: &EndpointStats) -> Vec<(Condition, String)> {
+fn of_host(facts: &Facts<'_>, server: &EndpointSummary) -> Vec<(Condition, String)> {
     let mut found = overflowed(server);
     let descriptors = at_least(
         "descriptors of the server as a share of its limit",
@@ -69,7 +69,7 @@ fn of_host(facts: &Facts<'_>, server: &EndpointStats) -> Vec<(Condition, String)
 }
 
 /// Counters of the kernel that stand still on a host with room.
-fn overflowed(server: &EndpointStats) -> Vec<(Condition, String)> {
+fn overflowed(server: &EndpointSummary) -> Vec<(Condition, String)> {
     let queue = || format!("{}; or a slower --ramp", fixes::line(&fixes::accept_queue()));
     let memory = || "fewer connections, or more net.ipv4.tcp_mem on the server".to_owned();
     let grown = [

@@ -9,7 +9,9 @@ mod curve;
 mod demands;
 mod sentences;
 
-use linerate_model::http::{Baseline, CellKey, CellRun, Check, Environment, RunState, NegotiatedProtocol, Study, VerdictClass};
+use linerate_model::http::{
+    Baseline, CellKey, CellRun, Check, Environment, NegotiatedProtocol, RunState, Study, VerdictClass,
+};
 
 use super::c10k;
 use super::ceiling::IpVersion;

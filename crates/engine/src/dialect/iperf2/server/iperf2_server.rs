@@ -380,6 +380,7 @@ impl Iperf2Server {
             spec: spec.clone(),
             interval: self.spec.local.interval,
             file_name: None,
+            first_stream_position: 0,
             first_socket: None,
             listener: None,
         })));

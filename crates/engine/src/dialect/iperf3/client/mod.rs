@@ -448,6 +448,7 @@ fn header(spec: &ClientSpec, cookie: Cookie, started_at_unix_ms: u64, mss_bytes:
         spec: spec.test.clone(),
         interval: spec.local.interval,
         file_name: spec.local.file.as_ref().map(|p| p.display().to_string()),
+        first_stream_position: 0,
         first_socket: None,
         listener: None,
     }

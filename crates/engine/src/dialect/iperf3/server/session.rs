@@ -273,8 +273,7 @@ impl Session {
         match action {
             ServerAction::Send(bytes) => self.send(&bytes, sockets),
             ServerAction::Accepted(test) => {
-                self.reporter.number_streams_from(terms.first_position);
-                let input = match self.prepare(*test, context, terms.quota, sockets) {
+                let input = match self.prepare(*test, context, terms, sockets) {
                     Ok(()) => ServerInput::Prepared,
                     Err(error) => input(&error),
                 };
@@ -311,7 +310,7 @@ impl Session {
         &mut self,
         mut test: AcceptedTest,
         context: &Context,
-        quota: Quota,
+        terms: Terms,
         sockets: &mut ServerSockets<'_>,
     ) -> Result<(), EngineError> {
         let fail = Operation::Init.failed();
@@ -320,8 +319,8 @@ impl Session {
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
-        self.reporter
-            .emit(&Event::TestAccepted(Box::new(self.header(&test, context))));
+        let header = self.header(&test, terms.first_position, context);
+        self.reporter.emit(&Event::TestAccepted(Box::new(header)));
         match test.spec.transport {
             Transport::Udp if sockets.udp.is_none() => {
                 let (address, token) = (sockets.listeners.address(), sockets.tokens.udp_listener);
@@ -346,7 +345,7 @@ impl Session {
             datagrams: Some(udp_headers::FORMAT),
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
-        run.limit(quota);
+        run.limit(terms.quota);
         sockets
             .epoll
             .add(run.notice_fd(), sockets.tokens.notice, READ)
@@ -356,7 +355,7 @@ impl Session {
         Ok(())
     }
 
-    fn header(&self, test: &AcceptedTest, context: &Context) -> TestHeader {
+    fn header(&self, test: &AcceptedTest, first_stream_position: u32, context: &Context) -> TestHeader {
         TestHeader {
             endpoint: Endpoint::Server,
             peer_host: self.peer.ip().to_string(),
@@ -367,6 +366,7 @@ impl Session {
             spec: test.spec.clone(),
             interval: context.spec.local.interval,
             file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
+            first_stream_position,
             first_socket: None,
             listener: None,
         }
