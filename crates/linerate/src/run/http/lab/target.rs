@@ -15,11 +15,11 @@ use linerate_lab::http::plan::Ports;
 use linerate_model::http::CellKey;
 use linerate_sys::interfaces;
 
-use crate::cli::http::lab::LabSpec;
-use crate::cli::http::load::nanoseconds;
+use super::spec::LabSpec;
 use crate::run::http::command_error::CommandError;
 use crate::run::http::generator;
 use crate::run::http::server_side::ServerSide;
+use linerate_lab::http::units::nanoseconds;
 
 /// A server that answered.
 #[derive(Debug)]
