@@ -9,7 +9,7 @@ use fastrand::Rng;
 use linerate_model::http::{CellKey, Mode, Phase};
 
 use super::plan::{Direction, Plan};
-use super::units::payload_name;
+use super::units::{nanoseconds, payload_name};
 
 /// Selected phases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,11 +168,7 @@ pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<Cel
 pub fn mode(plan: &Plan, key: &CellKey) -> Mode {
     match (key.phase, key.rate_per_s) {
         (Phase::Idle, _) => Mode::Idle {
-            heartbeat_ns: plan
-                .c10k
-                .idle
-                .heartbeat
-                .map(|pause| u64::try_from(pause.as_nanos()).unwrap_or(u64::MAX)),
+            heartbeat_ns: plan.c10k.idle.heartbeat.map(nanoseconds),
         },
         (_, Some(rate)) => Mode::Open {
             rate_per_s: f64::from(rate),

@@ -9,6 +9,7 @@ use linerate_model::http::{Baseline, CellRun, EndpointStats, Flag, Phase, RunSta
 use super::cells::{self, PlannedRun, PlannedTest};
 use super::preflight::blocked;
 use super::study::{self, Setup, StudyInput};
+use super::units::nanoseconds;
 
 /// Rounds of refinement: each adds at most one cell to a payload, and may move its knee.
 const REFINEMENT_ROUNDS_MAX: u32 = 2;
@@ -221,7 +222,7 @@ impl<R: CellRunner> Experiment<'_, R> {
     fn input(&self, is_complete: bool) -> StudyInput<'_> {
         StudyInput {
             setup: self.setup,
-            elapsed_ns: u64::try_from(self.runner.elapsed().as_nanos()).unwrap_or(u64::MAX),
+            elapsed_ns: nanoseconds(self.runner.elapsed()),
             is_complete,
             baseline: &self.kept.baseline,
             runs: &self.kept.runs,

@@ -72,6 +72,12 @@ pub fn duration_name(time: Duration) -> String {
     }
 }
 
+/// A time in nanoseconds.
+#[must_use]
+pub fn nanoseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
 /// A count with its digits in groups: `101,461`.
 #[must_use]
 pub fn grouped(count: u64) -> String {

@@ -1,5 +1,6 @@
 //! Metrics of the HTTP lab as text. An unknown metric is `n/a`, never 0.
 
+pub(super) use linerate_lab::http::units::{grouped, payload_name as payload};
 use linerate_model::http::{CellKey, Peak, Quantile};
 
 pub(super) use crate::figures::MISSING;
@@ -11,36 +12,12 @@ pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> Stri
     value.map_or_else(|| MISSING.to_owned(), text)
 }
 
-/// Bytes of a body as the command line names them, 1024-based: `10k` are 10,240 bytes.
-pub(super) fn payload(bytes: u64) -> String {
-    const K: u64 = 1024;
-    match bytes {
-        0 => "0".to_owned(),
-        b if b % (K * K) == 0 => format!("{}m", b / (K * K)),
-        b if b % K == 0 => format!("{}k", b / K),
-        b => b.to_string(),
-    }
-}
-
 /// `10k c64`, `1k c10000 at 1,000/s`
 pub(super) fn cell(key: &CellKey) -> String {
     let rate = key
         .rate_per_s
         .map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
     format!("{} c{}{rate}", payload(key.payload_bytes), key.connections)
-}
-
-/// A whole number with its thousands apart: `101,431`.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() * 4 / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }
 
 /// A number of events per second: whole where that is precise enough.
@@ -145,15 +122,6 @@ mod tests {
     #[test]
     fn figures_keep_the_digits_that_matter() {
         let rows = [
-            (payload(1024), "1k"),
-            (payload(10_240), "10k"),
-            (payload(1 << 20), "1m"),
-            (payload(1000), "1000"),
-            (payload(0), "0"),
-            (grouped(0), "0"),
-            (grouped(999), "999"),
-            (grouped(101_431), "101,431"),
-            (grouped(u64::MAX), "18,446,744,073,709,551,615"),
             (per_s(101_430.6), "101,431"),
             (per_s(12.34), "12.3"),
             (per_s(f64::INFINITY), "inf"),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use linerate_model::http::CellKey;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::figures::{bytes, clock};
 
@@ -13,7 +13,7 @@ use crate::document::style::Style;
 use crate::document::table::{Column, Table, numbers};
 
 /// What an experiment would do.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PlanListing {
     /// The server, as the user wrote it.
     pub target: String,
@@ -28,7 +28,7 @@ pub struct PlanListing {
 }
 
 /// One cell of a plan.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlannedCell {
     /// Which one.
     pub key: CellKey,
@@ -41,7 +41,7 @@ pub struct PlannedCell {
 }
 
 /// Something a plan needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Need {
     /// What, for instance `descriptors`.
     pub what: String,
@@ -109,21 +109,14 @@ fn amount(amount: Option<u64>) -> String {
 /// The plan as one JSON object.
 #[must_use]
 pub fn plan_json(plan: &PlanListing) -> String {
-    let cell = |planned: &PlannedCell| {
-        json!({
-            "key": planned.key,
-            "repeats": planned.repeats,
-            "estimate_s": planned.estimate_s,
-            "bytes": planned.bytes,
-        })
-    };
-    let object = json!({
-        "schema": "linerate.http-plan/1",
-        "target": plan.target,
-        "estimate_s": plan.estimate_s,
-        "bytes": plan.bytes,
-        "needs": plan.needs.iter().map(|need| json!({ "what": need.what, "need": need.need })).collect::<Vec<_>>(),
-        "cells": plan.cells.iter().map(cell).collect::<Vec<_>>(),
-    });
-    crate::pretty_json(&object)
+    #[derive(Serialize)]
+    struct Object<'a> {
+        schema: &'static str,
+        #[serde(flatten)]
+        plan: &'a PlanListing,
+    }
+    crate::pretty_json(&Object {
+        schema: "linerate.http-plan/1",
+        plan,
+    })
 }

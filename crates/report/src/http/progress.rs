@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use linerate_model::http::{CellKey, CellRun, Peak, RunState, Share};
-use serde_json::json;
+use serde::Serialize;
 
 use crate::figures::clock;
 
@@ -14,9 +14,10 @@ use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
 
 /// Where an experiment stands in this second. What is not known is absent.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
     /// The cell that runs.
+    #[serde(rename = "cell")]
     pub key: CellKey,
     /// Which of its repeats, from 1.
     pub repeat: u32,
@@ -49,7 +50,7 @@ pub struct Progress {
 }
 
 /// One end in the last second.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct HostSample {
     /// Share of all processors that was busy.
     pub cpu_busy: Option<Share>,
@@ -62,7 +63,8 @@ pub struct HostSample {
 }
 
 /// What a run is doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Stage {
     /// Connections are opened.
     Connect,
@@ -190,31 +192,12 @@ fn figures(run: &CellRun) -> Option<String> {
 /// One event of `--json-stream`: an object on one line.
 #[must_use]
 pub fn event(now: &Progress) -> String {
-    let end = |end: &HostSample| {
-        json!({
-            "cpu_busy": end.cpu_busy,
-            "busiest_cpu_busy": end.busiest_cpu_busy,
-            "fds": end.fds,
-            "time_wait": end.time_wait,
-        })
-    };
-    let object = json!({
-        "event": "second",
-        "elapsed_ms": now.elapsed_ms,
-        "left_s": now.left_s,
-        "cell": now.key,
-        "repeat": now.repeat,
-        "stage": now.stage.name(),
-        "run": now.run,
-        "runs": now.runs,
-        "ok_per_s": now.ok_per_s,
-        "payload_bytes_per_s": now.payload_bytes_per_s,
-        "of_ceiling": now.of_ceiling,
-        "p99_ns": now.p99_ns,
-        "errors": now.errors,
-        "open": now.open,
-        "client": end(&now.client),
-        "server": now.server.as_ref().map(end),
-    });
-    format!("{object}\n")
+    #[derive(Serialize)]
+    struct Event<'a> {
+        event: &'static str,
+        #[serde(flatten)]
+        now: &'a Progress,
+    }
+    let event = Event { event: "second", now };
+    serde_json::to_string(&event).unwrap_or_default() + "\n"
 }

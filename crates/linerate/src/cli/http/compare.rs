@@ -4,22 +4,35 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use crate::run::http::lab::spec::CompareSpec;
+
 /// Two experiments that were made.
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct CompareArgs {
     /// Directory of the earlier experiment, or the JSON object it wrote
     #[arg(value_name = "BEFORE")]
-    pub(crate) before: PathBuf,
+    before: PathBuf,
     /// Directory of the later one, or its JSON object
     #[arg(value_name = "AFTER")]
-    pub(crate) after: PathBuf,
+    after: PathBuf,
     /// Write one JSON object instead of text
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
     /// Write the comparison as one HTML file
     #[arg(long, value_name = "FILE")]
-    pub(crate) html: Option<PathBuf>,
+    html: Option<PathBuf>,
+}
+
+impl CompareArgs {
+    pub(crate) fn resolve(&self) -> CompareSpec {
+        CompareSpec {
+            before: self.before.clone(),
+            after: self.after.clone(),
+            json: self.json,
+            html: self.html.clone(),
+        }
+    }
 }
 
 const NOTES: &str = "\

@@ -9,9 +9,10 @@ use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
 
-use super::output::{Files, Output};
 use super::protocol::{self, ProtocolArgs};
-use super::reach::{ControlAccess, ControlPath, SafetyArgs};
+use super::target_access::{ControlAccess, SafetyArgs};
+use crate::run::http::lab::spec::{Directory, LabSpec, PLAN_FILE, Stage};
+use crate::run::http::output::{Files, Output};
 
 /// An experiment: what it is about, which parts of it, and how it is reported.
 #[derive(Debug, Args)]
@@ -102,47 +103,6 @@ Examples:
 
 Exit codes: 0 nothing is in the way, 1 not completed, 2 wrong command line, 3 a check failed, 4 no answer
 from the server.";
-
-/// An experiment, resolved.
-#[derive(Debug, Clone)]
-pub(crate) struct LabSpec {
-    pub(crate) target: Target,
-    pub(crate) protocol: Protocol,
-    pub(crate) plan: Plan,
-    pub(crate) phases: Phases,
-    pub(crate) control: ControlPath,
-    pub(crate) claims: TargetOwnership,
-    pub(crate) asks_first: bool,
-    pub(crate) tolerates_failures: bool,
-    pub(crate) stage: Stage,
-    pub(crate) is_forced: bool,
-    pub(crate) asserts: bool,
-    pub(crate) directory: Directory,
-    pub(crate) output: Output,
-    pub(crate) files: Files,
-}
-
-/// How far it goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stage {
-    /// The plan is written as a file.
-    PrintPlan,
-    /// What would be run is shown.
-    ShowPlan,
-    /// The hosts are looked at.
-    Check,
-    /// Everything.
-    Run,
-}
-
-/// Where runs are kept.
-#[derive(Debug, Clone)]
-pub(crate) enum Directory {
-    /// In a new one; absent for a name with the date.
-    New(Option<PathBuf>),
-    /// In one that holds the beginning of this experiment.
-    Resumed(PathBuf),
-}
 
 impl LabArgs {
     /// # Errors
@@ -261,7 +221,5 @@ fn server(
     Ok((target, protocol))
 }
 
-/// The plan in a directory of runs.
-pub(crate) const PLAN_FILE: &str = "plan.toml";
 const PLAN_MAX_BYTES: u64 = 1 << 20;
 const PLACEHOLDER: &str = "http://127.0.0.1:8080/";

@@ -14,10 +14,11 @@ use linerate_lab::http::plan;
 use linerate_lab::http::preflight::too_many_connections;
 use linerate_model::http::{Arrivals, Mode};
 
-use super::output::Output;
 use super::protocol::{self, ProtocolArgs};
-use super::reach::{ControlAccess, ControlPath, SafetyArgs};
+use super::target_access::{ControlAccess, SafetyArgs};
 use super::values::{self, Ramp, Resolved};
+use crate::run::http::output::Output;
+use crate::run::http::server_side::ControlPath;
 
 /// What is sent, how, and how it is reported.
 #[derive(Debug, Args)]

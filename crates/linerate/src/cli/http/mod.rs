@@ -5,7 +5,6 @@ pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
-pub(crate) mod output;
 mod protocol;
 pub(crate) mod serve;
 pub(crate) mod target_access;
@@ -72,7 +71,7 @@ pub(crate) fn main(args: &HttpArgs) -> ExitCode {
         HttpCommand::Matrix(args) => args.resolve("2").and_then(|spec| run::lab::run(&spec)),
         HttpCommand::C10k(args) => args.resolve("3").and_then(|spec| run::lab::run(&spec)),
         HttpCommand::Check(args) => args.resolve().and_then(|spec| run::lab::run(&spec)),
-        HttpCommand::Compare(args) => run::lab::compare(args),
+        HttpCommand::Compare(args) => run::lab::compare(&args.resolve()),
         HttpCommand::Agent(args) => args.resolve().and_then(|spec| run::agent::run(&spec)),
         HttpCommand::Worker => return run::worker::run(),
     };

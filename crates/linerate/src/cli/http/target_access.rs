@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use linerate_http::control::Token;
 use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 
 use super::control::read_token;
+use crate::run::http::server_side::ControlPath;
 
 /// How the figures of the server's host are got.
 #[derive(Debug, Clone, Args)]
@@ -22,15 +22,6 @@ pub(crate) struct ControlAccess {
     /// A file with what it asks for
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-}
-
-/// A way to a control channel.
-#[derive(Debug, Clone)]
-pub(crate) struct ControlPath {
-    /// The channel; absent for the default.
-    pub(crate) url: Option<String>,
-    /// What it asks for.
-    pub(crate) token: Option<Token>,
 }
 
 impl ControlAccess {

@@ -2,14 +2,14 @@
 
 pub(crate) mod agent;
 mod command_error;
-mod crew;
 mod generator;
 pub(crate) mod lab;
 pub(crate) mod load;
 mod observed;
+pub(crate) mod output;
 mod restartable_server;
 pub(crate) mod serve;
-mod server_side;
+pub(crate) mod server_side;
 mod signals;
 pub(crate) mod watch;
 pub(crate) mod worker;

@@ -2,12 +2,20 @@
 
 use std::net::SocketAddr;
 
-use linerate_http::control::{CellMark, ControlClient, ControlError, Info};
+use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token};
 use linerate_model::http::EndpointStats;
 
 use super::command_error::CommandError;
-use crate::cli::http::reach::ControlPath;
 use crate::exit_code::ExitCode;
+
+/// A way to a control channel.
+#[derive(Debug, Clone)]
+pub(crate) struct ControlPath {
+    /// The channel; absent for the default.
+    pub(crate) url: Option<String>,
+    /// What it asks for.
+    pub(crate) token: Option<Token>,
+}
 
 /// A control channel that answered.
 #[derive(Debug)]

@@ -7,14 +7,14 @@ mod progress;
 mod record;
 mod requirements;
 mod runner;
+pub(crate) mod spec;
 mod target;
 
 use linerate_lab::http::cells;
 
 use super::command_error::CommandError;
-use crate::cli::http::compare::CompareArgs;
-use crate::cli::http::lab::{LabSpec, Stage};
 use crate::exit_code::ExitCode;
+use spec::{CompareSpec, LabSpec, Stage};
 use target::TargetServer;
 
 pub(super) use cooldown::{REST_WINDOW, is_quiet};
@@ -40,7 +40,7 @@ pub(crate) fn run(spec: &LabSpec) -> Result<ExitCode, String> {
 ///
 /// # Errors
 /// One that cannot be read.
-pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, String> {
+pub(crate) fn compare(args: &CompareSpec) -> Result<ExitCode, String> {
     let [before, after] = [&args.before, &args.after].map(|path| record::study(path));
     let (before, after) = (
         before.map_err(|error| error.to_string())?,

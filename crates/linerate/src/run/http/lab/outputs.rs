@@ -9,9 +9,9 @@ use linerate_report::http::{
     Style, comparison_html, comparison_json, comparison_text, html, json, preflight, preflight_json, text,
 };
 
-use crate::cli::http::compare::CompareArgs;
-use crate::cli::http::output::{Files, Output};
+use super::spec::CompareSpec;
 use crate::run::http::command_error::CommandError;
+use crate::run::http::output::{Files, Output};
 
 /// What the standard output can show.
 pub(in crate::run::http) fn style() -> Style {
@@ -53,7 +53,7 @@ pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), 
 }
 
 /// Two experiments side by side.
-pub(super) fn comparison(before: &Study, after: &Study, args: &CompareArgs) -> Result<(), CommandError> {
+pub(super) fn comparison(before: &Study, after: &Study, args: &CompareSpec) -> Result<(), CommandError> {
     if let Some(path) = &args.html {
         write(path, &comparison_html(before, after))?;
     }

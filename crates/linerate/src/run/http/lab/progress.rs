@@ -8,7 +8,7 @@ use linerate_lab::http::cells::PlannedRun;
 use linerate_model::http::CellRun;
 use linerate_report::http::{HostSample, Progress as Now, Stage, Style, block, event, finished_line};
 
-use crate::cli::http::output::Output;
+use crate::run::http::output::Output;
 use crate::run::http::watch::Watch;
 use crate::run::progress::Progress;
 

@@ -13,7 +13,7 @@ use linerate_model::http::{Baseline, CellRun, RunState, Study};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::cli::http::lab::{Directory, PLAN_FILE};
+use super::spec::{Directory, PLAN_FILE};
 use crate::run::http::command_error::CommandError;
 
 /// The directory of an experiment.

@@ -11,8 +11,8 @@ use linerate_model::http::{CellKey, Check, CheckStatus, Environment};
 use linerate_report::http::{Need, PlanListing, PlannedCell, plan_json, plan_text};
 
 use super::outputs;
+use super::spec::LabSpec;
 use super::target::TargetServer;
-use crate::cli::http::lab::LabSpec;
 use crate::run::http::generator;
 
 /// Both hosts before the first run.

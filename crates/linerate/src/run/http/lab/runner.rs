@@ -22,16 +22,16 @@ use linerate_sys::clock;
 use super::progress::ExperimentProgress;
 use super::record::Record;
 use super::requirements::{self, Hosts};
+use super::spec::LabSpec;
 use super::target::{self, TargetServer};
 use super::{baseline, cooldown, outputs};
-use crate::cli::http::lab::LabSpec;
-use crate::cli::http::load::nanoseconds;
 use crate::exit_code::ExitCode;
 use crate::run::http::command_error::CommandError;
 use crate::run::http::generator;
 use crate::run::http::observed::{BothSides, LoadProgress, Observed, step_of};
 use crate::run::http::signals::Stop;
 use crate::run::http::watch::Watch;
+use linerate_lab::http::units::nanoseconds;
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
 pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<ExitCode, CommandError> {

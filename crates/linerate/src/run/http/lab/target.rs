@@ -15,11 +15,11 @@ use linerate_lab::http::plan::Ports;
 use linerate_model::http::CellKey;
 use linerate_sys::interfaces;
 
-use crate::cli::http::lab::LabSpec;
-use crate::cli::http::load::nanoseconds;
+use super::spec::LabSpec;
 use crate::run::http::command_error::CommandError;
 use crate::run::http::generator;
 use crate::run::http::server_side::ServerSide;
+use linerate_lab::http::units::nanoseconds;
 
 /// A server that answered.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub(super) struct TargetServer {
     /// Our address on the way there.
     pub(super) client: Option<IpAddr>,
     pub(super) server: Option<ServerSide>,
-    pub(super) claims: Claims,
+    pub(super) claims: TargetOwnership,
     pub(super) answer: ProbeResult,
     /// Bodies have the requested size; otherwise that of the one path.
     pub(super) has_sizes: bool,
