@@ -54,7 +54,7 @@ pub(super) struct Tokens {
 }
 
 /// What the registry has decided about a test.
-pub(super) struct Terms {
+pub(super) struct Admitted {
     /// Position from which its streams are shown.
     pub(super) first_position: u32,
     pub(super) quota: Quota,
@@ -267,14 +267,14 @@ impl Session {
         &mut self,
         action: ServerAction,
         context: &Context,
-        terms: Terms,
+        admitted: Admitted,
         sockets: &mut ServerSockets<'_>,
     ) {
         match action {
             ServerAction::Send(bytes) => self.send(&bytes, sockets),
             ServerAction::Accepted(test) => {
-                self.reporter.number_streams_from(terms.first_position);
-                let input = match self.prepare(*test, context, terms.quota, sockets) {
+                self.reporter.number_streams_from(admitted.first_position);
+                let input = match self.prepare(*test, context, admitted.quota, sockets) {
                     Ok(()) => ServerInput::Prepared,
                     Err(error) => input(&error),
                 };
