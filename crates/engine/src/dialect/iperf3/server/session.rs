@@ -515,7 +515,7 @@ fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
     }
 }
 
-/// The client may ask for a processor this host does not have.
+/// The client may request a CPU this host does not have.
 fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
     match cpu {
         Some(n) if !linerate_sys::cpu::allows(n as usize) => {
