@@ -68,8 +68,8 @@ pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {
     let mut datagram = vec![0; datagram_bytes];
     crate::fill_pattern(&mut datagram);
     if let Some(header) = header {
-        let told = header.emit_udp();
-        for (byte, word) in datagram.iter_mut().zip(told) {
+        let header = header.emit_udp();
+        for (byte, word) in datagram.iter_mut().zip(header) {
             *byte = word;
         }
     }

@@ -276,7 +276,7 @@ fn bursts(frames: &FrameSettings) -> Shape {
     }
 }
 
-/// What the originals take when nobody says anything else.
+/// Defaults of the originals.
 const UNTOLD_FRAMES: FrameSettings = FrameSettings {
     per_s: 60.0,
     mean: 20e6,
@@ -285,5 +285,5 @@ const UNTOLD_FRAMES: FrameSettings = FrameSettings {
 };
 /// More frames per second than any timer can keep apart.
 const FRAMES_PER_S_MAX: f64 = 1e6;
-/// Size of a burst nobody named one for.
+/// Default size of a burst.
 const BURST_LEN_BYTES: u32 = 1 << 20;

@@ -26,7 +26,7 @@ pub const RESULTS_TIMEOUT: Duration = Duration::from_secs(60);
 pub struct ClientSetup {
     /// Name of the test.
     pub cookie: Cookie,
-    /// What the server is told.
+    /// The parameters for the server.
     pub params: Params,
     /// The test.
     pub spec: TestSpec,

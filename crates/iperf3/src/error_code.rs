@@ -193,7 +193,7 @@ impl ErrorCode {
 }
 
 /// The system's words for an error number; `None` for 0 and below. A peer's number may mean something else on its
-/// system, which nobody can know.
+/// system, which is unknown here.
 #[must_use]
 pub fn errno_text(errno: i32) -> Option<String> {
     if errno <= 0 {

@@ -80,7 +80,7 @@ pub struct Params {
     pub pacing_timer_us: u32,
     /// Blocks sent back to back, 1..=1000.
     pub burst: Option<u32>,
-    /// Offload wishes; sent for UDP only.
+    /// Requested offloads; sent for UDP only.
     pub offload: UdpOffload,
     /// TOS or traffic class.
     pub tos: u8,

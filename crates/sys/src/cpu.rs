@@ -191,8 +191,8 @@ mod tests {
             std::hint::spin_loop();
         }
         assert!(time_of_process_ns(1).is_ok(), "somebody else's");
-        for nobody in [u32::MAX, 0x3fff_fff0] {
-            assert!(time_of_process_ns(nobody).is_err(), "{nobody}");
+        for none in [u32::MAX, 0x3fff_fff0] {
+            assert!(time_of_process_ns(none).is_err(), "{none}");
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Memory that system calls copy from and to on hot paths.
 //!
-//! Where a buffer begins decides how fast the kernel copies. On several AMD processors `rep movs`, which the kernel uses
+//! Where a buffer begins decides how fast the kernel copies. On several AMD CPUs `rep movs`, which the kernel uses
 //! to copy between a socket and user space, is three to five times slower when the destination lies slightly ahead of the
 //! source modulo 4096: in 1 to about 128 (page aliasing of string moves). Pages of a socket begin at offset 0, memory from
 //! the heap begins 16 bytes behind a page boundary, so a receiver that reads into the heap meets exactly that case. Memory
-//! that begins at a page boundary avoids it on every processor that was measured; `make bench-floor` sweeps the offsets.
+//! that begins at a page boundary avoids it on every CPU that was measured; `make bench-floor` sweeps the offsets.
 
 use std::alloc::{self, Layout};
 use std::fmt;
@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 
 use crate::error::{OsError, Result};
 
-/// Alignment of every [`PageBuffer`] in bytes: the distance at which addresses alias in the copy routines of processors.
+/// Alignment of every [`PageBuffer`] in bytes: the distance at which addresses alias in the copy routines of CPUs.
 /// It divides the page size of every Linux system.
 pub const PAGE_ALIGNMENT: usize = 4096;
 

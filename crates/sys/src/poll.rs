@@ -200,7 +200,7 @@ impl EventFd {
         let _ = syscall_len(unsafe { libc::write(self.0.as_raw_fd(), one.as_ptr().cast(), one.len()) });
     }
 
-    /// Silences the bell; whether it rang since the last time.
+    /// Clears the event; true if there was one.
     pub fn drain(&self) -> bool {
         let mut count = [0_u8; 8];
         // SAFETY: an eventfd writes eight bytes, for which `count` has room.
@@ -333,8 +333,8 @@ mod tests {
     /// The way old kernels go gives the same answers.
     #[test]
     fn the_coarse_wait_reports_readiness_and_keeps_to_its_timeout() {
-        let (epoll, bell) = (Epoll::new().expect("epoll"), EventFd::new().expect("eventfd"));
-        epoll.add(&bell, 7, Interest::READ).expect("add");
+        let (epoll, event) = (Epoll::new().expect("epoll"), EventFd::new().expect("eventfd"));
+        epoll.add(&event, 7, Interest::READ).expect("add");
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; EVENTS_MAX];
         let before = crate::clock::monotonic_ns();
         assert_eq!(
@@ -344,7 +344,7 @@ mod tests {
             0
         );
         assert!(crate::clock::monotonic_ns() - before >= 200_000);
-        bell.signal();
+        event.signal();
         assert_eq!(epoll.wait_ms(&mut events, None).expect("wait"), 1);
         assert_eq!(Ready::from_epoll(&events[0]).token, 7);
     }

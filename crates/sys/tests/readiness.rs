@@ -5,14 +5,14 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{PATIENCE, tcp_pair};
+use common::{TIMEOUT, tcp_pair};
 use linerate_sys::clock::monotonic_ns;
 use linerate_sys::poll::{Epoll, EventFd, Interest, Ready, wait_fd};
 use linerate_sys::{socket, stream_io};
 
 fn wait(epoll: &Epoll) -> Vec<Ready> {
     let mut events = Vec::new();
-    epoll.wait(&mut events, PATIENCE).expect("wait");
+    epoll.wait(&mut events, TIMEOUT).expect("wait");
     events
 }
 
@@ -52,11 +52,11 @@ fn readiness_comes_under_the_token_and_lasts() {
 
 #[test]
 fn edge_triggers_once_per_change() {
-    let bell = EventFd::new().expect("eventfd");
+    let event = EventFd::new().expect("eventfd");
     let epoll = Epoll::new().expect("epoll");
     epoll
         .add(
-            &bell,
+            &event,
             1,
             Interest {
                 edge: true,
@@ -65,7 +65,7 @@ fn edge_triggers_once_per_change() {
         )
         .expect("add");
     for _ in 0..2 {
-        bell.signal();
+        event.signal();
         assert_eq!(wait(&epoll).len(), 1);
         assert_eq!(look(&epoll), [], "nothing changed since");
     }
@@ -135,11 +135,11 @@ fn a_connection_closed_both_ways_is_a_hangup() {
 #[test]
 fn many_events_come_in_portions_and_none_is_lost() {
     let epoll = Epoll::new().expect("epoll");
-    let bells: Vec<_> = (0..300).map(|_| EventFd::new().expect("eventfd")).collect();
-    for (token, bell) in (0..).zip(&bells) {
+    let event_fds: Vec<_> = (0..300).map(|_| EventFd::new().expect("eventfd")).collect();
+    for (token, event) in (0..).zip(&event_fds) {
         epoll
             .add(
-                bell,
+                event,
                 token,
                 Interest {
                     edge: true,
@@ -147,7 +147,7 @@ fn many_events_come_in_portions_and_none_is_lost() {
                 },
             )
             .expect("add");
-        bell.signal();
+        event.signal();
     }
     let mut tokens: Vec<u64> = wait(&epoll)
         .into_iter()
@@ -173,33 +173,33 @@ fn a_timeout_never_ends_early_and_clears_old_events() {
 
 #[test]
 fn the_doorbell_wakes_another_thread_until_it_is_silenced() {
-    let bell = Arc::new(EventFd::new().expect("eventfd"));
+    let event = Arc::new(EventFd::new().expect("eventfd"));
     let epoll = Epoll::new().expect("epoll");
-    epoll.add(&*bell, 5, Interest::READ).expect("add");
-    let ringer = Arc::clone(&bell);
+    epoll.add(&*event, 5, Interest::READ).expect("add");
+    let signaller = Arc::clone(&event);
     let thread = std::thread::spawn(move || {
-        ringer.signal();
-        ringer.signal();
+        signaller.signal();
+        signaller.signal();
     });
     assert_eq!(wait(&epoll), [Ready { token: 5, ..READABLE }]);
     thread.join().expect("thread");
-    assert!(bell.drain(), "rang, however often");
-    assert!(!bell.drain());
+    assert!(event.drain(), "rang, however often");
+    assert!(!event.drain());
     assert_eq!(look(&epoll), []);
 }
 
 #[test]
 fn one_descriptor_is_waited_for() {
-    let bell = EventFd::new().expect("eventfd");
+    let event = EventFd::new().expect("eventfd");
     let before = monotonic_ns();
-    assert!(!wait_fd(&bell, Interest::READ, Some(Duration::from_micros(500))).expect("poll"));
+    assert!(!wait_fd(&event, Interest::READ, Some(Duration::from_micros(500))).expect("poll"));
     assert!(monotonic_ns() - before >= 500_000);
-    bell.signal();
+    event.signal();
     for timeout in [Some(Duration::ZERO), Some(Duration::MAX), None] {
-        assert!(wait_fd(&bell, Interest::READ, timeout).expect("poll"), "{timeout:?}");
+        assert!(wait_fd(&event, Interest::READ, timeout).expect("poll"), "{timeout:?}");
     }
     let epoll = Epoll::new().expect("epoll");
-    epoll.add(&bell, 1, Interest::READ).expect("add");
+    epoll.add(&event, 1, Interest::READ).expect("add");
     let mut events = Vec::new();
     epoll
         .wait(&mut events, Some(Duration::MAX))

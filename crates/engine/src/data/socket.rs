@@ -125,7 +125,7 @@ fn tune_datagram(fd: BorrowedFd<'_>, spec: &TestSpec, reporter: &mut Reporter<'_
         let wanted = grow("receiving", granted, reporter);
         sockopt::set_receive_buffer(fd, wanted).map_err(Operation::Buffer.failed())?;
     }
-    // Coalescing is invisible to the peer and to the figures: every datagram's number is still read. It is not to the
+    // Coalescing is invisible to the peer and to the results: every datagram's number is still read. It is not to the
     // kernel's counters, which count a dropped buffer once, however many datagrams are in it.
     let _ = sockopt::set_udp_gro(fd, !spec.want_peer_facts);
     if spec.socket.dont_fragment && socket::is_ipv4_socket(fd) {

@@ -1,4 +1,4 @@
-//! How much processor time a test cost this process.
+//! CPU time of this process during a test.
 
 use linerate_model::CpuUsage;
 use linerate_sys::cpu::{self, CpuTime};

@@ -1,4 +1,4 @@
-//! What a worker noticed about its own work besides what it counted: for verbose reports, never for figures of a test.
+//! What a worker noticed about its own work besides what it counted: for verbose reports, never for results of a test.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 

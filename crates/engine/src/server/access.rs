@@ -116,10 +116,10 @@ mod tests {
         let loaded = |text: &'static str| AccessList::load(&rules, move |_| Ok(text.to_owned()));
         let list = loaded("# our lab\n192.0.2.0/24 # wired\n\n2001:db8::/32\n").expect("valid lines");
         assert!(admits(&list, "192.0.2.1") && admits(&list, "2001:db8::1") && !admits(&list, "198.51.100.1"));
-        let nobody = loaded("# everybody was removed\n").expect("an empty list");
+        let none = loaded("# everybody was removed\n").expect("an empty list");
         assert!(
-            !admits(&nobody, "192.0.2.1"),
-            "an empty list of allowed addresses allows nobody"
+            !admits(&none, "192.0.2.1"),
+            "an empty list of allowed addresses allows none"
         );
         assert!(
             loaded("192.0.2.0/24\nlab\n")

@@ -53,7 +53,7 @@ impl AdmissionQueue {
     }
 }
 
-/// How long a newcomer waits if `ahead` others go first. A test without a known end may end at any moment.
+/// How long a new client waits if `ahead` others go first. A test without a known end may end at any moment.
 fn expected_wait(remaining: impl Iterator<Item = Option<Duration>>, ahead: usize, places: usize) -> Duration {
     let mut ends: Vec<Duration> = remaining.map(Option::unwrap_or_default).collect();
     ends.resize(ends.len().max(places), Duration::ZERO);
@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(wait(&[seconds(7), seconds(3)], 0, 2), 3);
         assert_eq!(wait(&[seconds(7), seconds(3)], 1, 2), 7);
         assert_eq!(wait(&[seconds(7), seconds(3)], 2, 2), 13);
-        assert_eq!(wait(&[None], 0, 1), 0, "nobody knows, so nobody is sent away");
+        assert_eq!(wait(&[None], 0, 1), 0, "none knows, so none is sent away");
         assert_eq!(wait(&[], 0, 1), 0);
     }
 

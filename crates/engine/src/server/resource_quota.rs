@@ -50,7 +50,7 @@ const DESCRIPTORS_PER_WORKER: u64 = 2;
 const BYTES_PER_WORKER: u64 = (256 + 64) << 10;
 /// What a test has beside its workers: protocol, report, counters.
 const BYTES_PER_TEST: u64 = 64 << 10;
-/// Descriptors of the server itself: listeners, event loops, signals, log, figures.
+/// Descriptors of the server itself: listeners, event loops, signals, log, statistics.
 const DESCRIPTORS_OF_SERVER: u64 = 16;
 
 impl Requirements {

@@ -142,7 +142,7 @@ impl Parts<'_> {
         let transfer_id = (streams & TRANSFER != 0).then_some((streams >> 20) as u16 & 0x7ff);
         let amount = Amount::from_word(self.word(at::AMOUNT));
         let port = u16::try_from(self.word(at::PORT)).unwrap_or_default();
-        let frames_are_told = upper & (upper::ISOCHRONOUS_SETTINGS | upper::BURSTS) != 0;
+        let has_frames = upper & (upper::ISOCHRONOUS_SETTINGS | upper::BURSTS) != 0;
         let start = Timestamp::read(self.bytes, tail.start).filter(|time| !time.is_unset());
         Ok(Header {
             mode: self.mode(upper, transfer_id.is_some()),
@@ -167,11 +167,7 @@ impl Parts<'_> {
             fq_rate_bytes_per_s: (upper & upper::FQ_RATE != 0)
                 .then(|| self.long(tail.fq_rate))
                 .filter(|rate| *rate > 0),
-            frames: if frames_are_told {
-                self.frames(tail.frames)
-            } else {
-                None
-            },
+            frames: if has_frames { self.frames(tail.frames) } else { None },
             barrier_us: (version.has_wide_header() && lower & lower::BARRIER != 0).then(|| self.word(at::BARRIER)),
             congestion: if lower & lower::CONGESTION != 0 {
                 self.congestion()

@@ -8,7 +8,7 @@ use linerate_model::FailureKind;
 
 use crate::streams::{Pair, clock, header};
 
-/// A server that has heard these bytes and nothing more.
+/// A server that has received these bytes and nothing more.
 fn server_after(bytes: &[u8]) -> Pair {
     let mut pair = Pair::new(None, Policy::default());
     pair.server.handle_bytes(clock(), bytes);
@@ -96,12 +96,12 @@ fn terminated_server_reports_it_once() {
 
 #[test]
 fn a_client_does_not_wait_for_ever_for_framed_data() {
-    let told = linerate_iperf2::Header {
+    let header = linerate_iperf2::Header {
         trip_times: true,
         start: Some(clock()),
         ..header(Mode::Reverse)
     };
-    let mut pair = Pair::new(Some(told.clone()), Policy::default());
+    let mut pair = Pair::new(Some(header.clone()), Policy::default());
     assert_eq!(pair.client.poll_timeout(), Some(pair.now + HEADER_TIMEOUT));
     pair.client.handle_timeout(pair.now + HEADER_TIMEOUT);
     pair.client_actions
@@ -109,7 +109,7 @@ fn a_client_does_not_wait_for_ever_for_framed_data() {
     assert!(matches!(pair.client_outcome(), Some(Err(_))));
 
     // A server that sends plain data although frames were agreed.
-    let mut pair = Pair::new(Some(told), Policy::default());
+    let mut pair = Pair::new(Some(header), Policy::default());
     pair.client.handle_bytes(pair.now, clock(), b"0123456789");
     pair.client_actions
         .extend(std::iter::from_fn(|| pair.client.poll_action()));

@@ -156,13 +156,13 @@ fn a_report_is_repeated_until_the_client_is_silent() {
             .count()
     };
 
-    let mut heard = server(now, &client);
-    heard.handle_local(now, last());
-    heard.handle_local(now, last());
-    assert_eq!(sent(&server_actions(&mut heard)), 2);
-    assert_eq!(heard.poll_timeout(), Some(now + REPORT_SILENCE));
-    heard.handle_timeout(now + REPORT_SILENCE);
-    assert_eq!(server_actions(&mut heard), [FlowServerAction::Close(Ok(()))]);
+    let mut received = server(now, &client);
+    received.handle_local(now, last());
+    received.handle_local(now, last());
+    assert_eq!(sent(&server_actions(&mut received)), 2);
+    assert_eq!(received.poll_timeout(), Some(now + REPORT_SILENCE));
+    received.handle_timeout(now + REPORT_SILENCE);
+    assert_eq!(server_actions(&mut received), [FlowServerAction::Close(Ok(()))]);
 
     let mut deaf = server(now, &client);
     for _ in 0..50 {

@@ -96,7 +96,7 @@ fn recorded_udp_headers_survive_byte_for_byte() {
     assert!(seen > 25, "{seen}");
 }
 
-/// A client specification that does what the recorded one was told to do.
+/// A client specification that does what the recorded one was started with.
 fn spec(capture: &Capture) -> Option<ClientSpec> {
     let mut test = TestSpec {
         end: EndCondition::Duration(Duration::from_millis(300)),
@@ -198,7 +198,7 @@ fn our_client_sends_the_recorded_bytes() {
         let name = &capture.name;
         let recorded = &first_sent(capture).expect("it spoke").bytes;
         let start = parse_tcp(recorded).expect("a header").start.unwrap_or_default();
-        let header = client_header(&spec, version(capture), start).expect("it can be told");
+        let header = client_header(&spec, version(capture), start).expect("it can be header");
         let now = Instant::now();
         let setup = StreamClientSetup {
             header: Some(header.clone()),
@@ -287,20 +287,20 @@ fn our_server_sends_the_recorded_bytes() {
             panic!("{name}: not accepted")
         };
         assert_eq!((test.payload_bytes, test.clocks_disagree), (first.len, false), "{name}");
-        let said = std::iter::from_fn(|| server.poll_action()).find_map(|action| match action {
+        let sent_bytes = std::iter::from_fn(|| server.poll_action()).find_map(|action| match action {
             StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) => Some(bytes),
             _ => None,
         });
-        match (said, recorded) {
-            (Some(said), Some(recorded)) if ack.is_some() => assert_eq!(said, recorded.bytes, "{name}"),
+        match (sent_bytes, recorded) {
+            (Some(sent_bytes), Some(recorded)) if ack.is_some() => assert_eq!(sent_bytes, recorded.bytes, "{name}"),
             // The header of a server that frames its data carries its own time.
-            (Some(said), Some(recorded)) if recognise(&recorded.bytes) == Opening::Header => {
-                let mut said = parse_tcp(&said).expect(name);
+            (Some(sent_bytes), Some(recorded)) if recognise(&recorded.bytes) == Opening::Header => {
+                let mut sent_bytes = parse_tcp(&sent_bytes).expect(name);
                 let theirs = parse_tcp(&recorded.bytes).expect(name);
-                said.start = theirs.start;
-                assert_eq!(said, theirs, "{name}");
+                sent_bytes.start = theirs.start;
+                assert_eq!(sent_bytes, theirs, "{name}");
             }
-            (Some(said), _) => assert!(ServerAck::parse(&said).is_some(), "{name}: the recording is cut"),
+            (Some(sent_bytes), _) => assert!(ServerAck::parse(&sent_bytes).is_some(), "{name}: the recording is cut"),
             (None, _) => assert!(ack.is_none() && test.mode().server_sends(), "{name}"),
         }
         replayed += 1;
@@ -348,7 +348,7 @@ fn recorded_modes_mean_what_was_typed() {
             "udp_pps" => assert_eq!(
                 header.rate,
                 Some(Rate::BitsPerSecond(100)),
-                "{name}: the unit is not told"
+                "{name}: the unit is not header"
             ),
             "udp_b" => assert_eq!(spec.pacing.rate_bps, Some(5_000_000)),
             "udp_n" => assert_eq!(spec.end, EndCondition::Bytes(10 << 10)),
@@ -408,7 +408,7 @@ fn recorded_reports_are_understood_and_written_alike() {
             );
             let mut ours = report.emit(16);
             if report.transit_s.is_none() {
-                // Theirs tells transit times nobody reads.
+                // Theirs sends transit times that are not read.
                 ours[56..108].copy_from_slice(&call.bytes[56..108]);
                 assert_eq!(ours, call.bytes, "{name}");
             }
@@ -514,7 +514,7 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
             received: theirs.received,
             ..head
         };
-        let ours = ours.reply(theirs.replied.expect("the server told"));
+        let ours = ours.reply(theirs.replied.expect("the server header"));
         assert_eq!(ours[..60], answer.bytes[..60], "{name}");
         seen += 1;
     }

@@ -175,12 +175,12 @@ fn a_reverse_test_ends_with_the_server() {
 
 #[test]
 fn a_reverse_test_with_trip_times_begins_with_the_servers_header() {
-    let told = Header {
+    let header = Header {
         trip_times: true,
         start: Some(clock()),
         ..header(Mode::Reverse)
     };
-    let mut pair = Pair::new(Some(told), Policy::default());
+    let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
     assert!(pair.client_did(|a| *a == StreamClientAction::StartReceiving { header_bytes: 80 }));
 }
@@ -208,13 +208,13 @@ fn both_directions_of_one_connection_end_on_their_own() {
 
 #[test]
 fn peer_detection_waits_for_the_answer_and_returns_the_version() {
-    let told = Header {
+    let header = Header {
         detect_peer: true,
         trip_times: true,
         start: Some(clock()),
         ..header(Mode::Forward)
     };
-    let mut pair = Pair::new(Some(told.clone()), Policy::default());
+    let mut pair = Pair::new(Some(header.clone()), Policy::default());
     pair.client_actions
         .extend(std::iter::from_fn(|| pair.client.poll_action()));
     assert!(
@@ -230,7 +230,7 @@ fn peer_detection_waits_for_the_answer_and_returns_the_version() {
     assert!(pair.client_did(|a| matches!(a, StreamClientAction::ClockCheck(_))));
 
     // A server of the 2.0 series never answers.
-    let mut silent = Pair::new(Some(told), Policy::default());
+    let mut silent = Pair::new(Some(header), Policy::default());
     assert_eq!(silent.client.poll_timeout(), Some(silent.now + ACK_TIMEOUT));
     silent.client.handle_timeout(silent.now + ACK_TIMEOUT);
     silent
@@ -242,11 +242,11 @@ fn peer_detection_waits_for_the_answer_and_returns_the_version() {
 #[test]
 fn connections_back_go_to_the_announced_port() {
     for (mode, afterwards) in [(Mode::Dual, false), (Mode::TradeOff, true)] {
-        let told = Header {
+        let header = Header {
             port: 6101,
             ..header(mode)
         };
-        let mut pair = Pair::new(Some(told.clone()), Policy::default());
+        let mut pair = Pair::new(Some(header.clone()), Policy::default());
         pair.run();
         let back = |a: &StreamServerAction| matches!(a, StreamServerAction::ConnectBack(back) if back.port == 6101);
         assert_eq!(pair.server_did(back), !afterwards);
@@ -257,7 +257,7 @@ fn connections_back_go_to_the_announced_port() {
             may_connect_back: false,
             ..Policy::default()
         };
-        let mut refused = Pair::new(Some(told), policy);
+        let mut refused = Pair::new(Some(header), policy);
         refused.run();
         refused.finish_client();
         assert!(!refused.server_did(|a| matches!(a, StreamServerAction::ConnectBack(_))));
@@ -277,11 +277,11 @@ fn only_the_permit_key_opens_a_guarded_server() {
         (Some("secret124"), false),
         (Some("secret123"), true),
     ] {
-        let told = Header {
+        let header = Header {
             permit_key: key.map(|key| key.as_bytes().to_vec()),
             ..header(Mode::Forward)
         };
-        let mut pair = Pair::new(Some(told), policy());
+        let mut pair = Pair::new(Some(header), policy());
         pair.run();
         assert_eq!(
             pair.server_did(|a| *a == StreamServerAction::StartReceiving),
@@ -301,12 +301,12 @@ fn only_the_permit_key_opens_a_guarded_server() {
 
 #[test]
 fn clocks_too_far_apart_switch_delays_off_and_nothing_else() {
-    let told = Header {
+    let header = Header {
         trip_times: true,
         start: Some(Timestamp::from_unix_ns(1_700_000_000_000_000_000)),
         ..header(Mode::Forward)
     };
-    let mut pair = Pair::new(Some(told), Policy::default());
+    let mut pair = Pair::new(Some(header), Policy::default());
     pair.run();
     let Some(StreamServerAction::Accepted(test)) = pair.server_actions.first() else {
         panic!("not accepted")
@@ -367,15 +367,15 @@ proptest! {
     #[test]
     fn segments_of_any_size_make_the_same_test(segment in 1_usize..130, mode in 0_usize..5, trip_times: bool) {
         let mode = [Mode::Forward, Mode::Reverse, Mode::FullDuplex, Mode::Dual, Mode::TradeOff][mode];
-        let told = Header {
+        let header = Header {
             trip_times,
             start: trip_times.then(clock),
             permit_key: (segment % 2 == 0).then(|| b"key4".to_vec()),
             ..header(mode)
         };
-        let mut whole = Pair::new(Some(told.clone()), Policy::default());
+        let mut whole = Pair::new(Some(header.clone()), Policy::default());
         whole.run();
-        let mut cut = Pair::new(Some(told), Policy::default());
+        let mut cut = Pair::new(Some(header), Policy::default());
         cut.segment = segment;
         cut.run();
         prop_assert_eq!(cut.client_actions, whole.client_actions);

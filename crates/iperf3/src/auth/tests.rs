@@ -175,7 +175,7 @@ fn every_login_refusal_has_its_reason() {
         Err(Refusal::Skew { seconds: i64::MAX })
     );
     assert_eq!(server.check(Some(&good), "luigi,00\n", NOW), Err(Refusal::UnknownUser));
-    assert_eq!(server.check(Some(&good), "# nobody\n", NOW), Err(Refusal::NoUsers));
+    assert_eq!(server.check(Some(&good), "# none\n", NOW), Err(Refusal::NoUsers));
     assert_eq!(
         server.check(Some(&token("bianchi", false)), USERS, NOW),
         Err(Refusal::WrongPassword)

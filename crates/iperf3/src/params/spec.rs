@@ -77,7 +77,7 @@ impl Params {
             end: self.end(),
             omit: Duration::from_secs(u64::from(self.omit_s)),
             block_len_bytes: self.len_bytes,
-            // Clients always send a length, so only another one than the default tells of a wish.
+            // Clients always send a length, so only another one than the default is a request.
             block_len_explicit: self.transport == Transport::Udp || self.len_bytes != DEFAULT_BLOCK_LEN_BYTES,
             pacing: Pacing {
                 rate_bps: non_zero(self.bandwidth_bps),
@@ -151,7 +151,7 @@ impl Params {
     }
 }
 
-/// The offload keys for blocks of this length. A buffer of 0 bytes in the wish stands for as many as fit.
+/// The offload keys for blocks of this length. A buffer of 0 bytes in the request stands for as many as fit.
 fn offload(udp: &UdpOptions, block_len_bytes: u32) -> UdpOffload {
     let datagram_bytes = block_len_bytes.clamp(MIN_UDP_BLOCK_LEN_BYTES, MAX_UDP_BLOCK_LEN_BYTES);
     let fitting_bytes = (MAX_UDP_BLOCK_LEN_BYTES / datagram_bytes).min(MAX_SEGMENTS) * datagram_bytes;

@@ -70,7 +70,7 @@ fn sends_first_direction(spec: &TestSpec, endpoint: Endpoint) -> bool {
     (endpoint == Endpoint::Client) == (spec.direction != Direction::Reverse)
 }
 
-/// CPU figures are finite on the wire by construction; what is not is not shown.
+/// CPU shares are finite on the wire by construction; what is not is not shown.
 fn is_measured(cpu: &CpuUsage) -> bool {
     cpu.total_percent.is_finite() && cpu.user_percent.is_finite() && cpu.system_percent.is_finite()
 }

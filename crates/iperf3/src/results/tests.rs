@@ -98,8 +98,8 @@ fn every_required_key_is_required() {
             "{key}"
         );
     }
-    let half_told = OLD_TCP_RECEIVER.replace("\"packets\"", "\"omitted_packets\":0,\"packets\"");
-    assert_eq!(parse(&half_told), Err(ErrorCode::RecvResults));
+    let incomplete = OLD_TCP_RECEIVER.replace("\"packets\"", "\"omitted_packets\":0,\"packets\"");
+    assert_eq!(parse(&incomplete), Err(ErrorCode::RecvResults));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
     };
     let peer = parse(OLD_TCP_RECEIVER).expect("a real capture");
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer).expect("a known stream");
-    let receiver = summary.streams[0].receiver.expect("the peer told");
+    let receiver = summary.streams[0].receiver.expect("the peer header");
     assert_eq!((receiver.bytes, receiver.duration_ns), (2_621_440, 994_667_000));
     assert_eq!(summary.receiver_congestion.as_deref(), Some("bbr"));
     assert_eq!(summary.sender_congestion.as_deref(), Some("cubic"));

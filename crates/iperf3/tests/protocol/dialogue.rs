@@ -14,8 +14,8 @@ fn a_whole_test_follows_the_table() {
     let mut pair = Pair::new(test());
     pair.run_until_running();
     pair.end_data();
-    assert_eq!(states(Items::of_server(&pair.server_said)), [9, 10, 1, 2, 13, 14]);
-    assert_eq!(states(Items::of_client(&pair.client_said)), [4, 16]);
+    assert_eq!(states(Items::of_server(&pair.server_sent)), [9, 10, 1, 2, 13, 14]);
+    assert_eq!(states(Items::of_client(&pair.client_sent)), [4, 16]);
     assert_eq!(
         pair.client_actions,
         [
@@ -71,8 +71,8 @@ proptest! {
         cut.end_data();
         prop_assert_eq!(cut.client_actions, whole.client_actions);
         prop_assert_eq!(cut.server_actions, whole.server_actions);
-        prop_assert_eq!(cut.client_said, whole.client_said);
-        prop_assert_eq!(cut.server_said, whole.server_said);
+        prop_assert_eq!(cut.client_sent, whole.client_sent);
+        prop_assert_eq!(cut.server_sent, whole.server_sent);
     }
 
     #[test]
@@ -152,7 +152,7 @@ fn a_slow_client_is_refused_after_ten_seconds_with_the_known_numbers() {
     let mut pair = Pair::new(test());
     pair.run(1);
     pair.pass(Duration::from_secs(10));
-    assert_eq!(pair.server_said, [9, 0xfe, 0, 0, 0, 114, 0, 0, 0, 0]);
+    assert_eq!(pair.server_sent, [9, 0xfe, 0, 0, 0, 114, 0, 0, 0, 0]);
     assert_eq!(pair.server_failure().code, Some(114));
 }
 

@@ -67,9 +67,9 @@ fn only_the_first_of_two_server_errors_counts() {
     pair.cut_at_client();
     assert_eq!(pair.client_failure().code, Some(27));
     assert_eq!(
-        states(Items::of_client(&pair.client_said)),
+        states(Items::of_client(&pair.client_sent)),
         [0_i8; 0],
-        "nobody listens to a good-bye"
+        "none listens to a good-bye"
     );
 }
 
@@ -122,7 +122,7 @@ fn a_busy_server_is_named_so() {
         pair.client_failure().message,
         "the server is busy running a test. try again later"
     );
-    assert_eq!(pair.client_said.len(), 37, "the cookie and nothing else");
+    assert_eq!(pair.client_sent.len(), 37, "the cookie and nothing else");
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn signal_on_either_side_is_sent_to_the_other() {
     );
     assert_eq!(pair.client_failure().kind, FailureKind::PeerTerminated);
     assert_eq!(pair.client_failure().message, "the server has terminated");
-    assert_eq!(states(Items::of_client(&pair.client_said)), [16]);
+    assert_eq!(states(Items::of_client(&pair.client_sent)), [16]);
 }
 
 #[test]
@@ -344,7 +344,7 @@ fn messages_that_make_no_sense_end_the_test() {
         server.handle_control(pair.now, &[byte]);
         pair.obey();
         assert_eq!(pair.server_failure().code, Some(110), "server, {byte}");
-        assert!(pair.server_said.ends_with(&[0xfe, 0, 0, 0, 110, 0, 0, 0, 0]));
+        assert!(pair.server_sent.ends_with(&[0xfe, 0, 0, 0, 110, 0, 0, 0, 0]));
     }
 }
 
@@ -390,7 +390,7 @@ fn unknown_streams_are_refused_by_both_sides() {
     pair.end_data();
     assert_eq!(pair.client_failure().kind, FailureKind::Error);
     assert_eq!(pair.client_failure().code, Some(208));
-    assert_eq!(pair.server_outcome, Some(Ok(())), "everything had been said");
+    assert_eq!(pair.server_outcome, Some(Ok(())), "everything had been sent_bytes");
 }
 
 #[test]
@@ -433,7 +433,7 @@ fn a_client_that_stays_after_the_results_does_not_hold_the_server() {
     // The client's machine has ended by itself; only its good-bye is held back.
     while pair.server_outcome.is_none() && pair.carry_one() {
         pair.obey();
-        if pair.client_said.last() == Some(&16) {
+        if pair.client_sent.last() == Some(&16) {
             break;
         }
     }
@@ -473,7 +473,7 @@ fn failed_login_is_refused_without_revealing_limits() {
 }
 
 fn expect_refused_login(pair: &Pair) {
-    assert_eq!(pair.server_said, [9, 0xfe, 0, 0, 0, 142, 0, 0, 0, 0]);
+    assert_eq!(pair.server_sent, [9, 0xfe, 0, 0, 0, 142, 0, 0, 0, 0]);
     assert_eq!(pair.client_failure().message, "test authorization failed");
     assert_eq!(pair.server_failure().message, "test authorization failed");
 }
@@ -483,7 +483,7 @@ fn a_checked_login_is_followed_by_the_limits_or_by_the_test() {
     let mut pair = pair_with_login(Some("token"));
     pair.run_to_end();
     pair.server_local(ServerInput::LoginChecked(Ok("mario".to_owned())));
-    assert_eq!(pair.server_said[..6], [9, 0xfe, 0, 0, 0, 37]);
+    assert_eq!(pair.server_sent[..6], [9, 0xfe, 0, 0, 0, 37]);
 
     let mut pair = pair_with_login(Some("token"));
     pair.policy.max_duration = None;

@@ -20,11 +20,11 @@ pub(crate) struct Pair {
     pub(crate) server: Option<Server>,
     pub(crate) policy: Policy,
     /// All bytes of each side.
-    pub(crate) client_said: Vec<u8>,
-    pub(crate) server_said: Vec<u8>,
+    pub(crate) client_sent: Vec<u8>,
+    pub(crate) server_sent: Vec<u8>,
     /// How much of that has arrived.
-    pub(crate) server_heard: usize,
-    pub(crate) client_heard: usize,
+    pub(crate) server_received: usize,
+    pub(crate) client_received: usize,
     /// Bytes that arrive at once.
     pub(crate) segment: usize,
     pub(crate) client_actions: Vec<&'static str>,
@@ -66,10 +66,10 @@ impl Pair {
             client: Client::new(now, setup),
             server: None,
             policy: Policy::default(),
-            client_said: Vec::new(),
-            server_said: Vec::new(),
-            server_heard: 0,
-            client_heard: 0,
+            client_sent: Vec::new(),
+            server_sent: Vec::new(),
+            server_received: 0,
+            client_received: 0,
             segment: usize::MAX,
             client_actions: Vec::new(),
             server_actions: Vec::new(),
@@ -111,12 +111,14 @@ impl Pair {
 
     pub(crate) fn carry_one(&mut self) -> bool {
         let (now, segment) = (self.now, self.segment);
-        let next = |said: &[u8], heard: usize| said[heard..said.len().min(heard.saturating_add(segment))].to_vec();
+        let next = |sent_bytes: &[u8], received: usize| {
+            sent_bytes[received..sent_bytes.len().min(received.saturating_add(segment))].to_vec()
+        };
         if self.server.is_none() {
-            let Some(cookie) = self.client_said.first_chunk::<37>() else {
+            let Some(cookie) = self.client_sent.first_chunk::<37>() else {
                 return false;
             };
-            self.server_heard = cookie.len();
+            self.server_received = cookie.len();
             let setup = ServerSetup {
                 cookie: Cookie::parse(cookie),
                 policy: self.policy.clone(),
@@ -125,10 +127,10 @@ impl Pair {
             self.server = Some(Server::new(now, setup));
             return true;
         }
-        let to_client = next(&self.server_said, self.client_heard);
-        let to_server = next(&self.client_said, self.server_heard);
-        self.client_heard += to_client.len();
-        self.server_heard += to_server.len();
+        let to_client = next(&self.server_sent, self.client_received);
+        let to_server = next(&self.client_sent, self.server_received);
+        self.client_received += to_client.len();
+        self.server_received += to_server.len();
         self.client.handle_control(now, &to_client);
         if let Some(server) = &mut self.server {
             server.handle_control(now, &to_server);
@@ -142,7 +144,7 @@ impl Pair {
             assert_eq!(self.client_outcome, None, "nothing follows the end");
             self.client_actions.push(client_action_name(&action));
             match action {
-                ClientAction::Send(bytes) => self.client_said.extend(bytes),
+                ClientAction::Send(bytes) => self.client_sent.extend(bytes),
                 ClientAction::Close(outcome) => self.client_outcome = Some(outcome),
                 ClientAction::OpenStreams if self.client_obeys => {
                     self.open_streams();
@@ -159,7 +161,7 @@ impl Pair {
             assert_eq!(self.server_outcome, None, "nothing follows the end");
             self.server_actions.push(server_action_name(&action));
             match action {
-                ServerAction::Send(bytes) => self.server_said.extend(bytes),
+                ServerAction::Send(bytes) => self.server_sent.extend(bytes),
                 ServerAction::Close(outcome) => self.server_outcome = Some(outcome),
                 ServerAction::Accepted(_) if self.server_obeys => server.handle_local(self.now, ServerInput::Prepared),
                 ServerAction::StopData if self.server_obeys => {

@@ -9,7 +9,7 @@ use linerate_sys::poll::{Interest, wait_fd};
 use linerate_sys::socket::{self, Connect, Protocol};
 
 /// Far beyond what anything on loopback takes; reaching it is a failure.
-pub(crate) const PATIENCE: Option<Duration> = Some(Duration::from_secs(20));
+pub(crate) const TIMEOUT: Option<Duration> = Some(Duration::from_secs(20));
 
 pub(crate) const V4: &str = "127.0.0.1:0";
 pub(crate) const V6: &str = "[::1]:0";
@@ -62,14 +62,14 @@ pub(crate) fn udp_pair(local: &str) -> (OwnedFd, OwnedFd) {
 
 pub(crate) fn await_readable(fd: impl AsFd) {
     assert!(
-        wait_fd(fd, Interest::READ, PATIENCE).expect("poll"),
+        wait_fd(fd, Interest::READ, TIMEOUT).expect("poll"),
         "nothing to read came"
     );
 }
 
 pub(crate) fn await_writable(fd: impl AsFd) {
     assert!(
-        wait_fd(fd, Interest::WRITE, PATIENCE).expect("poll"),
+        wait_fd(fd, Interest::WRITE, TIMEOUT).expect("poll"),
         "no room to write came"
     );
 }

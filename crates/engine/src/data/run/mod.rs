@@ -60,7 +60,7 @@ pub(crate) struct RunSettings {
     pub(crate) local: LocalOptions,
     /// This end decides when the test is over (clients do).
     pub(crate) decides_end: bool,
-    /// Processor for the workers.
+    /// CPU for the workers.
     pub(crate) cpu: Option<u32>,
     /// Streams begin and end one by one; what happens to one leaves the others alone.
     pub(crate) independent: bool,

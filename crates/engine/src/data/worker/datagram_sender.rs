@@ -58,7 +58,7 @@ pub(crate) struct DatagramSender {
 /// Datagrams per segmented buffer towards a receiver that may not coalesce. A receiver that takes one datagram per call
 /// gets most of them through with four at a time; with eight it loses twice as many.
 const BATCH_DEFAULT: u32 = 4;
-/// Datagrams closer than this are sent in small groups: waking for each would cost a whole processor.
+/// Datagrams closer than this are sent in small groups: waking for each would cost a whole CPU.
 const TICK_THRESHOLD_NS: u64 = 100_000;
 /// Time between two such groups.
 const TICK_NS: u64 = 250_000;

@@ -54,7 +54,7 @@ pub(super) enum Turn {
 /// Periods that divide a tenth of a second, so that portions fit the usual reporting intervals.
 const PERIODS_NS: [u64; 4] = [10_000_000, 20_000_000, 50_000_000, 100_000_000];
 /// A portion has so many bytes at least, if the longest period allows it. Each costs a wake-up: with 12 KiB the sender needs six
-/// times the processor time of a sender of whole blocks, with twice that three times.
+/// times the CPU time of a sender of whole blocks, with twice that three times.
 const PORTION_MIN_BYTES: u64 = 16 * 1024;
 /// Period of a fast stream, whose portions the kernel spreads.
 const FAST_PERIOD_NS: u64 = 4_000_000;

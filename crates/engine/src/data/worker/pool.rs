@@ -57,7 +57,7 @@ pub(crate) struct StreamAssignment {
     pub(crate) pump: Box<dyn Pump>,
 }
 
-/// Threads per processor before streams share threads. Between one and four made no measurable difference on
+/// Threads per CPU before streams share threads. Between one and four made no measurable difference on
 /// loopback; more only costs memory and switches.
 const THREADS_PER_CPU: usize = 4;
 
@@ -71,7 +71,7 @@ pub(crate) fn threads_for(streams: usize) -> usize {
 }
 
 impl WorkerPool {
-    /// Starts as few threads as the streams need and never more than a small multiple of the processors.
+    /// Starts as few threads as the streams need and never more than a small multiple of the CPUs.
     pub(crate) fn start(
         control: &Arc<RunControl>,
         streams: Vec<StreamAssignment>,
@@ -119,7 +119,7 @@ impl WorkerPool {
             .name("linerate-data".into())
             .spawn(move || {
                 if let Some(cpu) = pin_to {
-                    // The control thread has checked that this processor exists.
+                    // The control thread has checked that this CPU exists.
                     let _ = cpu::pin_thread(cpu as usize);
                 }
                 worker.run();

@@ -74,7 +74,7 @@ pub(super) struct Worker {
 
 const WAKE_TOKEN: u64 = u64::MAX;
 /// Of the time to a deadline that must be met, this part is spent spinning: a sleeping thread wakes late, more so in a guest
-/// whose processor slept as well, and the longer it slept.
+/// whose CPU slept as well, and the longer it slept.
 const SPIN_SHARE: u64 = 8;
 /// At least and at most so much of it.
 const SPIN_NS: RangeInclusive<u64> = 40_000..=500_000;

@@ -41,12 +41,12 @@ pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interru
     }
     match reporter.take_failure() {
         Some(error) => Err(failure(error.to_string())),
-        None => outcome.and_then(|published| published),
+        None => outcome.and_then(|result| result),
     }
 }
 
 /// Outcome of a test. Failures were reported when they happened.
-type Told = Result<(), Failure>;
+type TestResult = Result<(), Failure>;
 
 struct Client<'a> {
     spec: &'a ClientSpec,
@@ -60,7 +60,7 @@ const LISTENER: u64 = 2;
 const BACK_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Client<'_> {
-    fn run(&self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
+    fn run(&self, reporter: &mut Reporter<'_>) -> Result<TestResult, Failure> {
         let origin = self.origin();
         pumps::check(&origin).map_err(failure)?;
         let server = connect::resolve(self.spec)?;
@@ -293,7 +293,12 @@ impl Client<'_> {
     }
 
     /// Drives the session, and the one that comes back afterwards if there is one.
-    fn watch(&self, session: Session, listener: Option<OwnedFd>, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
+    fn watch(
+        &self,
+        session: Session,
+        listener: Option<OwnedFd>,
+        reporter: &mut Reporter<'_>,
+    ) -> Result<TestResult, Failure> {
         let reader = listener.as_ref().map(|_| DatagramReader::new());
         let mut test_loop = TestLoop {
             client: self,
@@ -328,7 +333,7 @@ struct TestLoop<'a> {
 }
 
 impl TestLoop<'_> {
-    fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<Told, Failure> {
+    fn drive(&mut self, reporter: &mut Reporter<'_>) -> Result<TestResult, Failure> {
         // Intervals end when this thread reads the counters; without a short scheduling slice that is late.
         let _ = scheduling::wake_soon();
         let epoll = Epoll::new().map_err(|e| os("test", &e))?;

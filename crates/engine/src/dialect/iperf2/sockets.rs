@@ -93,7 +93,7 @@ pub(super) fn tune(fd: BorrowedFd<'_>, spec: &TestSpec, role: StreamRole) {
     }
     // Without it datagrams count as arrived when they are read.
     let _ = sockopt::set_receive_stamps(fd, true);
-    // Coalescing is invisible to the peer and to the figures: every datagram's number is still read.
+    // Coalescing is invisible to the peer and to the results: every datagram's number is still read.
     let _ = sockopt::set_udp_gro(fd, true);
 }
 

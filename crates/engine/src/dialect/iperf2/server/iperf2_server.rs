@@ -447,7 +447,7 @@ impl Iperf2Server {
         }
     }
 
-    /// What all tests have moved, for the figures of the server.
+    /// What all tests have moved, for the statistics of the server.
     pub(crate) fn moved(&mut self) -> Vec<(u64, crate::server::server_stats::ByteTotals)> {
         self.sessions.iter_mut().map(|(id, e)| (*id, e.moved())).collect()
     }

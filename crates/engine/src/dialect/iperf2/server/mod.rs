@@ -32,7 +32,7 @@ const INTERRUPT: u64 = 1;
 pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
     // Clients wait for answers of this thread while others move data; a short scheduling slice reduces that wait.
     let _ = scheduling::wake_soon();
-    let mut rulebook = SharedServerState::new(spec)?;
+    let mut shared = SharedServerState::new(spec)?;
     let mut server = Iperf2Server::open(spec, reporter)?;
     let epoll = Epoll::new().map_err(|e| os("test", &e))?;
     epoll
@@ -44,7 +44,7 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
     let mut events = Vec::new();
     let mut stopping: Option<String> = None;
     loop {
-        server.advance(&mut rulebook.lend(reporter));
+        server.advance(&mut shared.lend(reporter));
         if server.is_over() {
             return stopping.map_or(Ok(()), |signal| Err(interruption(&signal)));
         }
@@ -61,7 +61,7 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
             signal_text: signal_text.clone(),
         });
         if stopping.is_some() {
-            server.terminate(&mut rulebook.lend(reporter));
+            server.terminate(&mut shared.lend(reporter));
         } else if server.has_tests() {
             reporter.warning("PendingConnection for server threads to complete. Interrupt again to force quit.");
         }

@@ -37,7 +37,7 @@ const HELLO_TIMEOUT: Duration = Duration::from_secs(30);
 /// The number that iperf3 gives a failed `sctp_bindx(3)`; it has no text.
 const SCTP_BINDX: i32 = 139;
 /// A stock server closes its UDP port between two tests and two streams. A hello that is refused is repeated for this long.
-const REOPEN_PATIENCE: Duration = Duration::from_secs(1);
+const REOPEN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause before a refused hello is repeated.
 const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 /// Pause before the only second attempt at a data connection: a stock server re-opens its listener for some options.
@@ -182,7 +182,7 @@ impl Context<'_, '_> {
         let fd = self.prepare(index, remote, reporter)?;
         let labelled = labelled(remote, self.spec.test.socket.flow_label);
         socket::connect(fd.as_fd(), &labelled).map_err(failed(ErrorCode::StreamConnect))?;
-        let deadline = Instant::now() + REOPEN_PATIENCE;
+        let deadline = Instant::now() + REOPEN_TIMEOUT;
         let peer_coalesces = loop {
             match self.send_hello(fd.as_fd()) {
                 // A hello that was refused has reached no server, so it may be repeated.

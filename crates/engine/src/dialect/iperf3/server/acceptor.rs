@@ -35,7 +35,7 @@ pub(super) enum FirstBytes {
     Other([u8; OPENING_LEN]),
 }
 
-/// What a newcomer means for others.
+/// Effect of a new connection on others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Accepted {
     /// Nothing.

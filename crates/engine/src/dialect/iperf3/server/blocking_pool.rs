@@ -43,7 +43,7 @@ pub(super) struct BlockingPool {
     under_way: usize,
 }
 
-/// Few enough to leave the tests their processors.
+/// Few enough to leave the tests their CPUs.
 const THREADS_MAX: usize = 2;
 
 impl BlockingPool {

@@ -39,8 +39,8 @@ pub(super) fn prepare(fd: BorrowedFd<'_>, spec: &ServerSpec) -> Result<(), Engin
 /// Breaks a connection whose peer acknowledges nothing for this long (`TCP_USER_TIMEOUT`, tcp(7)). Multipath TCP knows
 /// no such limit.
 pub(super) fn limit_idle_time(fd: BorrowedFd<'_>, timeout: Duration) {
-    let patience_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
-    let _ = sockopt::set_user_timeout(fd, patience_ms);
+    let timeout_ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    let _ = sockopt::set_user_timeout(fd, timeout_ms);
 }
 
 /// The first probe leaves after half of the timeout, so that the last one is unanswered when it ends.

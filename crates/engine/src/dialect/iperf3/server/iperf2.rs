@@ -34,7 +34,7 @@ impl Server<'_> {
         self.with_iperf2(Iperf2Server::terminate);
     }
 
-    /// What the tests of the iperf2 have moved, for the figures.
+    /// What the iperf 2 tests have moved, for the statistics.
     pub(super) fn note_iperf2(&mut self) {
         for (id, moved) in self.iperf2.iter_mut().flat_map(Iperf2Server::moved) {
             self.stats.update(id, moved);

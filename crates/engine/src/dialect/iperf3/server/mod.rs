@@ -41,7 +41,7 @@ use acceptor::Acceptor;
 use blocking_pool::BlockingPool;
 use context::Context;
 use registry::{SessionRegistry, Stage};
-use session::{CONTROL_READ_BYTES, ControlInput, ServerSockets, Session, Terms, Tokens};
+use session::{Admitted, CONTROL_READ_BYTES, ControlInput, ServerSockets, Session, Tokens};
 use udp_listener::UdpListener;
 
 /// Serves until interrupted, or for one test.
@@ -380,11 +380,11 @@ impl<'a> Server<'a> {
             listeners: &mut self.listeners,
             udp: &mut self.udp,
         };
-        let terms = Terms {
+        let admitted = Admitted {
             first_position: self.registry.first_position(id),
             quota: self.registry.quotas().quota(id),
         };
-        session.act(action, &self.context, terms, &mut sockets);
+        session.act(action, &self.context, admitted, &mut sockets);
         if starts {
             self.note_start(id);
         }

@@ -92,7 +92,7 @@ struct Client {
     opens_since: Option<Instant>,
     /// End of the wait, or of the test as planned.
     ends: Option<Instant>,
-    terms: Option<Terms>,
+    agreed: Option<AgreedTest>,
     refused: Option<RefusalReason>,
     login: Option<Refusal>,
     /// Work of this client waits or is under way since then.
@@ -101,7 +101,7 @@ struct Client {
 
 /// What was agreed.
 #[derive(Debug, Clone, Copy)]
-struct Terms {
+struct AgreedTest {
     transport: Transport,
     /// The server sends to the client.
     sends: bool,
@@ -233,8 +233,8 @@ impl SessionRegistry {
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
         self.work.leave(id, Network::of_client(client.peer.ip()));
-        if let Some(terms) = client.terms {
-            self.stream_numbers.release(terms.first_position);
+        if let Some(agreed) = client.agreed {
+            self.stream_numbers.release(agreed.first_position);
         }
         self.advance_udp_queue(now);
     }
@@ -287,8 +287,8 @@ impl SessionRegistry {
             }
             input => input,
         };
-        if let (ServerInput::StreamOpened, Some(terms)) = (&input, &mut client.terms) {
-            terms.missing_streams = terms.missing_streams.saturating_sub(1);
+        if let (ServerInput::StreamOpened, Some(agreed)) = (&input, &mut client.agreed) {
+            agreed.missing_streams = agreed.missing_streams.saturating_sub(1);
             client.awaits_since = Some(now);
         }
         client.input(now, input);
@@ -393,7 +393,7 @@ impl SessionRegistry {
     pub(crate) fn first_position(&self, id: u64) -> u32 {
         self.clients
             .get(&id)
-            .and_then(|g| g.terms)
+            .and_then(|g| g.agreed)
             .map_or(0, |t| t.first_position)
     }
 
@@ -434,7 +434,7 @@ impl SessionRegistry {
                 }
                 ServerAction::StartClock => {
                     client.stage = Stage::Running;
-                    client.ends = client.terms.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
+                    client.ends = client.agreed.and_then(|t| t.duration).and_then(|d| now.checked_add(d));
                     streams_are_open = true;
                 }
                 ServerAction::Close(_) => {
@@ -467,7 +467,7 @@ impl Client {
             awaits_since: None,
             opens_since: None,
             ends,
-            terms: None,
+            agreed: None,
             refused: None,
             login: None,
             works_since: None,
@@ -477,7 +477,7 @@ impl Client {
     fn agree(&mut self, test: &AcceptedTest, stream_numbers: &mut StreamNumbers) {
         let streams = test.spec.total_streams();
         self.stage = Stage::Accepted;
-        self.terms = Some(Terms {
+        self.agreed = Some(AgreedTest {
             transport: test.spec.transport,
             sends: test.spec.direction != Direction::Forward,
             missing_streams: streams,
@@ -487,11 +487,11 @@ impl Client {
     }
 
     fn transport(&self) -> Option<Transport> {
-        self.terms.map(|t| t.transport)
+        self.agreed.map(|t| t.transport)
     }
 
     fn awaits_streams(&self) -> bool {
-        self.stage == Stage::Opening && !self.over && self.terms.is_some_and(|t| t.missing_streams > 0)
+        self.stage == Stage::Opening && !self.over && self.agreed.is_some_and(|t| t.missing_streams > 0)
     }
 
     fn expects_connection(&self) -> bool {
@@ -545,7 +545,7 @@ impl Client {
         match self.stage {
             Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
             _ => self
-                .terms
+                .agreed
                 .map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
         }
     }

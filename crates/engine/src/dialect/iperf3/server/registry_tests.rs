@@ -127,7 +127,7 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
     assert_eq!(
         harness.registry.udp_stream_owner(peer(7).ip()),
         None,
-        "nobody expects anything from there"
+        "none expects anything from there"
     );
 }
 
@@ -307,7 +307,7 @@ fn queued_client_is_refused_after_the_timeout() {
     assert_eq!(
         harness.admit_connection(2, 2),
         AdmissionDecision::Queued,
-        "nobody knows how long the other one takes"
+        "none knows how long the other one takes"
     );
     harness.now += Duration::from_secs(25);
     harness.registry.handle_timeout(harness.now);

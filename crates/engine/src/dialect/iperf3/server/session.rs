@@ -54,7 +54,7 @@ pub(super) struct Tokens {
 }
 
 /// What the registry has decided about a test.
-pub(super) struct Terms {
+pub(super) struct Admitted {
     /// Position from which its streams are shown.
     pub(super) first_position: u32,
     pub(super) quota: Quota,
@@ -267,13 +267,13 @@ impl Session {
         &mut self,
         action: ServerAction,
         context: &Context,
-        terms: Terms,
+        admitted: Admitted,
         sockets: &mut ServerSockets<'_>,
     ) {
         match action {
             ServerAction::Send(bytes) => self.send(&bytes, sockets),
             ServerAction::Accepted(test) => {
-                let input = match self.prepare(*test, context, terms, sockets) {
+                let input = match self.prepare(*test, context, admitted, sockets) {
                     Ok(()) => ServerInput::Prepared,
                     Err(error) => input(&error),
                 };
@@ -310,7 +310,7 @@ impl Session {
         &mut self,
         mut test: AcceptedTest,
         context: &Context,
-        terms: Terms,
+        admitted: Admitted,
         sockets: &mut ServerSockets<'_>,
     ) -> Result<(), EngineError> {
         let fail = Operation::Init.failed();
@@ -319,7 +319,7 @@ impl Session {
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
-        let header = self.header(&test, terms.first_position, context);
+        let header = self.header(&test, admitted.first_position, context);
         self.reporter.emit(&Event::TestAccepted(Box::new(header)));
         match test.spec.transport {
             Transport::Udp if sockets.udp.is_none() => {
@@ -345,7 +345,7 @@ impl Session {
             datagrams: Some(udp_headers::FORMAT),
         };
         let mut run = TestRun::new(settings).map_err(&fail)?;
-        run.limit(terms.quota);
+        run.limit(admitted.quota);
         sockets
             .epoll
             .add(run.notice_fd(), sockets.tokens.notice, READ)
@@ -517,7 +517,7 @@ fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
     }
 }
 
-/// The client may ask for a processor this host does not have.
+/// The client may request a CPU this host does not have.
 fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
     match cpu {
         Some(n) if !linerate_sys::cpu::allows(n as usize) => {

@@ -47,7 +47,7 @@ impl SessionRegistry {
     /// Whose stream a UDP hello from this address opens. A hello can be forged, and the dialect has no way to challenge its
     /// sender, so the server sends data only to addresses that have completed a TCP handshake.
     pub(crate) fn udp_stream_owner(&self, from: IpAddr) -> Option<u64> {
-        let may_split = |g: &Client| self.allow_split_address && g.terms.is_some_and(|t| !t.sends);
+        let may_split = |g: &Client| self.allow_split_address && g.agreed.is_some_and(|t| !t.sends);
         let claims = |g: &Client| g.opens_udp() && (g.peer.ip() == from || may_split(g));
         self.clients.iter().find(|(_, g)| claims(g)).map(|(&id, _)| id)
     }
