@@ -2,75 +2,18 @@
 
 #[cfg(feature = "tls")]
 mod by_hyper;
+mod target;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use linerate_model::http::Spoken;
 
-use crate::load::ports::Local;
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
-use crate::load::single;
-use crate::protocol::Protocol;
+use target::{BYTES_MAX, connect};
 
-/// Response to the probe.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeResult {
-    /// Negotiated protocol.
-    pub spoken: Spoken,
-    /// Status code.
-    pub status: u16,
-    /// Bytes of the header; `None` inside TLS and in HTTP/2, where they are not counted.
-    pub head_bytes: Option<u64>,
-    /// Bytes of the body, without the framing of chunks.
-    pub body_bytes: u64,
-    /// The connection is persistent.
-    pub keeps_alive: bool,
-    /// `Server` field.
-    pub server: Option<String>,
-    /// `Location` field.
-    pub location: Option<String>,
-}
-
-/// Failure of the probe.
-#[derive(Debug, thiserror::Error)]
-pub enum ProbeError {
-    /// The connection could not be opened.
-    #[error("cannot connect to {0}: {text}", text = linerate_sys::error::io_text(.1))]
-    Connect(SocketAddr, #[source] io::Error),
-    /// The connection failed, or the timeout expired.
-    #[error("no response from {0}: {text}", text = linerate_sys::error::io_text(.1))]
-    Exchange(SocketAddr, #[source] io::Error),
-    /// The response is not HTTP.
-    #[error("{0} does not respond in {1}: {2}")]
-    Protocol(SocketAddr, &'static str, String),
-    /// The certificate is not trusted.
-    #[error(
-        "{0} cannot be trusted: {1}; --cacert FILE trusts the authority in a file, --pin-sha256 HEX this certificate, \
-             --insecure any"
-    )]
-    Untrusted(SocketAddr, String),
-    /// TLS failed otherwise.
-    #[error("no TLS with {0}: {1}")]
-    Tls(SocketAddr, String),
-    /// The request cannot be sent.
-    #[error("{0}")]
-    Request(String),
-}
-
-/// Destination, source and protocol of a probe.
-#[derive(Debug, Clone, Copy)]
-pub struct ProbeTarget<'a> {
-    /// Address of the server.
-    pub address: SocketAddr,
-    /// Local address and port.
-    pub local: Local<'a>,
-    /// Protocol.
-    pub protocol: &'a Protocol,
-    /// Timeout of the whole probe.
-    pub timeout: Duration,
-}
+pub use target::{ProbeError, ProbeResult, ProbeTarget};
 
 /// Sends `request` and reads the response. A body beyond 1 GiB is an error.
 ///
@@ -97,11 +40,6 @@ fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         _ => ProbeError::Exchange(address, error),
     })
-}
-
-fn connect(target: ProbeTarget<'_>) -> Result<TcpStream, ProbeError> {
-    let connected = single::connect(&target.local, target.address, target.timeout);
-    connected.map_err(|error| ProbeError::Connect(target.address, error))
 }
 
 fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
@@ -132,7 +70,7 @@ fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<
             ));
         }
         kept.extend_from_slice(buffer.get(..len).unwrap_or_default());
-        if head.len() < HEAD_KEPT_MAX && !reader.has_begun() {
+        if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
             head.clone_from(&kept);
         }
         match reader.feed(&kept, &mut context) {
@@ -168,16 +106,18 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
 }
 
 const BUFFER_BYTES: usize = 64 * 1024;
-const HEAD_KEPT_MAX: usize = 64 * 1024;
-const BYTES_MAX: u64 = 1 << 30;
+const HEADER_KEPT_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, TcpListener};
+    use std::net::{IpAddr, SocketAddr, TcpListener};
     use std::thread;
 
+    use linerate_sys::socket;
+
     use super::*;
-    use crate::load::PortChoice;
+    use crate::load::{Local, PortChoice};
+    use crate::protocol::Protocol;
 
     fn target(address: SocketAddr, protocol: &Protocol) -> ProbeTarget<'_> {
         ProbeTarget {
@@ -189,7 +129,7 @@ mod tests {
     }
 
     /// A server that reads one request and writes `response`.
-    fn ask_one_that_says(response: &'static [u8]) -> Result<ProbeResult, ProbeError> {
+    fn probe_a_server_that_sends(response: &'static [u8]) -> Result<ProbeResult, ProbeError> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
@@ -209,7 +149,7 @@ mod tests {
 
     #[test]
     fn result_has_status_server_and_location() {
-        let response = ask_one_that_says(
+        let response = probe_a_server_that_sends(
             b"HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc",
         );
         let response = response.expect("a response");
@@ -267,16 +207,23 @@ mod tests {
     #[test]
     fn invalid_responses_are_distinguished() {
         assert!(matches!(
-            ask_one_that_says(b"SSH-2.0-x\r\n"),
+            probe_a_server_that_sends(b"SSH-2.0-x\r\n"),
             Err(ProbeError::Protocol(..))
         ));
         assert!(matches!(
-            ask_one_that_says(b"HTTP/1.1 200 OK\r\n"),
+            probe_a_server_that_sends(b"HTTP/1.1 200 OK\r\n"),
             Err(ProbeError::Exchange(..))
         ));
-        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        // A bound socket that does not listen keeps its port closed.
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let closed = socket::open(&loopback, socket::Protocol::Tcp).expect("a socket");
+        socket::bind(&closed, &loopback).expect("a port");
+        let address = socket::local_addr(&closed).expect("an address");
         let protocol = Protocol::default();
-        let refused = send(target(nobody, &protocol), b"", false).expect_err("nobody is there");
-        assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
+        let refused = send(target(address, &protocol), b"", false).expect_err("a closed port");
+        assert_eq!(
+            refused.to_string(),
+            format!("cannot connect to {address}: Connection refused")
+        );
     }
 }

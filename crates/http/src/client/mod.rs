@@ -8,7 +8,6 @@ mod tls;
 mod trust;
 
 use linerate_model::http::{HttpVersion, Spoken};
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 pub(crate) use failure::{Failure, Refusal};
@@ -17,6 +16,7 @@ pub(crate) use session::{Driver, NoResponse, Session};
 
 use crate::protocol::Protocol;
 use request::Template;
+use session::Stream;
 use tls::Tls;
 
 /// Protocol and request of a load.
@@ -35,11 +35,6 @@ pub(crate) struct Established {
     /// Negotiated protocol.
     pub(crate) spoken: Spoken,
 }
-
-/// A byte stream. One type, so that hyper is compiled once.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 impl Client {
     /// Prepares to send `request`, given in HTTP/1.1 form.

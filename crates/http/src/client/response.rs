@@ -7,7 +7,7 @@ use hyper::body::{Body, Incoming};
 use hyper::header::{CONNECTION, RETRY_AFTER};
 use hyper::{Response, Version};
 
-use super::Failure;
+use super::failure::Failure;
 use crate::load::response::{HASH_START, ReceivedResponse, hash_more};
 
 /// Contents of a response header.

@@ -8,9 +8,15 @@ use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
 
+use super::failure::{self, Failure};
 use super::request::Upload;
-use super::{Failure, Stream, failure};
+
+/// A byte stream. One type, so that hyper is compiled once.
+pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 
 /// Sends requests on one connection. In HTTP/2 every copy has its own request in flight.
 pub(crate) enum Session {

@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::{Refusal, trust};
+use super::failure::Refusal;
+use super::trust;
 use crate::protocol::TlsPeer;
 use crate::tls::provider;
 

@@ -1,6 +1,5 @@
 //! Client of the control channel: blocking calls with timeouts.
 
-use std::io;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,6 +8,7 @@ use linerate_model::http::SideFigures;
 use linerate_sys::{clock, socket};
 use serde::de::DeserializeOwned;
 
+use super::error::ControlError;
 use super::link::{Failure, Link};
 use super::message::{CellBegun, CellMark, Clock, ErrorText, Info, PROGRAM};
 use super::token::Token;
@@ -27,40 +27,6 @@ const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOCK_ROUNDS: u32 = 16;
 /// Default port of a URL.
 const PORT: u16 = 8081;
-
-/// Failure of the control channel.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ControlError {
-    /// The address is invalid or cannot be resolved.
-    #[error("{0}")]
-    Address(String),
-    /// No response in any attempt.
-    #[error("the control channel at {server} does not response: {why}")]
-    Lost {
-        /// Address.
-        server: SocketAddr,
-        /// Failure of the last attempt.
-        why: String,
-    },
-    /// The token is missing or wrong.
-    #[error("the control channel refuses the token; give the one the server printed")]
-    Unauthorized,
-    /// The responder does not prove that it knows the token. It has not learned it.
-    #[error("whoever answers as the control channel does not know the token")]
-    Unproved,
-    /// The server refused the request.
-    #[error("the control channel refuses: {text} (status {status})")]
-    Refused {
-        /// Status code.
-        status: u16,
-        /// Reason.
-        text: String,
-    },
-    /// The responder is no control channel of linerate.
-    #[error("whoever answers is no control channel of linerate: {0}")]
-    Foreign(String),
-}
 
 /// Offset of the server's monotonic clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -236,15 +202,6 @@ impl ControlClient {
         } else {
             Err(Failure::Final(refused(head.status, &response)))
         }
-    }
-}
-
-/// Text of a connection failure.
-pub(super) fn text(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::TimedOut => "no response in time".to_owned(),
-        io::ErrorKind::UnexpectedEof => "the connection was closed".to_owned(),
-        _ => linerate_sys::error::io_text(error),
     }
 }
 

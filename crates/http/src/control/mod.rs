@@ -20,16 +20,19 @@
 mod agent;
 mod client;
 mod connection;
+mod error;
 mod link;
 mod message;
 mod proof;
 mod route;
 mod server;
+mod slots;
 mod token;
 mod transport;
 
 pub use agent::{Agent, Refusal};
-pub use client::{ClockOffset, ControlClient, ControlError};
+pub use client::{ClockOffset, ControlClient};
+pub use error::ControlError;
 pub use message::{CellBegun, CellMark, Clock, Info, PROGRAM, TCP_CAPABILITY};
 pub use server::{Control, ControlSpec};
 pub use token::{BadToken, Token};

@@ -4,28 +4,24 @@
 //! one, so that strangers cannot lock the owner out.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_model::network::Network;
 use linerate_sys::OsError;
-use linerate_sys::poll::{EventFd, Interest, wait_fds};
+use linerate_sys::poll::{Interest, wait_fds};
 
 use super::agent::Agent;
 use super::connection;
+use super::slots::Slots;
 use super::token::Token;
 use super::transport::Transport;
 
-/// Concurrent connections: a client needs two, one for requests and one for samples.
-const CONNECTIONS_MAX: usize = 16;
 /// Delay before accept(2) is retried without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time for connections to finish when the channel closes.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Address and access of the channel.
 #[derive(Debug, Clone)]
@@ -49,25 +45,8 @@ impl ControlSpec {
 #[derive(Debug)]
 pub struct Control {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    slots: Arc<Slots>,
     thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Debug)]
-struct Shared {
-    waker: EventFd,
-    is_closing: AtomicBool,
-    slots: Mutex<Vec<Slot>>,
-    /// Notified when a slot is released.
-    left: Condvar,
-}
-
-/// A connection.
-#[derive(Debug)]
-struct Slot {
-    number: u64,
-    stream: TcpStream,
-    is_authenticated: bool,
 }
 
 impl Control {
@@ -80,17 +59,12 @@ impl Control {
         let listener = bind(spec.address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let shared = Arc::new(Shared {
-            waker: EventFd::new()?,
-            is_closing: AtomicBool::new(false),
-            slots: Mutex::default(),
-            left: Condvar::new(),
-        });
+        let slots = Arc::new(Slots::new()?);
         let acceptor = Acceptor {
             listener,
             spec: Arc::new(spec),
             agent,
-            shared: Arc::clone(&shared),
+            slots: Arc::clone(&slots),
         };
         let thread = thread::Builder::new()
             .name("lr-control".into())
@@ -98,7 +72,7 @@ impl Control {
             .map_err(|error| OsError::new("start a thread", "", error))?;
         Ok(Self {
             address,
-            shared,
+            slots,
             thread: Some(thread),
         })
     }
@@ -123,19 +97,11 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.shared.is_closing.store(true, Ordering::Release);
-        self.shared.waker.signal();
+        self.slots.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let slots = self.shared.lock();
-        for slot in slots.iter() {
-            // Wakes blocked readers; a closed connection needs no shutdown.
-            let _ = slot.stream.shutdown(Shutdown::Read);
-        }
-        // The program may exit after this, and a stream of samples would be cut instead of ended.
-        let left = &self.shared.left;
-        let _ = left.wait_timeout_while(slots, CLOSE_TIMEOUT, |slots| !slots.is_empty());
+        self.slots.wait();
     }
 }
 
@@ -143,15 +109,15 @@ struct Acceptor {
     listener: TcpListener,
     spec: Arc<ControlSpec>,
     agent: Arc<dyn Agent>,
-    shared: Arc<Shared>,
+    slots: Arc<Slots>,
 }
 
 impl Acceptor {
     fn run(self) {
         let mut number = 0;
-        while !self.shared.is_closing.load(Ordering::Acquire) {
+        while !self.slots.is_closing() {
             let readable = Interest::READ;
-            let fds = [(self.listener.as_fd(), readable), (self.shared.waker.as_fd(), readable)];
+            let fds = [(self.listener.as_fd(), readable), (self.slots.waker(), readable)];
             let waited = wait_fds(fds, None);
             match self.listener.accept() {
                 Ok((stream, peer)) => {
@@ -172,80 +138,17 @@ impl Acceptor {
         let Some(copy) = is_ready.then(|| stream.try_clone().ok()).flatten() else {
             return;
         };
-        if !self.shared.take_slot(Slot {
-            number,
-            stream: copy,
-            is_authenticated: false,
-        }) {
+        if !self.slots.take(number, copy) {
             return;
         }
-        let (spec, agent, shared) = (
-            Arc::clone(&self.spec),
-            Arc::clone(&self.agent),
-            Arc::clone(&self.shared),
-        );
+        let (spec, agent, slots) = (Arc::clone(&self.spec), Arc::clone(&self.agent), Arc::clone(&self.slots));
         let started = thread::Builder::new().name("lr-control-conn".into()).spawn(move || {
-            let guard = SlotGuard {
-                shared: &shared,
-                number,
-            };
+            let guard = slots.guard(number);
             connection::serve(Transport::new(stream), peer, spec.token.as_ref(), &*agent, &guard);
         });
         if started.is_err() {
-            self.shared.release(number);
+            self.slots.release(number);
         }
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Vec<Slot>> {
-        self.slots.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn take_slot(&self, slot: Slot) -> bool {
-        let mut slots = self.lock();
-        if slots.len() >= CONNECTIONS_MAX {
-            // Slots are in the order of arrival.
-            let Some(oldest) = slots.iter().position(|slot| !slot.is_authenticated) else {
-                return false;
-            };
-            let _ = slots.remove(oldest).stream.shutdown(Shutdown::Both);
-        }
-        slots.push(slot);
-        true
-    }
-
-    fn release(&self, number: u64) {
-        self.lock().retain(|slot| slot.number != number);
-        self.left.notify_all();
-    }
-}
-
-/// The slot of a connection; dropping it releases the slot.
-pub(super) struct SlotGuard<'a> {
-    shared: &'a Shared,
-    number: u64,
-}
-
-impl SlotGuard<'_> {
-    /// Marks the connection as authenticated.
-    pub(super) fn authenticate(&self) {
-        let mut slots = self.shared.lock();
-        slots
-            .iter_mut()
-            .filter(|slot| slot.number == self.number)
-            .for_each(|slot| slot.is_authenticated = true);
-    }
-
-    /// Whether the channel closes.
-    pub(super) fn is_closing(&self) -> bool {
-        self.shared.is_closing.load(Ordering::Acquire)
-    }
-}
-
-impl Drop for SlotGuard<'_> {
-    fn drop(&mut self) {
-        self.shared.release(self.number);
     }
 }
 

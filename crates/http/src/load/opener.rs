@@ -8,6 +8,7 @@ use linerate_sys::socket::{self, Connect, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
 use super::ports::{Local, PortAllocator, PortSelection, SourceTuple, choose};
+use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
 /// Opens sockets from the addresses and ports of one worker.
@@ -25,11 +26,11 @@ pub(crate) struct Opened {
 }
 
 impl Opener {
-    pub(crate) fn new(spec: &LoadSpec, place: (u32, u32)) -> Self {
+    pub(crate) fn new(spec: &LoadSpec, index: WorkerIndex) -> Self {
         let per_tuple = u64::from(spec.connections).div_ceil(spec.tuples());
         let way = choose(spec.ports, per_tuple, spec.port_range);
         Self {
-            allocator: PortAllocator::new(&spec.sources, &spec.destinations, way, &spec.ports_skipped, place),
+            allocator: PortAllocator::new(&spec.sources, &spec.destinations, way, &spec.ports_skipped, index),
             resets_at_end: spec.resets_at_end,
             keepalive_s: spec.tcp_keepalive_s,
         }
@@ -47,13 +48,13 @@ impl Opener {
 
     /// Starts the next connection.
     pub(crate) fn open(&mut self) -> io::Result<Opened> {
-        let (place, tuple) = self
+        let (pair, tuple) = self
             .allocator
             .next_pair()
             .ok_or_else(|| io::Error::from_raw_os_error(errno::EADDRNOTAVAIL))?;
         match self.allocator.selection() {
             PortSelection::Kernel { range } => self.open_anywhere(&tuple, range).map_err(|error| error.source),
-            PortSelection::Explicit => self.open_from_ports(place, &tuple),
+            PortSelection::Explicit => self.open_from_ports(pair, &tuple),
         }
     }
 
@@ -71,7 +72,7 @@ impl Opener {
     }
 
     /// Tries ports until one is free towards this destination.
-    fn open_from_ports(&mut self, place: usize, tuple: &SourceTuple) -> io::Result<Opened> {
+    fn open_from_ports(&mut self, pair: usize, tuple: &SourceTuple) -> io::Result<Opened> {
         let unspecified = match tuple.destination.ip() {
             IpAddr::V4(_) => IpAddr::from([0; 4]),
             IpAddr::V6(_) => IpAddr::from([0_u16; 8]),
@@ -79,7 +80,7 @@ impl Opener {
         let source = tuple.source.unwrap_or(unspecified);
         // Each port once: one in use now is not free a moment later.
         for _ in 0..=u16::MAX {
-            let Some(port) = self.allocator.next_port(place) else {
+            let Some(port) = self.allocator.next_port(pair) else {
                 break;
             };
             let opened = self.open_from(SocketAddr::new(source, port), &tuple.destination);

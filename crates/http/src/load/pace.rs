@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use linerate_model::http::{Arrivals, Mode};
 
 use super::recorder::Recorder;
-use super::schedule::Schedule;
+use super::schedule::{Schedule, WorkerIndex};
 use super::spec::LoadSpec;
 
 /// Pace of one worker.
@@ -26,9 +26,9 @@ pub(crate) enum Pace {
 }
 
 impl Pace {
-    pub(crate) fn new(spec: &LoadSpec, begin_ns: u64, place: (u32, u32)) -> Self {
+    pub(crate) fn new(spec: &LoadSpec, begin_ns: u64, index: WorkerIndex) -> Self {
         let schedule =
-            |rate_per_s, arrivals| Self::Open(Schedule::new(begin_ns, rate_per_s, arrivals, place, spec.seed));
+            |rate_per_s, arrivals| Self::Open(Schedule::new(begin_ns, rate_per_s, arrivals, index, spec.seed));
         match spec.mode {
             Mode::Closed { think_ns: 0, .. } => Self::Closed,
             Mode::Closed { think_ns, .. } => Self::Thinking {

@@ -12,6 +12,7 @@ use super::failure;
 use super::opener::Opener;
 use super::ramp::{Loss, Ramp};
 use super::recorder::{Recorder, Sent};
+use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 
 /// All connections of one worker, by number.
@@ -29,14 +30,14 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    pub(crate) fn new(spec: &LoadSpec, place: (u32, u32), epoll: Epoll, now_ns: u64) -> Self {
-        let connections = spec.connections_of(place.0, place.1);
+    pub(crate) fn new(spec: &LoadSpec, index: WorkerIndex, epoll: Epoll, now_ns: u64) -> Self {
+        let connections = spec.connections_of(index.0, index.1);
         Self {
             epoll,
             connections: (0..connections).map(|_| Connection::default()).collect(),
             free: VecDeque::new(),
-            opener: Opener::new(spec, place),
-            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, place, now_ns),
+            opener: Opener::new(spec, index),
+            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, index, now_ns),
             reconnects_max: spec.reconnects_max,
             connect_timeout_ns: spec.connect_timeout_ns,
             is_connecting: 0,

@@ -4,6 +4,8 @@ use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 
+use super::schedule::WorkerIndex;
+
 /// How local ports are chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -59,7 +61,7 @@ impl PortAllocator {
         destinations: &[SocketAddr],
         selection: PortSelection,
         skipped: &[u16],
-        (index, threads): (u32, u32),
+        (index, threads): WorkerIndex,
     ) -> Self {
         let mut pairs = Vec::new();
         for destination in destinations {
@@ -87,15 +89,15 @@ impl PortAllocator {
 
     /// The next pair with its index; `None` without destinations.
     pub(crate) fn next_pair(&mut self) -> Option<(usize, SourceTuple)> {
-        let place = self.next;
-        let (tuple, _) = self.pairs.get(place)?;
-        self.next = (place + 1) % self.pairs.len();
-        Some((place, *tuple))
+        let pair = self.next;
+        let (tuple, _) = self.pairs.get(pair)?;
+        self.next = (pair + 1) % self.pairs.len();
+        Some((pair, *tuple))
     }
 
     /// The next untried port of a pair; `None` when all were tried.
-    pub(crate) fn next_port(&mut self, place: usize) -> Option<u16> {
-        self.pairs.get_mut(place)?.1.next()
+    pub(crate) fn next_port(&mut self, pair: usize) -> Option<u16> {
+        self.pairs.get_mut(pair)?.1.next()
     }
 }
 
@@ -193,8 +195,8 @@ mod tests {
         for index in 0..3 {
             let mut allocator = PortAllocator::new(&[], &[server()], PortSelection::Explicit, &[5201], (index, 3));
             for _ in 0..18_000 {
-                let (place, _) = allocator.next_pair().expect("there is a destination");
-                let port = allocator.next_port(place).expect("ports are left");
+                let (pair, _) = allocator.next_pair().expect("there is a destination");
+                let port = allocator.next_port(pair).expect("ports are left");
                 assert!(port >= 1024 && port != 5201);
                 assert!(seen.insert(port), "{port} twice");
             }
@@ -209,7 +211,7 @@ mod tests {
         let mut allocator = PortAllocator::new(&sources, &destinations, way, &[], (0, 1));
         let dealt: Vec<_> = (0..4)
             .filter_map(|_| allocator.next_pair())
-            .map(|(place, _)| place)
+            .map(|(pair, _)| pair)
             .collect();
         assert_eq!(dealt, [0, 1, 2, 3]);
     }

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::schedule::WorkerIndex;
+
 /// Connections to be opened, with a rate and a limit of concurrent attempts.
 #[derive(Debug)]
 pub(crate) struct Ramp {
@@ -30,7 +32,7 @@ impl Ramp {
         connections: u32,
         rate_per_s: Option<u32>,
         in_flight_max: u32,
-        (index, workers): (u32, u32),
+        (index, workers): WorkerIndex,
         now_ns: u64,
     ) -> Self {
         let workers = workers.max(1);

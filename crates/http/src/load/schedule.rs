@@ -5,6 +5,9 @@
 
 use linerate_model::http::Arrivals;
 
+/// Index of a worker, and number of workers.
+pub(crate) type WorkerIndex = (u32, u32);
+
 /// Due times of one of several threads that share a rate.
 #[derive(Debug, Clone)]
 pub(crate) struct Schedule {
@@ -33,7 +36,7 @@ impl Schedule {
         start_ns: u64,
         rate_per_s: f64,
         arrivals: Arrivals,
-        (index, threads): (u32, u32),
+        (index, threads): WorkerIndex,
         seed: u64,
     ) -> Self {
         let threads = threads.max(1);

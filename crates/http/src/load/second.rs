@@ -93,11 +93,11 @@ impl SecondPart {
         }
         let rank = (n as f64 * q).ceil() as u64;
         let mut seen = 0;
-        let place = self.buckets.iter().position(|count| {
+        let bucket = self.buckets.iter().position(|count| {
             seen += u64::from(*count);
             seen >= rank
         })?;
-        Some(middle_of(place))
+        Some(middle_of(bucket))
     }
 
     /// Part kept in the record.
@@ -125,8 +125,8 @@ fn bucket_of(ns: u64) -> usize {
         return units as usize;
     }
     let octave = units.ilog2() - STEP_BITS;
-    let place = u64::from(octave + 1) * STEPS + ((units >> octave) - STEPS);
-    (place as usize).min(BUCKETS - 1)
+    let bucket = u64::from(octave + 1) * STEPS + ((units >> octave) - STEPS);
+    (bucket as usize).min(BUCKETS - 1)
 }
 
 fn middle_of(bucket: usize) -> u64 {

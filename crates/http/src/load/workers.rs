@@ -9,6 +9,7 @@ use std::thread;
 
 use super::message::{Message, WorkerAssignment, WorkerCommand};
 use super::run_state::CommandSlot;
+use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 use super::worker::LoadWorker;
 
@@ -183,20 +184,20 @@ impl Kind {
     fn run(
         self,
         spec: Arc<LoadSpec>,
-        place: (u32, u32),
+        index: WorkerIndex,
         commands: Arc<CommandSlot>,
         reports: Sender<Message>,
     ) -> io::Result<()> {
         match self {
             Self::Own => {
-                LoadWorker::new(&spec, place, commands, reports)?.run();
+                LoadWorker::new(&spec, index, commands, reports)?.run();
                 Ok(())
             }
             #[cfg(feature = "tls")]
             Self::Hyper(client) => super::hyper_worker::run(super::hyper_worker::Job {
                 spec,
                 client,
-                place,
+                index,
                 commands,
                 reports,
             }),

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 use tokio::time::timeout;
 
-use super::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
+use super::target::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
 use crate::client::{Client, Established, Failure, Head, NoResponse, Refusal, read_body};
 
 pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResult, ProbeError> {
@@ -19,18 +19,22 @@ pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResul
     let exchange = |error| ProbeError::Exchange(target.address, error);
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let stream = connect(target)?;
-    let all = async { timeout(target.timeout, talk(target.address, stream, &client)).await };
+    let all = async { timeout(target.timeout, exchange_with(target.address, stream, &client)).await };
     let completed = LocalSet::new().block_on(&executor.map_err(exchange)?, all);
     completed.unwrap_or_else(|_| Err(exchange(io::ErrorKind::TimedOut.into())))
 }
 
-async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> Result<ProbeResult, ProbeError> {
+async fn exchange_with(
+    address: SocketAddr,
+    stream: net::TcpStream,
+    client: &Client,
+) -> Result<ProbeResult, ProbeError> {
     let stream = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
     let stream = stream.map_err(|error| ProbeError::Connect(address, error))?;
     let established = client.handshake(stream).await.map_err(|refusal| match refusal {
         Refusal::Untrusted(text) => ProbeError::Untrusted(address, text),
         Refusal::Tls(text) => ProbeError::Tls(address, text),
-        Refusal::Http(failure) => trouble(address, client, &failure),
+        Refusal::Http(failure) => failure_of(address, client, &failure),
     })?;
     let Established {
         mut session,
@@ -42,8 +46,8 @@ async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> R
             .send(client.request())
             .await
             .map_err(|unanswered| match unanswered {
-                NoResponse::NotSent => trouble(address, client, &Failure::closed()),
-                NoResponse::Failed(failure) => trouble(address, client, &failure),
+                NoResponse::NotSent => failure_of(address, client, &Failure::closed()),
+                NoResponse::Failed(failure) => failure_of(address, client, &failure),
             })?;
         let head = Head::of(&response);
         let field = |name: &HeaderName| {
@@ -52,7 +56,7 @@ async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> R
         };
         let (server, location) = (field(&SERVER), field(&LOCATION));
         let response = read_body(head, response.into_body(), false, BYTES_MAX).await;
-        let response = response.map_err(|failure| trouble(address, client, &failure))?;
+        let response = response.map_err(|failure| failure_of(address, client, &failure))?;
         Ok(ProbeResult {
             spoken,
             status: response.status,
@@ -77,7 +81,7 @@ async fn talk(address: SocketAddr, stream: net::TcpStream, client: &Client) -> R
     .await
 }
 
-fn trouble(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {
+fn failure_of(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {
     let spoken = match client.version() {
         HttpVersion::Http1 => "HTTP/1.1",
         HttpVersion::Http2 => "HTTP/2",

@@ -26,16 +26,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use linerate_sys::{OsError, cpu, process};
+use linerate_sys::{cpu, process};
 
 use access::AccessList;
-use content::Content;
+use content::{BodyPattern, Content};
 use threads::{Thread, ThreadInputs};
 use worker::Shared;
 
 pub use resource::{BODY_BYTES_MAX, size};
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
+pub use threads::StartError;
 
 /// A running server. Dropping it stops it.
 #[derive(Debug)]
@@ -46,18 +47,6 @@ pub struct Server {
     backlog: Option<u32>,
 }
 
-/// Why the server did not start.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StartError {
-    /// A listener could not be opened, or descriptors are exhausted.
-    #[error("{0}")]
-    System(#[from] OsError),
-    /// A thread could not be started.
-    #[error("cannot start a thread: {0}")]
-    Thread(#[source] std::io::Error),
-}
-
 impl Server {
     /// Starts a server; it accepts connections when this returns.
     ///
@@ -66,6 +55,8 @@ impl Server {
     pub fn start(spec: &ServerSpec) -> Result<Self, StartError> {
         let count = spec.threads.unwrap_or_else(cpu::online_cpus).clamp(1, THREADS_MAX);
         let content = Arc::new(Content::default());
+        // Created now, so that the first request does not wait for it.
+        content.block(BodyPattern::Text);
         let listeners = listeners::open(spec, count)?;
         let inputs = ThreadInputs {
             spec,

@@ -4,14 +4,26 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use linerate_sys::OsError;
 use linerate_sys::poll::EventFd;
 
-use super::StartError;
 use super::content::Content;
 use super::responses::ResponseWriter;
 use super::spec::ServerSpec;
 use super::stats::{Counters, ThreadStats};
 use super::worker::{Shared, Worker};
+
+/// Why the server did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// A listener could not be opened, or descriptors are exhausted.
+    #[error("{0}")]
+    System(#[from] OsError),
+    /// A thread could not be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(#[source] std::io::Error),
+}
 
 /// A server thread.
 #[derive(Debug)]

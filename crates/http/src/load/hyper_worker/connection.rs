@@ -16,8 +16,7 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::Shared;
-use super::state::Next;
+use super::state::{Next, Shared};
 use crate::client::{Established, Failure, Head, NoResponse, Session, read_body};
 use crate::load::failure;
 use crate::load::ramp::Loss;
@@ -229,10 +228,4 @@ async fn send(shared: &Shared, session: &mut Session) -> Result<ReceivedResponse
     let head = Head::of(&response);
     let body = read_body(head, response.into_body(), shared.spec.verifies, u64::MAX);
     body.await.map_err(NoResponse::Failed)
-}
-
-impl Shared {
-    fn timeout(&self) -> Duration {
-        Duration::from_nanos(self.spec.timeout_ns)
-    }
 }

@@ -26,31 +26,23 @@ use super::message::Message;
 use super::opener::Opener;
 use super::pace::Pace;
 use super::run_state::{CommandSlot, Transition};
+use super::schedule::WorkerIndex;
 use super::spec::LoadSpec;
 use crate::client::Client;
-use state::WorkerState;
+use state::{Shared, WorkerState};
 
 /// Inputs of a worker.
 pub(crate) struct Job {
     pub(crate) spec: Arc<LoadSpec>,
     pub(crate) client: Arc<Client>,
-    pub(crate) place: (u32, u32),
+    pub(crate) index: WorkerIndex,
     pub(crate) commands: Arc<CommandSlot>,
     pub(crate) reports: Sender<Message>,
 }
 
-/// State shared by the tasks of a worker.
-struct Shared {
-    spec: Arc<LoadSpec>,
-    client: Arc<Client>,
-    state: RefCell<WorkerState>,
-    /// Wakes the worker.
-    changed: Notify,
-}
-
 struct LoadWorker {
     shared: Rc<Shared>,
-    place: (u32, u32),
+    index: WorkerIndex,
     commands: Arc<CommandSlot>,
     reports: Sender<Message>,
     opener: Opener,
@@ -74,11 +66,11 @@ impl LoadWorker {
     fn new(job: Job) -> Self {
         let now_ns = clock::monotonic_ns();
         Self {
-            opener: Opener::new(&job.spec, job.place),
+            opener: Opener::new(&job.spec, job.index),
             shared: Rc::new(Shared {
                 state: RefCell::new(WorkerState::new(
                     &job.spec,
-                    job.place,
+                    job.index,
                     Arc::clone(&job.commands),
                     now_ns,
                 )),
@@ -86,7 +78,7 @@ impl LoadWorker {
                 client: job.client,
                 changed: Notify::new(),
             }),
-            place: job.place,
+            index: job.index,
             commands: job.commands,
             reports: job.reports,
             next_check_ns: now_ns,
@@ -151,7 +143,7 @@ impl LoadWorker {
             }
             Some(Transition::Begin(window)) => {
                 state.recorder.set_window(window);
-                state.pace = Pace::new(&self.shared.spec, window.begin_ns, self.place);
+                state.pace = Pace::new(&self.shared.spec, window.begin_ns, self.index);
             }
             Some(Transition::End { is_stopped }) => state.end_load(&self.shared.spec, now_ns, is_stopped),
             None => {}

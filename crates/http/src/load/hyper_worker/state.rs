@@ -2,23 +2,42 @@
 //!
 //! A slot carries one request at a time: a connection of HTTP/1.1 has one, one of HTTP/2 as many as streams.
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 
 use linerate_model::http::{ErrorClass, Mode};
 use linerate_sys::clock;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
-use crate::client::Failure;
+use crate::client::{Client, Failure};
 use crate::load::backlog::Backlog;
 use crate::load::pace::Pace;
 use crate::load::ramp::{Loss, Ramp};
 use crate::load::recorder::{Recorder, Sent};
 use crate::load::response::ReceivedResponse;
 use crate::load::run_state::{CommandSlot, RunState, Transition};
+use crate::load::schedule::WorkerIndex;
 use crate::load::spec::LoadSpec;
 
+/// State shared by the tasks of a worker.
+pub(super) struct Shared {
+    pub(super) spec: Arc<LoadSpec>,
+    pub(super) client: Arc<Client>,
+    pub(super) state: RefCell<WorkerState>,
+    /// Wakes the worker.
+    pub(super) changed: Notify,
+}
+
+impl Shared {
+    pub(super) fn timeout(&self) -> Duration {
+        Duration::from_nanos(self.spec.timeout_ns)
+    }
+}
+
+/// Connections, slots and statistics.
 pub(super) struct WorkerState {
     pub(super) recorder: Recorder,
     pub(super) run_state: RunState,
@@ -65,8 +84,8 @@ pub(super) enum Next {
 }
 
 impl WorkerState {
-    pub(super) fn new(spec: &LoadSpec, place: (u32, u32), commands: Arc<CommandSlot>, now_ns: u64) -> Self {
-        let connections = spec.connections_of(place.0, place.1);
+    pub(super) fn new(spec: &LoadSpec, index: WorkerIndex, commands: Arc<CommandSlot>, now_ns: u64) -> Self {
+        let connections = spec.connections_of(index.0, index.1);
         let slots_each = spec.streams.max(1);
         let is_open_loop = !matches!(spec.mode, Mode::Closed { .. });
         let mut recorder = Recorder::new(spec.verifies, is_open_loop);
@@ -75,7 +94,7 @@ impl WorkerState {
             recorder,
             run_state: RunState::new(commands),
             pace: Pace::Held,
-            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, place, now_ns),
+            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, index, now_ns),
             connections: (0..connections).map(|_| Connection::default()).collect(),
             slots: (0..connections.saturating_mul(slots_each))
                 .map(|_| Slot::default())

@@ -20,13 +20,14 @@ use crate::load::ramp::Loss;
 use crate::load::recorder::Recorder;
 use crate::load::response::ReaderContext;
 use crate::load::run_state::{CommandSlot, RunState, Transition};
+use crate::load::schedule::WorkerIndex;
 use crate::load::spec::LoadSpec;
 use pacing_timer::PacingTimer;
 
 /// One thread's share of a load.
 pub(crate) struct LoadWorker<'a> {
     spec: &'a LoadSpec,
-    place: (u32, u32),
+    index: WorkerIndex,
     commands: Arc<CommandSlot>,
     reports: Sender<Message>,
     pool: Pool,
@@ -53,7 +54,7 @@ impl<'a> LoadWorker<'a> {
     /// The operating system's, for instance `EMFILE`.
     pub(crate) fn new(
         spec: &'a LoadSpec,
-        place: (u32, u32),
+        index: WorkerIndex,
         commands: Arc<CommandSlot>,
         reports: Sender<Message>,
     ) -> io::Result<Self> {
@@ -67,12 +68,12 @@ impl<'a> LoadWorker<'a> {
         }
         let now_ns = clock::monotonic_ns();
         let is_open_loop = !matches!(spec.mode, Mode::Closed { .. });
-        let pool = Pool::new(spec, place, epoll, now_ns);
+        let pool = Pool::new(spec, index, epoll, now_ns);
         let mut recorder = Recorder::new(spec.verifies, is_open_loop);
-        recorder.stats.connections.wanted = u64::from(spec.connections_of(place.0, place.1));
+        recorder.stats.connections.wanted = u64::from(spec.connections_of(index.0, index.1));
         Ok(Self {
             spec,
-            place,
+            index,
             run_state: RunState::new(Arc::clone(&commands)),
             commands,
             reports,
@@ -130,7 +131,7 @@ impl<'a> LoadWorker<'a> {
             }
             Some(Transition::Begin(window)) => {
                 self.recorder.set_window(window);
-                self.pace = Pace::new(self.spec, window.begin_ns, self.place);
+                self.pace = Pace::new(self.spec, window.begin_ns, self.index);
             }
             Some(Transition::End { is_stopped }) => self.end_load(now_ns, is_stopped),
             None => {}
@@ -208,8 +209,8 @@ impl<'a> LoadWorker<'a> {
             self.commands.waker().drain();
             return;
         }
-        if let Some(place) = TIMERS.iter().position(|token| *token == event.token) {
-            return self.timer.acknowledge(place);
+        if let Some(index) = TIMERS.iter().position(|token| *token == event.token) {
+            return self.timer.acknowledge(index);
         }
         let Ok(number) = u32::try_from(event.token) else {
             return;

@@ -59,9 +59,9 @@ impl PacingTimer {
         }
     }
 
-    /// Timer `place` of [`Self::fds`] has expired.
-    pub(super) fn acknowledge(&mut self, place: usize) {
-        if let Some(timer) = self.timers.get_mut(place) {
+    /// Timer `index` of [`Self::fds`] has expired.
+    pub(super) fn acknowledge(&mut self, index: usize) {
+        if let Some(timer) = self.timers.get_mut(index) {
             // Nothing to read if it was armed again meanwhile.
             let _ = timer.fd.drain();
             timer.expires_ns = NEVER;
@@ -108,8 +108,8 @@ mod tests {
         }
         let ringing = expired(&timer, Duration::from_secs(20));
         assert!(monotonic_ns() >= soon_ns);
-        let place = ringing.iter().position(|rings| *rings).expect("it rang");
-        timer.acknowledge(place);
+        let index = ringing.iter().position(|rings| *rings).expect("it rang");
+        timer.acknowledge(index);
         assert_eq!(expired(&timer, Duration::ZERO), [false; 2], "it was silenced");
         timer.arm(monotonic_ns(), None).expect("set");
         assert_ne!(expired(&timer, Duration::from_secs(20)), [false; 2], "and rings again");
