@@ -5,7 +5,7 @@ mod by_hyper;
 mod target;
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use linerate_model::http::NegotiatedProtocol;
@@ -70,7 +70,7 @@ fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<
             ));
         }
         kept.extend_from_slice(buffer.get(..len).unwrap_or_default());
-        if head.len() < HEAD_KEPT_MAX && !reader.has_begun() {
+        if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
             head.clone_from(&kept);
         }
         match reader.feed(&kept, &mut context) {
@@ -106,15 +106,18 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
 }
 
 const BUFFER_BYTES: usize = 64 * 1024;
-const HEAD_KEPT_MAX: usize = 64 * 1024;
+const HEADER_KEPT_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, TcpListener};
+    use std::net::{IpAddr, SocketAddr, TcpListener};
     use std::thread;
 
+    use linerate_sys::socket;
+
     use super::*;
-    use crate::load::PortChoice;
+    use crate::load::{Local, PortChoice};
+    use crate::protocol::Protocol;
 
     fn target(address: SocketAddr, protocol: &Protocol) -> ProbeTarget<'_> {
         ProbeTarget {
@@ -126,7 +129,7 @@ mod tests {
     }
 
     /// A server that reads one request and writes `response`.
-    fn ask_one_that_says(response: &'static [u8]) -> Result<ProbeResult, ProbeError> {
+    fn probe_a_server_that_sends(response: &'static [u8]) -> Result<ProbeResult, ProbeError> {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let server = thread::spawn(move || {
@@ -146,7 +149,7 @@ mod tests {
 
     #[test]
     fn result_has_status_server_and_location() {
-        let response = ask_one_that_says(
+        let response = probe_a_server_that_sends(
             b"HTTP/1.1 302 Found\r\nServer: x/1\r\nLocation: http://other/\r\nContent-Length: 3\r\n\r\nabc",
         );
         let response = response.expect("a response");
@@ -204,18 +207,23 @@ mod tests {
     #[test]
     fn invalid_responses_are_distinguished() {
         assert!(matches!(
-            ask_one_that_says(b"SSH-2.0-x\r\n"),
+            probe_a_server_that_sends(b"SSH-2.0-x\r\n"),
             Err(ProbeError::Protocol(..))
         ));
         assert!(matches!(
-            ask_one_that_says(b"HTTP/1.1 200 OK\r\n"),
+            probe_a_server_that_sends(b"HTTP/1.1 200 OK\r\n"),
             Err(ProbeError::Exchange(..))
         ));
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
-        let closed = listener.local_addr().expect("bound");
-        drop(listener);
+        // A bound socket that does not listen keeps its port closed.
+        let loopback = SocketAddr::from(([127, 0, 0, 1], 0));
+        let closed = socket::open(&loopback, socket::Protocol::Tcp).expect("a socket");
+        socket::bind(&closed, &loopback).expect("a port");
+        let address = socket::local_addr(&closed).expect("an address");
         let protocol = Protocol::default();
-        let refused = send(target(nobody, &protocol), b"", false).expect_err("nobody is there");
-        assert_eq!(refused.to_string(), "cannot connect to 127.0.0.1:1: Connection refused");
+        let refused = send(target(address, &protocol), b"", false).expect_err("a closed port");
+        assert_eq!(
+            refused.to_string(),
+            format!("cannot connect to {address}: Connection refused")
+        );
     }
 }

@@ -75,7 +75,7 @@ fn split_authority(authority: &str) -> Result<(&str, &str), &'static str> {
         Some(rest) => {
             let (host, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;
             host.parse::<std::net::Ipv6Addr>()
-                .map_err(|_| "what stands in brackets is no IPv6 address")?;
+                .map_err(|_| "the text in brackets is no IPv6 address")?;
             (host, ports)
         }
         None => {
@@ -90,7 +90,7 @@ fn split_authority(authority: &str) -> Result<(&str, &str), &'static str> {
     match ports.strip_prefix(':') {
         Some(ports) => Ok((host, ports)),
         None if ports.is_empty() => Ok((host, "")),
-        None => Err("something stands between host and port"),
+        None => Err("there is text between host and port"),
     }
 }
 

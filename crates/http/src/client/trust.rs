@@ -58,7 +58,7 @@ fn system_store() -> Result<RootCertStore, String> {
         .map_or_else(String::new, |error| format!(" ({error})"));
     Err(format!(
         "this host has no store of trusted certificates{why}; --cacert FILE names some, --pin-sha256 HEX names the \
-         server's, --insecure believes any"
+         server's, --insecure trusts any"
     ))
 }
 

@@ -13,7 +13,7 @@ use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::message::chunked;
 use crate::message::framing::BodyFraming;
-use crate::message::request::{Method, RequestError, RequestHead, Target};
+use crate::message::request::{Method, RequestError, RequestHeader, Target};
 
 /// Timeout of a request from its first byte or from the start of the connection, and of its response.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -89,7 +89,7 @@ impl Connection<'_> {
         loop {
             // The parsed header borrows the bytes, and the body is appended to the buffer.
             let bytes = self.transport.buffer.clone();
-            match RequestHead::parse(&bytes) {
+            match RequestHeader::parse(&bytes) {
                 Ok(Some(head)) => {
                     self.transport.buffer.drain(..head.len.min(bytes.len()));
                     return self.handle(&head, deadline);
@@ -114,7 +114,7 @@ impl Connection<'_> {
         self.reply(ControlResponse::refusal(error.status(), error.to_string()), false)
     }
 
-    fn handle(&mut self, head: &RequestHead<'_>, deadline: Instant) -> io::Result<bool> {
+    fn handle(&mut self, head: &RequestHeader<'_>, deadline: Instant) -> io::Result<bool> {
         if head.has_origin {
             // Web pages have no access, not even with a token known to the user's browser.
             return self.reply(
@@ -177,7 +177,7 @@ impl Connection<'_> {
     }
 
     /// Checks the proof of a request; its response carries one as well.
-    fn is_proved(&mut self, head: &RequestHead<'_>, body: &[u8], client: Nonce, given: &[u8]) -> bool {
+    fn is_proved(&mut self, head: &RequestHeader<'_>, body: &[u8], client: Nonce, given: &[u8]) -> bool {
         let (Some(token), Some(server)) = (self.token, self.nonce.clone()) else {
             return self.token.is_none();
         };
@@ -247,7 +247,7 @@ impl Connection<'_> {
     }
 }
 
-fn is_for_nonce(head: &RequestHead<'_>) -> bool {
+fn is_for_nonce(head: &RequestHeader<'_>) -> bool {
     let target = Target::Path {
         path: "/v1/nonce",
         query: "",
@@ -256,7 +256,7 @@ fn is_for_nonce(head: &RequestHead<'_>) -> bool {
 }
 
 /// The target in the form in which our client sends it.
-fn target_of(head: &RequestHead<'_>) -> String {
+fn target_of(head: &RequestHeader<'_>) -> String {
     match head.target {
         Target::Path { path, query: "" } => path.to_owned(),
         Target::Path { path, query } => format!("{path}?{query}"),

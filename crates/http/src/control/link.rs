@@ -9,7 +9,7 @@ use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::load::{Local, single};
-use crate::message::response::{self, ResponseHead};
+use crate::message::response::{self, ResponseHeader};
 
 /// Longest response.
 const RESPONSE_BYTES_MAX: usize = 1 << 20;
@@ -55,7 +55,7 @@ impl Link {
         path: &str,
         body: &[u8],
         deadline: Instant,
-    ) -> Result<(ResponseHead, Vec<u8>), Failure> {
+    ) -> Result<(ResponseHeader, Vec<u8>), Failure> {
         let Some(token) = token else {
             let (head, _) = self.send(method, path, "", body, deadline)?;
             return Ok((head, self.response_body(&head, deadline)?));
@@ -103,7 +103,7 @@ impl Link {
         field: &str,
         body: &[u8],
         deadline: Instant,
-    ) -> Result<(ResponseHead, Option<Vec<u8>>), Failure> {
+    ) -> Result<(ResponseHeader, Option<Vec<u8>>), Failure> {
         let (server, length) = (self.server, body.len());
         let head = format!("{method} {path} HTTP/1.1\r\nHost: {server}\r\n{field}Content-Length: {length}\r\n\r\n");
         let mut message = head.into_bytes();
@@ -124,7 +124,7 @@ impl Link {
         }
     }
 
-    fn response_body(&mut self, head: &ResponseHead, deadline: Instant) -> Result<Vec<u8>, Failure> {
+    fn response_body(&mut self, head: &ResponseHeader, deadline: Instant) -> Result<Vec<u8>, Failure> {
         let body = self.transport.body(head.framing, RESPONSE_BYTES_MAX, deadline);
         body.map_err(|error| match error {
             BodyError::Io(error) => Failure::from(error),

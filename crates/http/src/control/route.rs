@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::agent::{Agent, Refusal};
 use super::message::{CellMark, Clock, ErrorText};
-use crate::message::request::{Method, RequestHead, Target};
+use crate::message::request::{Method, RequestHeader, Target};
 
 /// A response.
 #[derive(Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl ControlResponse {
 }
 
 /// Handles an authenticated request.
-pub(super) fn response(head: &RequestHead<'_>, body: &[u8], peer: IpAddr, agent: &dyn Agent) -> ControlResponse {
+pub(super) fn response(head: &RequestHeader<'_>, body: &[u8], peer: IpAddr, agent: &dyn Agent) -> ControlResponse {
     let Target::Path { path, query } = head.target else {
         return ControlResponse::refusal(
             404,

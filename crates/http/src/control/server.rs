@@ -4,28 +4,24 @@
 //! one, so that strangers cannot lock the owner out.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use linerate_model::network::Network;
 use linerate_sys::OsError;
-use linerate_sys::poll::{EventFd, Interest, wait_fds};
+use linerate_sys::poll::{Interest, wait_fds};
 
 use super::agent::Agent;
 use super::connection;
+use super::slots::Slots;
 use super::token::Token;
 use super::transport::Transport;
 
-/// Concurrent connections: a client needs two, one for requests and one for samples.
-const CONNECTIONS_MAX: usize = 16;
 /// Delay before accept(2) is retried without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time for connections to finish when the channel closes.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Address and access of the channel.
 #[derive(Debug, Clone)]
@@ -101,19 +97,11 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        self.slots.is_closing.store(true, Ordering::Release);
-        self.slots.waker.signal();
+        self.slots.close();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        let slots = self.slots.lock();
-        for slot in slots.iter() {
-            // Wakes blocked readers; a closed connection needs no shutdown.
-            let _ = slot.stream.shutdown(Shutdown::Read);
-        }
-        // The program may exit after this, and a stream of samples would be cut instead of ended.
-        let left = &self.slots.left;
-        let _ = left.wait_timeout_while(slots, CLOSE_TIMEOUT, |slots| !slots.is_empty());
+        self.slots.wait();
     }
 }
 
@@ -127,9 +115,9 @@ struct Acceptor {
 impl Acceptor {
     fn run(self) {
         let mut number = 0;
-        while !self.slots.is_closing.load(Ordering::Acquire) {
+        while !self.slots.is_closing() {
             let readable = Interest::READ;
-            let fds = [(self.listener.as_fd(), readable), (self.slots.waker.as_fd(), readable)];
+            let fds = [(self.listener.as_fd(), readable), (self.slots.waker(), readable)];
             let waited = wait_fds(fds, None);
             match self.listener.accept() {
                 Ok((stream, peer)) => {
@@ -150,16 +138,12 @@ impl Acceptor {
         let Some(copy) = is_ready.then(|| stream.try_clone().ok()).flatten() else {
             return;
         };
-        if !self.slots.take_slot(Slot {
-            number,
-            stream: copy,
-            is_authenticated: false,
-        }) {
+        if !self.slots.take(number, copy) {
             return;
         }
         let (spec, agent, slots) = (Arc::clone(&self.spec), Arc::clone(&self.agent), Arc::clone(&self.slots));
         let started = thread::Builder::new().name("lr-control-conn".into()).spawn(move || {
-            let guard = SlotGuard { slots: &slots, number };
+            let guard = slots.guard(number);
             connection::serve(Transport::new(stream), peer, spec.token.as_ref(), &*agent, &guard);
         });
         if started.is_err() {

@@ -110,7 +110,7 @@ fn every_request_has_its_response() {
     let info = client.info(Some(other)).expect("info");
     assert!(info.pids == [7] && info.can("restart-workers") && info.environment.device.as_deref() == Some("192.0.2.7"));
     let own = client.info(None).expect("info").environment.device;
-    assert_eq!(own.as_deref(), Some("127.0.0.1"), "whoever asks");
+    assert_eq!(own.as_deref(), Some("127.0.0.1"), "the client");
 
     let offset = client.clock_offset().expect("a clock");
     assert!(

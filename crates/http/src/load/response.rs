@@ -2,7 +2,7 @@
 
 use crate::message::chunked::{ChunkedError, Decoder};
 use crate::message::framing::BodyFraming;
-use crate::message::response::{self, ResponseError, ResponseHead};
+use crate::message::response::{self, ResponseError, ResponseHeader};
 
 /// Parser state of a connection.
 #[derive(Debug, Default)]
@@ -67,7 +67,7 @@ pub(crate) struct ReaderContext {
     /// Bodies are hashed.
     pub(crate) is_hashed: bool,
     /// The last header and its meaning: most responses of one second have the same.
-    last: (Vec<u8>, Option<ResponseHead>),
+    last: (Vec<u8>, Option<ResponseHeader>),
 }
 
 impl ReaderContext {
@@ -79,7 +79,7 @@ impl ReaderContext {
         }
     }
 
-    fn head(&mut self, bytes: &[u8]) -> Result<Option<ResponseHead>, ResponseError> {
+    fn head(&mut self, bytes: &[u8]) -> Result<Option<ResponseHeader>, ResponseError> {
         let (known, head) = &self.last;
         if head.is_some() && bytes.starts_with(known) {
             return Ok(*head);
@@ -155,7 +155,7 @@ impl ResponseReader {
         matches!(self.state, State::UntilClose).then(|| self.complete())
     }
 
-    fn begin(&mut self, head: &ResponseHead) -> Option<ReceivedResponse> {
+    fn begin(&mut self, head: &ResponseHeader) -> Option<ReceivedResponse> {
         *self = Self {
             state: match head.framing {
                 BodyFraming::None => State::Length(0),

@@ -9,13 +9,13 @@ use std::mem::MaybeUninit;
 use super::framing::{BodyFraming, content_length};
 
 /// Longest header in bytes: request line, fields and the empty line.
-pub const HEAD_BYTES_MAX: usize = 16 * 1024;
+pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 /// Most fields of a header.
 pub const FIELDS_MAX: usize = 100;
 
 /// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestHead<'a> {
+pub struct RequestHeader<'a> {
     /// Method.
     pub method: Method<'a>,
     /// Target.
@@ -82,7 +82,7 @@ pub enum RequestError {
     #[error("line ends with LF alone")]
     BareLineFeed,
     /// The header is too long.
-    #[error("head exceeds {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
+    #[error("header exceeds {HEADER_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
     TooLarge,
     /// Another protocol than HTTP/1.1 and HTTP/1.0.
     #[error("HTTP version is neither 1.1 nor 1.0")]
@@ -124,7 +124,7 @@ impl RequestError {
     }
 }
 
-impl<'a> RequestHead<'a> {
+impl<'a> RequestHeader<'a> {
     /// Parses the header at the start of `input`; `None` while it is incomplete.
     ///
     /// The result depends on the bytes alone, not on their segmentation.
@@ -138,7 +138,7 @@ impl<'a> RequestHead<'a> {
         if head.starts_with(b"\n") || head.starts_with(b"\r\n") {
             return Err(RequestError::Syntax);
         }
-        let head = head.get(..HEAD_BYTES_MAX).unwrap_or(head);
+        let head = head.get(..HEADER_BYTES_MAX).unwrap_or(head);
         let mut lines = [const { MaybeUninit::uninit() }; FIELDS_MAX];
         let mut request = httparse::Request::new(&mut []);
         match request.parse_with_uninit_headers(head, &mut lines) {
@@ -345,7 +345,7 @@ fn incomplete(head: &[u8]) -> Result<(), RequestError> {
     if has_bare_line_feed(head) {
         return Err(RequestError::BareLineFeed);
     }
-    if head.len() >= HEAD_BYTES_MAX {
+    if head.len() >= HEADER_BYTES_MAX {
         return Err(RequestError::TooLarge);
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! Headers that are accepted, and near-misses that are refused.
 
 use super::framing::BodyFraming;
-use super::request::{FIELDS_MAX, HEAD_BYTES_MAX, Method, RequestError, RequestHead, Target};
+use super::request::{FIELDS_MAX, HEADER_BYTES_MAX, Method, RequestError, RequestHeader, Target};
 
-fn parse(head: &str) -> Result<RequestHead<'_>, RequestError> {
-    RequestHead::parse(head.as_bytes()).map(|head| head.expect("a complete head"))
+fn parse(head: &str) -> Result<RequestHeader<'_>, RequestError> {
+    RequestHeader::parse(head.as_bytes()).map(|head| head.expect("a complete head"))
 }
 
 fn with(fields: &str) -> String {
@@ -18,7 +18,7 @@ fn request_is_parsed_up_to_its_empty_line() {
     let request = parse(&input).expect("valid");
     assert_eq!(
         request,
-        RequestHead {
+        RequestHeader {
             method: Method::Get,
             target: Target::Path {
                 path: "/b/10k",
@@ -40,7 +40,7 @@ fn request_is_parsed_up_to_its_empty_line() {
 fn truncated_header_is_incomplete() {
     let head = with("Content-Length: 3\r\nConnection: close\r\n");
     for end in 0..head.len() {
-        assert_eq!(RequestHead::parse(&head.as_bytes()[..end]), Ok(None), "{end}");
+        assert_eq!(RequestHeader::parse(&head.as_bytes()[..end]), Ok(None), "{end}");
     }
     assert_eq!(parse(&head).expect("valid").len, head.len());
 }
@@ -191,7 +191,7 @@ fn lines_and_versions_are_exact() {
         ("GET /\r\n\r\n", RequestError::Syntax),
         ("\u{16}\u{3}\u{1}", RequestError::Syntax),
     ] {
-        assert_eq!(RequestHead::parse(head.as_bytes()), Err(expected), "{head:?}");
+        assert_eq!(RequestHeader::parse(head.as_bytes()), Err(expected), "{head:?}");
     }
     let late = "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n";
     assert_eq!(parse(late).expect("one empty line is forgiven").len, late.len());
@@ -200,19 +200,19 @@ fn lines_and_versions_are_exact() {
 #[test]
 fn invalid_header_is_refused_as_soon_as_it_is_certain() {
     let bare = b"GET / HTTP/1.1\r\nHost: a\n";
-    assert_eq!(RequestHead::parse(bare), Err(RequestError::BareLineFeed));
-    let endless = [b"GET /".as_slice(), &[b'x'; HEAD_BYTES_MAX]].concat();
-    assert_eq!(RequestHead::parse(&endless), Err(RequestError::TooLarge));
-    assert_eq!(RequestHead::parse(&endless[..HEAD_BYTES_MAX - 1]), Ok(None));
+    assert_eq!(RequestHeader::parse(bare), Err(RequestError::BareLineFeed));
+    let endless = [b"GET /".as_slice(), &[b'x'; HEADER_BYTES_MAX]].concat();
+    assert_eq!(RequestHeader::parse(&endless), Err(RequestError::TooLarge));
+    assert_eq!(RequestHeader::parse(&endless[..HEADER_BYTES_MAX - 1]), Ok(None));
 }
 
 #[test]
 fn header_is_limited_in_bytes_and_fields() {
     let filler = |bytes: usize| format!("X: {}\r\n", "y".repeat(bytes));
     let empty = with(&filler(0)).len();
-    assert!(parse(&with(&filler(HEAD_BYTES_MAX - empty))).is_ok());
+    assert!(parse(&with(&filler(HEADER_BYTES_MAX - empty))).is_ok());
     assert_eq!(
-        parse(&with(&filler(HEAD_BYTES_MAX - empty + 1))),
+        parse(&with(&filler(HEADER_BYTES_MAX - empty + 1))),
         Err(RequestError::TooLarge)
     );
     assert!(parse(&with(&"X: y\r\n".repeat(FIELDS_MAX - 1))).is_ok());
@@ -236,11 +236,11 @@ fn first_reason_decides_however_the_header_is_segmented() {
         ),
         ("GET / HTTP/2.0\r\nHost: a\n\r\n".to_owned(), RequestError::Version),
         (
-            format!("GET /{} \0", "x".repeat(HEAD_BYTES_MAX)),
+            format!("GET /{} \0", "x".repeat(HEADER_BYTES_MAX)),
             RequestError::TooLarge,
         ),
     ] {
-        let cut = (0..=head.len()).find_map(|end| RequestHead::parse(&head.as_bytes()[..end]).err());
+        let cut = (0..=head.len()).find_map(|end| RequestHeader::parse(&head.as_bytes()[..end]).err());
         assert_eq!((cut, parse(&head).err()), (Some(expected), Some(expected)), "{head:?}");
     }
 }
@@ -253,7 +253,7 @@ fn only_100_continue_is_an_expectation() {
     let old = "POST / HTTP/1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
     assert!(
         !parse(old).expect("valid").expects_continue,
-        "HTTP/1.0 knows no interim answers"
+        "HTTP/1.0 knows no interim responses"
     );
 }
 

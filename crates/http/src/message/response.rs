@@ -7,7 +7,7 @@ use super::framing::{BodyFraming, content_length};
 
 /// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseHead {
+pub struct ResponseHeader {
     /// Bytes of the header with the empty line.
     pub len: usize,
     /// Status code, 100 to 999.
@@ -20,7 +20,7 @@ pub struct ResponseHead {
     pub has_retry_after: bool,
 }
 
-impl ResponseHead {
+impl ResponseHeader {
     /// An interim response (1xx, except a change of protocol).
     #[must_use]
     pub fn is_interim(&self) -> bool {
@@ -33,41 +33,41 @@ impl ResponseHead {
 #[non_exhaustive]
 pub enum ResponseError {
     /// It is not HTTP/1.
-    #[error("the answer is not HTTP/1: {0}")]
+    #[error("the response is not HTTP/1: {0}")]
     Malformed(httparse::Error),
     /// The header is too long.
-    #[error("the head of the answer has more than {HEAD_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
+    #[error("the response header has more than {HEADER_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
     TooLong,
     /// A length that is no number, or two that differ.
-    #[error("the answer's Content-Length is not one number")]
+    #[error("the response's Content-Length is not one number")]
     Length,
     /// Both a length and chunks.
-    #[error("the answer has both Content-Length and Transfer-Encoding")]
+    #[error("the response has both Content-Length and Transfer-Encoding")]
     LengthAndChunks,
     /// A coding other than chunked.
-    #[error("the answer's Transfer-Encoding is not chunked")]
+    #[error("the response's Transfer-Encoding is not chunked")]
     Coding,
     /// The protocol changes without a request for it.
-    #[error("the answer changes the protocol")]
+    #[error("the response changes the protocol")]
     Upgrade,
 }
 
 /// Longest header in bytes.
-pub const HEAD_BYTES_MAX: usize = 64 * 1024;
+pub const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Most fields of a header.
 pub const FIELDS_MAX: usize = 128;
 
-/// Parses the header at the start of `input`; `None` while it is incomplete. `is_answer_to_head`: the request was `HEAD`, so
+/// Parses the header at the start of `input`; `None` while it is incomplete. `is_response_to_head`: the request was `HEAD`, so
 /// no body follows.
 ///
 /// # Errors
 /// Why it is invalid; the rest of the connection is unusable.
-pub fn parse(input: &[u8], is_answer_to_head: bool) -> Result<Option<ResponseHead>, ResponseError> {
+pub fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<ResponseHeader>, ResponseError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
     let len = match response.parse(input) {
-        Ok(httparse::Status::Complete(len)) if len <= HEAD_BYTES_MAX => len,
-        Ok(httparse::Status::Partial) if input.len() < HEAD_BYTES_MAX => return Ok(None),
+        Ok(httparse::Status::Complete(len)) if len <= HEADER_BYTES_MAX => len,
+        Ok(httparse::Status::Partial) if input.len() < HEADER_BYTES_MAX => return Ok(None),
         Ok(_) | Err(httparse::Error::TooManyHeaders) => return Err(ResponseError::TooLong),
         Err(error) => return Err(ResponseError::Malformed(error)),
     };
@@ -76,13 +76,13 @@ pub fn parse(input: &[u8], is_answer_to_head: bool) -> Result<Option<ResponseHea
         return Err(ResponseError::Upgrade);
     }
     let fields = Fields::read(response.headers)?;
-    let framing = fields.framing(status, is_answer_to_head)?;
+    let framing = fields.framing(status, is_response_to_head)?;
     let is_http_11 = response.version == Some(1);
     let keeps_alive = match is_http_11 {
         true => !fields.says_close,
         false => fields.says_keep_alive && !fields.says_close,
     };
-    Ok(Some(ResponseHead {
+    Ok(Some(ResponseHeader {
         len,
         status,
         framing,
@@ -128,8 +128,8 @@ impl Fields {
         Ok(fields)
     }
 
-    fn framing(&self, status: u16, is_answer_to_head: bool) -> Result<BodyFraming, ResponseError> {
-        if is_answer_to_head || (100..200).contains(&status) || status == 204 || status == 304 {
+    fn framing(&self, status: u16, is_response_to_head: bool) -> Result<BodyFraming, ResponseError> {
+        if is_response_to_head || (100..200).contains(&status) || status == 204 || status == 304 {
             return Ok(BodyFraming::None);
         }
         match (self.is_chunked, self.length) {
@@ -145,7 +145,7 @@ impl Fields {
 mod tests {
     use super::*;
 
-    fn head(text: &str) -> Result<Option<ResponseHead>, ResponseError> {
+    fn head(text: &str) -> Result<Option<ResponseHeader>, ResponseError> {
         parse(text.as_bytes(), false)
     }
 
@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn endless_and_foreign_headers_are_refused() {
-        let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(HEAD_BYTES_MAX));
+        let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(HEADER_BYTES_MAX));
         assert_eq!(head(&endless), Err(ResponseError::TooLong));
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(FIELDS_MAX + 1));
         assert_eq!(head(&many), Err(ResponseError::TooLong));

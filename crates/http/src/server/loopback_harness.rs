@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, IoSlice};
 use std::sync::{Arc, LazyLock};
 
-use linerate_sys::source_file::SourceFile;
+use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::stream_io::Followed;
 
 use super::content::{BodyPattern, Content};

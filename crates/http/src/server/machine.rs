@@ -6,7 +6,7 @@ use super::stats::Counters;
 use super::write_queue::WriteQueue;
 use crate::message::chunked::Decoder;
 use crate::message::framing::BodyFraming;
-use crate::message::request::RequestHead;
+use crate::message::request::RequestHeader;
 
 /// State kept between two inputs; empty between requests.
 #[derive(Debug, Default)]
@@ -145,7 +145,7 @@ impl Machine {
         if input.is_empty() {
             return (0, true);
         }
-        match RequestHead::parse(input) {
+        match RequestHeader::parse(input) {
             Ok(None) => (0, true),
             Ok(Some(head)) => {
                 context.counters.requests.add(1);
@@ -160,7 +160,7 @@ impl Machine {
         }
     }
 
-    fn take_request(&mut self, head: &RequestHead<'_>, context: &RequestContext<'_>, queue: &mut WriteQueue) {
+    fn take_request(&mut self, head: &RequestHeader<'_>, context: &RequestContext<'_>, queue: &mut WriteQueue) {
         let response = Response {
             resource: Resource::read(head.method, head.target),
             is_http11: head.is_http11,

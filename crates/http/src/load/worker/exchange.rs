@@ -91,7 +91,7 @@ impl LoadWorker<'_> {
                 if body_bytes.is_some() || len == room_len {
                     // The next responses are likely to be alike.
                     let is_large = body_bytes.is_some_and(|body_bytes| body_bytes >= LARGE_BYTES);
-                    self.room_bytes = if is_large { HEAD_ROOM_BYTES } else { BUFFER_BYTES };
+                    self.room_bytes = if is_large { HEADER_ROOM_BYTES } else { BUFFER_BYTES };
                 }
                 if body_bytes.is_some() {
                     self.discard(number);
@@ -136,7 +136,7 @@ impl LoadWorker<'_> {
                 return;
             };
             if connection.outstanding.is_empty() {
-                let error = io::Error::new(io::ErrorKind::InvalidData, "a response that nobody asked for");
+                let error = io::Error::new(io::ErrorKind::InvalidData, "a response without a request");
                 return self.unreadable(number, &error);
             }
             let bytes = self.buffer.get(used..len).unwrap_or_default();
@@ -275,4 +275,4 @@ const DISCARDED_MAX_BYTES: usize = 16 << 20;
 /// From here on a second call costs less than copying the body.
 const LARGE_BYTES: u64 = 64 * 1024;
 /// Buffer for the header of a response with a large body.
-const HEAD_ROOM_BYTES: usize = 2048;
+const HEADER_ROOM_BYTES: usize = 2048;

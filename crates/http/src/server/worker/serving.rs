@@ -8,7 +8,7 @@ use linerate_sys::stream_io;
 use super::connection_table::{AwaitedEvent, Token};
 use super::transport::SocketTransport;
 use super::{BUFFER_BYTES, Worker};
-use crate::message::request::HEAD_BYTES_MAX;
+use crate::message::request::HEADER_BYTES_MAX;
 use crate::server::machine::{Closing, Machine, Next, RequestContext};
 use crate::server::write_queue::{Transport, WriteQueue};
 
@@ -95,7 +95,7 @@ impl Worker {
         let fresh = self.buffer.get(new..filled).unwrap_or_default();
         match &mut connection.partial {
             // No header ends without a line feed: one that arrives byte by byte is not parsed from its start each time.
-            Some(partial) if new > 0 && filled < HEAD_BYTES_MAX && !fresh.contains(&b'\n') => {
+            Some(partial) if new > 0 && filled < HEADER_BYTES_MAX && !fresh.contains(&b'\n') => {
                 partial.input.extend_from_slice(fresh);
             }
             _ => self.respond(token, filled),

@@ -3,7 +3,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::OwnedFd;
 
-use linerate_sys::source_file::SourceFile;
+use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::stream_io::{self, Followed};
 use linerate_sys::zerocopy;
 
