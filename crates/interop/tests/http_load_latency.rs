@@ -1,6 +1,5 @@
 //! Latency is that of the client, also while the server is stalled.
 
-use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 

@@ -266,7 +266,7 @@ fn a_server_without_descriptors_waits_for_some_and_does_not_spin() {
     let started = Instant::now();
     let mut clients: Vec<_> = (0..60).map(|_| server.connect()).collect();
     clients.iter_mut().for_each(|client| client.ask("/0"));
-    assert_eq!(clients[0].answer().status, 200);
+    assert_eq!(clients[0].response().status, 200);
     // Ten pauses long, so that a server that accepts without a pause is noticed.
     thread::sleep(Duration::from_secs(1));
     assert_eq!(clients[0].get("/0").status, 200);

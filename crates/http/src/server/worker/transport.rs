@@ -5,7 +5,6 @@ use std::os::fd::OwnedFd;
 
 use linerate_sys::sendfile_source::SourceFile;
 use linerate_sys::stream_io::{self, Followed};
-use linerate_sys::zerocopy;
 
 use crate::server::write_queue::Transport;
 

@@ -55,7 +55,7 @@ fn carry_out(plan: &LoadPlan) -> Result<ExitCode, CommandError> {
         is_ours: side.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
         ..plan.claims
     };
-    let bytes_max = safety_limits::check(&plan.demand, reach(first), claims).map_err(CommandError::usage)?;
+    let bytes_max = safety_limits::check(&plan.demand, scope(first), claims).map_err(CommandError::usage)?;
     let answer = first_contact(plan, first)?;
     let mut progress = Progress::new(plan.output.quiet);
     let remark = introduction(first, &answer);
@@ -91,7 +91,7 @@ fn watched(
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
     let threads = generator::threads(are_local, threads);
-    let crew = generator::crew(spec.connections, threads, processes).map_err(CommandError::failed)?;
+    let pool = generator::worker_pool(spec.connections, threads, processes).map_err(CommandError::failed)?;
     let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
     let own = host::Watched {
         pids: vec![std::process::id()],
@@ -123,7 +123,7 @@ fn watched(
         step: step_of(&spec),
         figures: BothSides::default(),
     };
-    let outcome = load::run(spec, &crew, Some(breaker), &mut seen);
+    let outcome = load::run(spec, &pool, Some(breaker), &mut seen);
     let sides = seen.figures;
     progress.progress.clear();
     let mut load = outcome.map_err(CommandError::failed)?;
@@ -172,7 +172,7 @@ fn scope(address: SocketAddr) -> TargetScope {
 
 fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, CommandError> {
     let sources = generator::sources(&plan.opening).map_err(CommandError::usage)?;
-    let contact = Contact {
+    let target = ProbeTarget {
         address,
         local: Local {
             address: sources.into_iter().find(|source| source.is_ipv4() == address.is_ipv4()),
@@ -182,7 +182,7 @@ fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Co
         protocol: &plan.protocol,
         timeout: plan.timeout.max(SHORTEST_PROBE),
     };
-    probe::ask(contact, &plan.request, plan.is_head).map_err(CommandError::of_probe)
+    probe::send(target, &plan.request, plan.is_head).map_err(CommandError::of_probe)
 }
 
 fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {

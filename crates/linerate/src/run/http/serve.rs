@@ -1,4 +1,4 @@
-//! `linerate http serve`: a server until a signal comes.
+//! `linerate http serve`: serves until a signal.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::exit_code::ExitCode;
 use crate::run::embedded::Embedded;
 use crate::run::in_use;
 
-/// Serves until a signal comes.
+/// Serves until a signal.
 pub(crate) fn run(plan: &ServePlan) -> ExitCode {
     match serve(plan) {
         Ok(stats) => {
@@ -34,9 +34,9 @@ pub(crate) fn run(plan: &ServePlan) -> ExitCode {
 }
 
 fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
-    // Before any thread starts: threads inherit the block.
+    // Before any thread starts: threads inherit the signal mask.
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
-    // Thousands of connections need as many descriptors; without the right to raise the limit fewer fit.
+    // Without the privilege to raise the limit fewer connections fit.
     let _ = process::raise_fd_limit();
     let server = Server::start(&plan.spec).map_err(|error| match &error {
         StartError::System(error) => in_use::explained_os(error, "choose another one with --bind"),
@@ -60,7 +60,7 @@ fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
         text.push_str(&agent::introduction(control.address(), channel));
     }
     say(&text);
-    // Without its manager a service serves all the same.
+    // Notification of the service manager is optional.
     let _ = sd_notify::notify("READY=1");
     wait_for_signal(&signals).map_err(|error| error.to_string())?;
     let _ = sd_notify::notify("STOPPING=1");
@@ -68,7 +68,7 @@ fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
     Ok(server.stop())
 }
 
-/// Opens the server of TCP tests.
+/// Starts the iperf3 server.
 fn open_tcp(spec: &TcpSpec) -> Result<Embedded, String> {
     Embedded::start(spec.host.clone(), spec.port, spec.access.clone()).map_err(|failure| {
         let text = format!("--tcp {}: {failure}", spec.port);
@@ -76,7 +76,7 @@ fn open_tcp(spec: &TcpSpec) -> Result<Embedded, String> {
     })
 }
 
-/// Opens the channel beside the server. A default port that somebody else has costs the channel, not the server.
+/// Opens the control channel. A default port in use only disables the channel.
 fn open_control(server: &Arc<RestartableServer>, channel: &ControlChannel) -> Result<Option<Control>, String> {
     let watched = Watched {
         pids: vec![std::process::id()],
@@ -104,7 +104,7 @@ fn wait_for_signal(signals: &Signals) -> io::Result<()> {
     Ok(())
 }
 
-/// A reader that has gone away is no reason to stop serving.
+/// A closed pipe does not stop the server.
 fn say(text: &str) {
     let mut stdout = io::stdout().lock();
     let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
@@ -114,27 +114,20 @@ fn announcement(spec: &ServerSpec, server: &Server) -> String {
     let addresses: Vec<String> = server.addresses().iter().map(|a| format!("http://{a}")).collect();
     let backlog = match server.backlog() {
         Some(effective) if effective < spec.backlog => {
-            format!("{effective} (net.core.somaxconn; asked for {})", spec.backlog)
+            format!("{effective} (net.core.somaxconn; {} requested)", spec.backlog)
         }
         Some(effective) => effective.to_string(),
-        None => format!("{} asked for, the kernel does not tell what it gives", spec.backlog),
+        None => format!("{} requested, limit unknown", spec.backlog),
     };
     let guests = match &spec.access {
-        Access::LocalNetworks => "addresses of networks this host is on, and private ones".to_owned(),
+        Access::LocalNetworks => "networks of this host, and private addresses".to_owned(),
         Access::Networks(networks) => {
             let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
             networks.join(", ")
         }
     };
-    let progress = match (&spec.protocol, fingerprint) {
-        (Protocol::Http1, _) => format!("  bodies       {}\n", server.body_paths()),
-        (_, None) => "  speaks       HTTP/2 by prior knowledge, HTTP/1.1\n".to_owned(),
-        (_, Some(fingerprint)) => {
-            format!("  speaks       HTTP/2 and HTTP/1.1 over TLS\n  certificate  SHA-256 {fingerprint}\n")
-        }
-    };
     format!(
-        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n{progress}  serves       {guests}\n",
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n  serves       {guests}\n",
         addresses.join(" and "),
         server.threads(),
         server.connections_max(),
@@ -156,7 +149,7 @@ fn line(text: &mut String, name: &str, stats: &ThreadStats) {
     let _ = writeln!(
         text,
         "  {name:<10} {} connections ({refused} refused, {} timed out), {} times without a descriptor, \
-         {} requests, {} answers ({} errors), \
+         {} requests, {} responses ({} errors), \
          {} B payload, {} B sent, {} B received",
         stats.accepted,
         stats.timed_out,

@@ -24,12 +24,12 @@ pub(super) struct Hosts {
 
 /// Looks at both hosts.
 pub(super) fn hosts(target: &TargetServer) -> Hosts {
-    let client = environment(&Look {
+    let client = environment(&EnvironmentQuery {
         version: env!("CARGO_PKG_VERSION"),
         pids: &[std::process::id()],
         port: None,
         peer: Some(target.address().ip()),
-        window: LOOK_WINDOW,
+        period: LOOK_WINDOW,
     });
     Hosts {
         client,

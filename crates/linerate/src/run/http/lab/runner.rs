@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_host::load::{Tested, Watched};
 use linerate_http::control::{CellMark, TCP_CAPABILITY};
-use linerate_http::load::{self, Breaker, Crew, LoadSpec, SecondPart};
+use linerate_http::load::{self, Breaker, LoadSpec, SecondPart, WorkerPool};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
 use linerate_lab::http::environment::StartRecord;
@@ -258,8 +258,8 @@ impl Runner<'_> {
     /// The load of a cell, with both hosts watched.
     fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, CommandError> {
         let load = self.load_spec(planned)?;
-        let crew = match self.crew(&load) {
-            Ok(crew) => crew,
+        let pool = match self.pool(&load) {
+            Ok(pool) => pool,
             Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason)),
         };
         let breaker = Breaker::new(
@@ -283,20 +283,20 @@ impl Runner<'_> {
             step: step_of(&load),
             figures: BothSides::default(),
         };
-        let outcome = load::run(load, &crew, Some(breaker), &mut seen);
+        let outcome = load::run(load, &pool, Some(breaker), &mut seen);
         let figures = seen.figures;
         let result = outcome.map_err(CommandError::failed)?;
         Ok(self.cell_run(planned, started_unix_ms, result, figures))
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
-    fn crew(&self, load: &LoadSpec) -> Result<Crew, String> {
+    fn pool(&self, load: &LoadSpec) -> Result<WorkerPool, String> {
         let too_many = too_many_connections(load.connections, load.streams);
         if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
             return Err(why);
         }
         let threads = generator::threads(self.target.is_local(), self.spec.plan.defaults.explicit_threads());
-        generator::crew(load.connections, threads, None)
+        generator::worker_pool(load.connections, threads, None)
     }
 
     fn cell_run(
@@ -359,7 +359,7 @@ impl Runner<'_> {
             streams: plan.protocol.streams,
             mode: cells::mode(plan, key),
             connections: key.connections,
-            touches: is_idle && plan.c10k.idle.touch,
+            sends_first_request: is_idle && plan.c10k.idle.touch,
             ramp_per_s: match plan.defaults.ramp {
                 Ramp::PerSecond(rate) => Some(rate),
                 Ramp::Max => None,

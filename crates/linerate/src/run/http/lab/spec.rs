@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::protocol::Protocol;
+use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;

@@ -114,11 +114,11 @@ impl TargetServer {
 
     /// Whether all of an experiment may be done to this server; returns the most bytes a run may receive.
     pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, CommandError> {
-        let reach = Reach::of(self.address().ip(), &interfaces::addresses());
+        let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
         for run in runs {
             let demand = demand(spec, &run.key);
-            bytes_max = safety_limits::check(&demand, reach, self.claims)
+            bytes_max = safety_limits::check(&demand, scope, self.claims)
                 .map_err(|why| CommandError::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
         }
         Ok(bytes_max)
@@ -154,7 +154,7 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Comma
             ..target.clone()
         };
         let request = RequestSpec::get().bytes(&target).map_err(CommandError::usage)?;
-        probe::ask(contact, &request, false).map_err(CommandError::of_probe)
+        probe::send(contact, &request, false).map_err(CommandError::of_probe)
     };
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;
