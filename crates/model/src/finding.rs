@@ -44,7 +44,7 @@ pub enum Confidence {
     Low,
     /// One end seen, or a narrow margin.
     Medium,
-    /// StreamMetrics directly.
+    /// Measured directly.
     High,
 }
 

@@ -5,17 +5,17 @@ use linerate_host::load::{Tested, Watched, listening_processes};
 
 use super::control::{ControlArgs, ControlChannel};
 
-/// Where a channel is when no port is under test.
+/// Basis of the default control port without a port under test.
 const PORT_BEFORE: u16 = 8080;
 
-/// Whom to watch, and who may ask.
+/// What is measured, and who has access.
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct AgentArgs {
     /// Watch this process
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
     pid: Option<u32>,
-    /// Watch whoever listens on this TCP port, its workers included, and the connections to it
+    /// Watch the processes that listen on this TCP port, and the connections to it
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     listen_port: Option<u16>,
     #[command(flatten)]
@@ -32,17 +32,17 @@ Examples:
 /// An agent, resolved.
 #[derive(Debug)]
 pub(crate) struct AgentSpec {
-    /// What is watched.
+    /// What is measured.
     pub(crate) watched: Watched,
-    /// Who may ask, and where.
+    /// Address and access of the channel.
     pub(crate) control: ControlChannel,
 }
 
 impl AgentArgs {
-    /// Finds whom to watch.
+    /// Finds the processes.
     ///
     /// # Errors
-    /// In words: no such process, or nobody listens there.
+    /// No such process, or no listener on the port.
     pub(crate) fn resolve(&self) -> Result<AgentSpec, String> {
         let pids = match (self.pid, self.listen_port) {
             (Some(pid), _) if is_alive(pid) => vec![pid],

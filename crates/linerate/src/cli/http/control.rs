@@ -1,4 +1,4 @@
-//! Options of the control channel, for whoever opens one.
+//! Options of the control channel.
 
 use std::fs;
 use std::io::{self, Write};
@@ -12,28 +12,28 @@ use linerate_model::network::Network;
 
 use crate::cli::file_modes;
 
-/// A file with a token holds no more than this.
+/// Largest token file.
 const TOKEN_FILE_BYTES_MAX: u64 = 4096;
 
-/// Where clients ask for figures, and what they have to show.
+/// Address and access of the control channel.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Control channel")]
 pub(crate) struct ControlArgs {
-    /// Where clients ask for figures [default: the port after the one under test, on all addresses]
+    /// Listen here for clients of the control channel [default: the port after the one under test, on all addresses]
     #[arg(long, value_name = "ADDRESS:PORT")]
     control: Option<SocketAddr>,
-    /// Answer this host and these networks only; may be repeated
+    /// Give access to this host and these networks only; may be repeated
     #[arg(long, value_name = "CIDR")]
     control_allow: Vec<Network>,
-    /// What clients have to show, 16 characters or more [default: a new one, which is printed]
+    /// Token that clients must prove, 16 characters or more [default: generated and printed]
     ///
-    /// Other users of this host see it among the processes; prefer --token-file.
+    /// Visible to other users in the process list; prefer --token-file.
     #[arg(long, value_name = "WORDS", conflicts_with = "token_file")]
     token: Option<String>,
-    /// A file with what clients have to show; made, readable for its owner only, if it is not there
+    /// File with the token; created, readable for its owner only, if it does not exist
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Ask clients for nothing: then only this host and --control-allow are answered
+    /// Require no token: only this host and --control-allow have access
     #[arg(long, conflicts_with_all = ["token", "token_file"])]
     no_token: bool,
 }
@@ -43,19 +43,19 @@ pub(crate) struct ControlArgs {
 pub(crate) struct ControlChannel {
     /// The channel.
     pub(crate) spec: ControlSpec,
-    /// Its token is new and has to be shown to the user.
+    /// The token was generated and must be printed.
     pub(crate) is_token_new: bool,
-    /// The user chose the address, so nothing else will do.
+    /// The address was given, so that no other will do.
     pub(crate) is_address_chosen: bool,
-    /// Others may read the file of the token.
+    /// The token file is readable for others.
     pub(crate) warning: Option<String>,
 }
 
 impl ControlArgs {
-    /// Decides where the channel is, beside a port under test.
+    /// Resolves the address beside a port under test.
     ///
     /// # Errors
-    /// In words.
+    /// Invalid options.
     pub(crate) fn resolve(&self, port: u16) -> Result<ControlChannel, String> {
         let token = self.token()?;
         let is_for_this_host = token.is_none() && self.control_allow.is_empty();
@@ -95,10 +95,10 @@ impl ControlArgs {
     }
 }
 
-/// The token that was given as words or in a file, which is made if it is not there; absent when none was given.
+/// The token given as text or in a file, which is created if it does not exist; `None` when none was given.
 ///
 /// # Errors
-/// In words.
+/// An invalid token.
 pub(super) fn read_token(words: Option<&str>, file: Option<&Path>) -> Result<Option<Token>, String> {
     match (words, file) {
         (Some(words), _) => Token::new(words).map(Some).map_err(|error| format!("--token: {error}")),
@@ -111,9 +111,9 @@ pub(super) fn read_token(words: Option<&str>, file: Option<&Path>) -> Result<Opt
 
 fn default_address(port: u16, is_for_this_host: bool) -> SocketAddr {
     let port = match port {
-        // The kernel chooses one, it chooses the other as well.
+        // Both ports are chosen by the kernel.
         0 => 0,
-        // Of the highest port there is no next one.
+        // The highest port has no successor.
         port => port.checked_add(1).unwrap_or(port - 1),
     };
     if is_for_this_host {
@@ -123,7 +123,7 @@ fn default_address(port: u16, is_for_this_host: bool) -> SocketAddr {
     }
 }
 
-/// The token in a file, which is made if it is not there.
+/// The token in a file, which is created if it does not exist.
 fn token_of(path: &Path) -> Result<Token, String> {
     let text = |error: io::Error| error.to_string();
     let mut options = fs::OpenOptions::new();

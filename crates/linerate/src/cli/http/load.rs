@@ -20,20 +20,20 @@ use super::values::{self, Ramp, Resolved};
 use crate::run::http::output::Output;
 use crate::run::http::server_side::ControlPath;
 
-/// What is sent, how, and how it is reported.
+/// Options of a load.
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct LoadArgs {
-    /// What to ask for; several ports of one server as a range, http://host:8080-8083/
+    /// URL; several ports of one server as a range, http://host:8080-8083/
     #[arg(value_name = "URL")]
     url: String,
     /// Connections
     #[arg(short, long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     connections: u32,
-    /// StreamMetrics time
+    /// Duration of the measurement
     #[arg(short, long, value_name = "TIME", default_value = "10s", value_parser = values::duration)]
     duration: Duration,
-    /// Load before it that is not counted
+    /// Unrecorded load before it
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = values::duration)]
     warmup: Duration,
     #[command(flatten, next_help_heading = "Pace")]
@@ -54,34 +54,34 @@ pub(crate) struct LoadArgs {
 
 #[derive(Debug, Args)]
 struct PaceArgs {
-    /// Requests per second of all connections together, due by a schedule (open loop)
+    /// Requests per second of all connections together, on a schedule (open loop)
     #[arg(short, long, value_name = "RATE", value_parser = values::rate, conflicts_with_all = ["pipeline", "think", "idle"])]
     rate: Option<f64>,
-    /// How due times are spread: evenly, or as of independent users
+    /// Distribution of due times: even, or as of independent users
     #[arg(long, value_name = "HOW", default_value = "uniform")]
     arrival: ArrivalArg,
     /// Requests each connection keeps outstanding
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pipeline: u32,
-    /// Pause between an answer and the next request of a connection
+    /// Pause between a response and the next request of a connection
     #[arg(long, value_name = "TIME", default_value = "0", value_parser = values::duration)]
     think: Duration,
-    /// Only hold the connections
+    /// Hold idle connections
     #[arg(long)]
     idle: bool,
     /// With --idle: one request per connection and period, spread evenly
     #[arg(long, value_name = "TIME", value_parser = values::duration, requires = "idle")]
     heartbeat: Option<Duration>,
-    /// Ask once on every connection before the load begins
+    /// Send one request on every connection before the load begins
     #[arg(long)]
     touch: bool,
-    /// Spend the last 50 µs before a due time awake
+    /// Busy-wait for the last 50 µs before a due time
     #[arg(long)]
     spin: bool,
-    /// Decides Poisson arrivals
+    /// Seed of Poisson arrivals
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Longest wait for an answer
+    /// Response timeout
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = values::duration)]
     timeout: Duration,
 }
@@ -91,19 +91,19 @@ struct RequestArgs {
     /// Method
     #[arg(short = 'X', long, value_name = "METHOD", default_value = "GET")]
     method: String,
-    /// A header field in addition, or instead of one that is sent by itself
+    /// Header field to add, or to replace a default one
     #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", value_parser = values::field)]
     headers: Vec<(String, String)>,
     /// File to send as the body of each request
     #[arg(long, value_name = "FILE")]
     body: Option<PathBuf>,
-    /// Name for the Host field, instead of the URL's
+    /// Host field, instead of the host of the URL
     #[arg(long, value_name = "NAME")]
     host: Option<String>,
     /// Allow methods other than GET and HEAD
     #[arg(long)]
     allow_unsafe_methods: bool,
-    /// Every body must be the same as the first
+    /// Require all bodies to equal the first
     #[arg(long)]
     verify: bool,
 }
@@ -113,40 +113,40 @@ struct OpeningArgs {
     /// Threads [default: CPUs this process may use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     threads: Option<u32>,
-    /// Worker processes, each with a limit of descriptors of its own: a number, or auto for as many as are needed
+    /// Worker processes, each with its own descriptor limit: a number, or auto
     #[arg(long, value_name = "N", default_value = "auto")]
     procs: String,
     /// Connections opened per second, or max
     #[arg(long, value_name = "RATE", default_value = "2000/s", value_parser = values::ramp)]
     ramp: Ramp,
-    /// Most connections on their way at once
+    /// Connections being opened at a time
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65_535))]
     inflight_connects: u32,
-    /// Longest wait for a connection
+    /// Connect timeout
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = values::duration)]
     connect_timeout: Duration,
-    /// Times a connection that was lost without notice is opened again
+    /// Times a connection is reopened after an unannounced loss
     #[arg(long, value_name = "N", default_value_t = 3)]
     reconnects: u8,
     /// Local addresses
     #[arg(long, value_name = "ADDRESS,...", value_delimiter = ',')]
     src: Vec<IpAddr>,
-    /// Local addresses from one to another, for example 10.0.0.10-20
+    /// Range of local addresses, for example 10.0.0.10-20
     #[arg(long, value_name = "RANGE", value_parser = values::address_range)]
     src_range: Option<std::vec::Vec<IpAddr>>,
     /// All addresses of a device
     #[arg(long, value_name = "DEVICE")]
     src_dev: Option<String>,
-    /// Who chooses local ports: the kernel, within its range, or we, any free one from 1024 on
+    /// How local ports are chosen: by the kernel within its range, or any free one from 1024 on
     #[arg(long, value_name = "WHO", default_value = "auto")]
     ports: PortsArg,
-    /// How connections end: by a reset, which leaves no TIME_WAIT, or in order
+    /// How connections are closed: by a reset, which leaves no TIME_WAIT, or in order
     #[arg(long, value_name = "HOW", default_value = "auto")]
     close: CloseArg,
-    /// Pause after which TCP probes an idle connection
+    /// TCP keepalive interval of idle connections
     #[arg(long, value_name = "TIME", value_parser = values::duration)]
     tcp_keepalive: Option<Duration>,
-    /// An address for a name, instead of asking for it
+    /// Address of a name, instead of resolving it
     #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = values::resolve)]
     resolve: Vec<Resolved>,
     /// IPv4 only
@@ -167,9 +167,9 @@ enum ArrivalArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum PortsArg {
-    /// The kernel, unless there are too many connections for its range
+    /// By the kernel, unless there are too many connections for its range
     Auto,
-    /// The kernel
+    /// By the kernel
     Kernel,
     /// Any free port from 1024 on
     Explicit,
@@ -177,7 +177,7 @@ enum PortsArg {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum CloseArg {
-    /// By a reset on loopback, else in order
+    /// By a reset on loopback, otherwise in order
     Auto,
     /// By a reset
     Rst,
@@ -195,18 +195,18 @@ Examples:
   linerate http load http://192.0.2.7:8080/b/1k -c 64             how many requests per second?
   linerate http load http://192.0.2.7:8080/b/1k -c 64 --rate 5k   how long do they take at 5,000/s?
   linerate http load http://192.0.2.7:8080/0 -c 10000 --idle      does it hold 10,000 connections?
-  linerate http load https://192.0.2.7:8443/b/1k -k --h2 -m 8     the same in HTTP/2, whoever it is
+  linerate http load https://192.0.2.7:8443/b/1k -k --h2 -m 8     HTTP/2, any certificate
 
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the server,
 130 interrupted.";
 
-/// A load, resolved as far as the command line alone can tell.
+/// A load as far as the command line determines it.
 #[derive(Debug, Clone)]
 pub(crate) struct LoadPlan {
     pub(crate) target: Target,
     pub(crate) request: Vec<u8>,
     pub(crate) protocol: Protocol,
-    /// Requests at a time on a connection of HTTP/2.
+    /// Concurrent requests per connection of HTTP/2.
     pub(crate) streams: u32,
     pub(crate) is_head: bool,
     pub(crate) demand: Demand,
@@ -223,7 +223,7 @@ pub(crate) struct LoadPlan {
     pub(crate) output: Output,
 }
 
-/// Details of the pace that no mode has of its own.
+/// Details common to all modes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PaceDetails {
     pub(crate) sends_first_request: bool,
@@ -235,7 +235,7 @@ pub(crate) struct PaceDetails {
 #[derive(Debug, Clone)]
 pub(crate) struct Opening {
     pub(crate) threads: Option<u32>,
-    /// Worker processes; absent for as many as are needed.
+    /// Worker processes; `None`: as many as needed.
     pub(crate) processes: Option<u32>,
     pub(crate) ramp_per_s: Option<u32>,
     pub(crate) connects_in_flight: u32,
@@ -244,17 +244,17 @@ pub(crate) struct Opening {
     pub(crate) sources: Vec<IpAddr>,
     pub(crate) source_device: Option<String>,
     pub(crate) ports: PortChoice,
-    /// By a reset; absent: decided by where the server is.
+    /// By a reset; `None`: depends on the location of the server.
     pub(crate) resets_at_end: Option<bool>,
     pub(crate) tcp_keepalive: Option<Duration>,
     pub(crate) resolved: Vec<Resolved>,
-    /// Only this family; `true` for IPv6.
+    /// Address family; `true` for IPv6.
     pub(crate) only_v6: Option<bool>,
 }
 
 impl LoadArgs {
     /// # Errors
-    /// What is wrong with the command line.
+    /// Invalid options.
     pub(crate) fn resolve(&self) -> Result<LoadPlan, String> {
         let target: Target = self.url.parse().map_err(|error| format!("{error}"))?;
         let wanted = self.protocol.over(&plan::Protocol::default())?;
@@ -294,7 +294,7 @@ impl LoadArgs {
     }
 
     /// # Errors
-    /// What cannot be had in this protocol, and what to use instead.
+    /// Options the protocol does not support, and their alternative.
     fn check_protocol(&self, protocol: &Protocol, streams: u32) -> Result<(), String> {
         if protocol.is_plain_http1() {
             return Ok(());
@@ -327,7 +327,7 @@ impl LoadArgs {
                 heartbeat_ns: pace.heartbeat.map(nanoseconds).filter(|period_ns| *period_ns > 0),
             },
             None => Mode::Closed {
-                // A stream is a place for one request.
+                // A stream carries one request.
                 pipeline: if protocol.is_http2 { streams } else { pace.pipeline },
                 think_ns: nanoseconds(pace.think),
             },
@@ -406,7 +406,7 @@ fn read_body(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(trouble)
 }
 
-/// Nanoseconds of a duration that the command line bounds to a day.
+/// Nanoseconds of a duration of at most a day.
 pub(crate) fn nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

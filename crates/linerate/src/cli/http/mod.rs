@@ -32,15 +32,15 @@ Examples:
 
 #[derive(Debug, Subcommand)]
 enum HttpCommand {
-    /// Serve fixed payloads over HTTP, at the least cost the kernel allows
+    /// Serve fixed payloads over HTTP/1.1 at the lowest cost the kernel allows
     ///
-    /// Answers `GET /b/SIZE` (`0` to `64m`; also `/0 /1k /10k /100k /1m`) and swallows `POST /sink`. There to be measured
-    /// against by `linerate http`, wrk, ab, h2load, oha or curl.
+    /// `GET /b/SIZE` (`0` to `64m`; also `/0 /1k /10k /100k /1m`) and `POST /sink`, as a target for `linerate http`, wrk, ab,
+    /// h2load, oha or curl.
     Serve(Box<serve::ServeArgs>),
-    /// Send requests to a server and time the answers
+    /// Send requests to a server and measure latency
     ///
-    /// Closed loop: every connection sends its next request when it has the answer. With --rate an open loop: requests are
-    /// due by a schedule, and the time from then on counts, whether or not a connection was free.
+    /// Closed loop: every connection sends its next request after the response. With --rate an open loop: requests are due on a
+    /// schedule, and latency counts from the due time, whether or not a connection was free.
     Load(Box<load::LoadArgs>),
     /// The whole experiment: TCP alone, payloads, connections, ten thousand of them, with a verdict for each
     Lab(Box<lab::LabArgs>),
@@ -52,12 +52,12 @@ enum HttpCommand {
     Check(Box<lab::CheckArgs>),
     /// Two experiments side by side: what changed, and by more than chance
     Compare(Box<compare::CompareArgs>),
-    /// Tell a client what a test costs this host and a server on it that is not linerate
+    /// Provide measurements of this host to a client, beside any server
     ///
-    /// Watches processors, memory, descriptors, sockets and the adapter, and answers on a port of its own. Nothing is
+    /// Measures CPUs, memory, descriptors, sockets and the NIC, and listens on its own port. Nothing is
     /// changed.
     Agent(Box<agent::AgentArgs>),
-    /// A part of a load, led by another process
+    /// Worker process of a load
     #[command(hide = true)]
     Worker,
 }

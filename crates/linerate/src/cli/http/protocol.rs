@@ -1,4 +1,4 @@
-//! How a server is spoken to, on the command line.
+//! Protocol options.
 
 use std::path::PathBuf;
 
@@ -10,21 +10,21 @@ use linerate_model::http::HttpVersion;
 
 /// HTTP/2 and TLS.
 #[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Protocol (HTTP/1.1 unless --h2 is given; https URLs are asked over TLS)")]
+#[command(next_help_heading = "Protocol (HTTP/1.1 unless --h2 is given; TLS for https URLs)")]
 pub(crate) struct ProtocolArgs {
-    /// HTTP/2: agreed on by ALPN over TLS, without asking before in plain text
+    /// HTTP/2: by ALPN over TLS, by prior knowledge in plain text
     #[arg(long)]
     h2: bool,
-    /// Requests at a time on each connection of HTTP/2 [default: 1]
+    /// Concurrent requests per connection of HTTP/2 [default: 1]
     #[arg(short = 'm', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     streams: Option<u32>,
-    /// Believe any certificate
+    /// Trust any certificate
     #[arg(short = 'k', long, conflicts_with_all = ["cacert", "pin_sha256"])]
     insecure: bool,
-    /// PEM file with the authorities to believe, instead of this host's
+    /// PEM file with trusted authorities, instead of this host's
     #[arg(long, value_name = "FILE", conflicts_with = "pin_sha256")]
     cacert: Option<PathBuf>,
-    /// Believe the certificate with this SHA-256 and no other
+    /// Trust the certificate with this SHA-256 and no other
     #[arg(long, value_name = "HEX", value_parser = pin)]
     pin_sha256: Option<Pin>,
 }
@@ -34,7 +34,7 @@ pub(crate) struct ProtocolArgs {
 struct Pin([u8; 32]);
 
 impl ProtocolArgs {
-    /// What a plan says, and instead of it what the command line says.
+    /// The protocol of the plan, overridden by the command line.
     ///
     /// # Errors
     /// Options that contradict each other or the plan.
@@ -73,10 +73,10 @@ fn pin(digits: &str) -> Result<Pin, String> {
     fingerprint(digits).map(Pin)
 }
 
-/// How this server is to be spoken to.
+/// The protocol of a load.
 ///
 /// # Errors
-/// What has no meaning for its URL, or is not in this build.
+/// Options without a meaning for the URL, or a protocol that is not in this build.
 pub(crate) fn resolve(wanted: &Protocol, target: &Target) -> Result<protocol::Protocol, String> {
     if wanted.trust != Trust::System && !target.is_tls {
         return Err("--insecure, --cacert and --pin-sha256 are about certificates, which only https has".to_owned());

@@ -17,34 +17,34 @@ use crate::cli::sharing;
 #[derive(Debug, Args)]
 #[command(after_help = NOTES)]
 pub(crate) struct ServeArgs {
-    /// Listen here only; may be repeated [default: port 8080 of every address]
+    /// Listen on this address; may be repeated [default: port 8080 of every address]
     #[arg(short, long, value_name = "ADDRESS:PORT")]
     bind: Vec<SocketAddr>,
-    /// Threads, each with listeners of its own [default: one per CPU the process may use]
+    /// Threads, each with its own listeners [default: one per CPU the process may use]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Connections that may wait to be accepted, per thread and address; the kernel clips it to net.core.somaxconn
+    /// Accept queue per thread and address; limited by net.core.somaxconn
     #[arg(long, value_name = "N", default_value_t = 65_535, value_parser = clap::value_parser!(u32).range(1..=2_147_483_647))]
     backlog: u32,
-    /// Most connections at a time; above it they are answered 503 and closed [default: 90 % of the descriptors allowed]
+    /// Concurrent connections; others get 503 [default: 90 % of the descriptor limit]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_conns: Option<u32>,
-    /// Close connections that make no progress for this long
+    /// Idle timeout of connections
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = sharing::seconds)]
     idle_timeout: Duration,
-    /// Longest body of a request; above it the answer is 413
+    /// Longest request body; longer ones get 413
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = body_size)]
     max_body: u64,
-    /// Serve these addresses only; may be repeated [default: networks this host is on, and private addresses]
+    /// Serve these networks only; may be repeated [default: networks of this host, and private addresses]
     #[arg(long, value_name = "CIDR")]
     allow: Vec<Network>,
-    /// Add `Server: linerate/VERSION` to every answer
+    /// Add `Server: linerate/VERSION` to every response
     #[arg(long)]
     server_header: bool,
-    /// Leave the date out of answers
+    /// Omit the Date field
     #[arg(long)]
     no_date: bool,
-    /// Serve iperf3's tests as well, to the same addresses, for the lab's TCP baseline [port: 5201]
+    /// Serve iperf3 tests as well, to the same addresses, for the TCP baseline of the lab [port: 5201]
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = TCP_PORT)]
     tcp: Option<u16>,
     /// Send buffer of the sockets
@@ -56,52 +56,52 @@ pub(crate) struct ServeArgs {
     /// Congestion control of the sockets
     #[arg(long, value_name = "NAME")]
     congestion: Option<String>,
-    /// Open no control channel: clients get no figures of this host
+    /// Open no control channel: clients get no measurements of this host
     #[arg(long, conflicts_with_all = ["control", "control_allow", "token", "token_file", "no_token"])]
     no_control: bool,
     #[command(flatten)]
     control: ControlArgs,
 }
 
-/// A server, resolved.
+/// A resolved server.
 #[derive(Debug)]
 pub(crate) struct ServePlan {
     /// The server.
     pub(crate) spec: ServerSpec,
-    /// Where its figures are to be had; absent for nowhere.
+    /// The control channel; `None` without.
     pub(crate) control: Option<ControlChannel>,
-    /// The server of TCP tests, if one is wanted.
+    /// The iperf3 server; `None` without.
     pub(crate) tcp: Option<TcpSpec>,
 }
 
-/// A server of iperf3's dialect beside the one of HTTP.
+/// An iperf3 server beside the HTTP server.
 #[derive(Debug)]
 pub(crate) struct TcpSpec {
-    /// Address; absent for all.
+    /// Address; `None` for all.
     pub(crate) host: Option<String>,
     /// Port.
     pub(crate) port: u16,
-    /// Who is served: those whom the server of HTTP serves.
+    /// Access list: that of the HTTP server.
     pub(crate) access: AccessRules,
 }
 
-/// Where iperf3 servers are.
+/// Default port of iperf3.
 const TCP_PORT: &str = "5201";
 
 const NOTES: &str = "\
 Paths: /b/SIZE with sizes as 1500, 10k or 64m; ?chunked=SIZE sends chunks of that size, ?random=1 bytes that cannot be
 compressed. POST or PUT /sink reads a body and answers 204.
-Signals: SIGTERM and SIGINT end the server, which then says what it did.
+Signals: SIGTERM and SIGINT end the server, which then prints its statistics.
 
 Examples:
   linerate http serve --token-file t              port 8080, networks of this host
   linerate http serve --allow 198.51.100.0/24     another network";
 
 impl ServeArgs {
-    /// Decides what is to be served.
+    /// Resolves the options.
     ///
     /// # Errors
-    /// In words.
+    /// Invalid options.
     pub(crate) fn resolve(&self) -> Result<ServePlan, String> {
         let port = self.bind.first().map_or(PORT, SocketAddr::port);
         let mut control = (!self.no_control).then(|| self.control.resolve(port)).transpose()?;
@@ -120,7 +120,7 @@ impl ServeArgs {
         Ok(ServePlan { spec, control, tcp })
     }
 
-    /// Addresses that are not served learn nothing from the control channel either, whatever they know.
+    /// Addresses outside the access list have no access to the control channel either.
     fn narrow(&self, control: &mut ControlSpec) {
         if control.token.is_some() && control.allow.is_empty() {
             control.allow.clone_from(&self.allow);
@@ -157,7 +157,7 @@ impl ServeArgs {
     }
 }
 
-/// Reads a size such as 1500, 64K or 1G, powers of 1024.
+/// Parses a size such as 1500, 64K or 1G, powers of 1024.
 fn body_size(text: &str) -> Result<u64, String> {
     whole_with_unit(text.as_bytes(), Base::Binary, BODY_BYTES_MAX)
         .map_err(|_| format!("{text:?}: expected a size, for example 64M, at most 1T"))

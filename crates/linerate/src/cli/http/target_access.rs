@@ -1,4 +1,4 @@
-//! Which server an experiment is about, and how far it may go with it. Shared by all commands that load one.
+//! Options of all commands that load a server: its control channel, and safety limits.
 
 use std::path::PathBuf;
 
@@ -9,24 +9,24 @@ use linerate_http::target::Target;
 use super::control::read_token;
 use crate::run::http::server_side::ControlPath;
 
-/// How the figures of the server's host are got.
+/// Access to the control channel of the server.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The server's own figures")]
 pub(crate) struct ControlAccess {
-    /// Where the server's control channel is [default: the server's host, the port after its first]
+    /// URL of the server's control channel [default: the server's host, the port after its first]
     #[arg(long, value_name = "URL")]
     control_url: Option<String>,
-    /// What it asks for; other users of this host see it among the processes, so prefer --token-file
+    /// Token of the channel; visible to other users in the process list, so prefer --token-file
     #[arg(long, value_name = "WORDS", conflicts_with = "token_file")]
     token: Option<String>,
-    /// A file with what it asks for
+    /// File with the token
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 }
 
 impl ControlAccess {
     /// # Errors
-    /// A token that is none.
+    /// An invalid token.
     pub(crate) fn resolve(&self) -> Result<ControlPath, String> {
         Ok(ControlPath {
             url: self.control_url.clone(),
@@ -35,11 +35,11 @@ impl ControlAccess {
     }
 }
 
-/// What the user says about a server that is not known to be linerate's.
+/// The user's statements about a foreign server.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Servers that are not linerate")]
 pub(crate) struct SafetyArgs {
-    /// Do not ask before the load begins
+    /// Do not ask for confirmation
     #[arg(short, long)]
     pub(super) yes: bool,
     /// Lift the limits of public addresses; must be the host of the URL
@@ -48,16 +48,16 @@ pub(crate) struct SafetyArgs {
     /// Lift the limits of private addresses
     #[arg(long)]
     allow_large: bool,
-    /// Go on although the server fails or asks for a pause
+    /// Continue although the server fails or sends Retry-After
     #[arg(long)]
     pub(super) no_breaker: bool,
 }
 
 impl SafetyArgs {
-    /// What the user claims about `target`.
+    /// The user's statements about `target`.
     ///
     /// # Errors
-    /// A host that is not the URL's.
+    /// A host other than the URL's.
     pub(super) fn claims(&self, target: &Target) -> Result<TargetOwnership, String> {
         let is_owned = match self.i_own_this_target.as_deref() {
             None => false,

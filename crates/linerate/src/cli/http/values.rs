@@ -1,4 +1,4 @@
-//! Words and figures on the command lines of the HTTP lab.
+//! Values of options.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -60,7 +60,7 @@ pub(super) fn field(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// `HOST:PORT:ADDRESS`, as curl has it; an IPv6 address may stand in brackets.
+/// `HOST:PORT:ADDRESS` as in curl; an IPv6 address may be in brackets.
 pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
     let mut parts = text.splitn(3, ':');
     let (host, port, address) = (parts.next(), parts.next(), parts.next());
@@ -79,7 +79,7 @@ pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
     }
 }
 
-/// An address that the user gives for a name.
+/// A given address of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) host: String,

@@ -1,4 +1,4 @@
-//! `linerate http load`: asks first, then makes one run and reports it.
+//! `linerate http load`: probes the server, runs one load and reports it.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -28,10 +28,10 @@ use crate::cli::http::load::{LoadPlan, nanoseconds};
 use crate::exit_code::ExitCode;
 use crate::run::progress::Progress;
 
-/// Carries out a load.
+/// Runs a load.
 ///
 /// # Errors
-/// What is wrong with the command line, which only a look at this host and the server can tell.
+/// Invalid options that only this host and the server reveal.
 pub(crate) fn run(plan: &LoadPlan) -> Result<ExitCode, String> {
     match carry_out(plan) {
         Ok(code) => Ok(code),
@@ -56,11 +56,11 @@ fn carry_out(plan: &LoadPlan) -> Result<ExitCode, CommandError> {
         ..plan.claims
     };
     let bytes_max = safety_limits::check(&plan.demand, scope(first), claims).map_err(CommandError::usage)?;
-    let answer = first_contact(plan, first)?;
+    let answer = probe_server(plan, first)?;
     let mut progress = Progress::new(plan.output.quiet);
     let remark = introduction(first, &answer);
     progress.line(&remark);
-    if leads_elsewhere(plan, &answer) {
+    if redirects_elsewhere(plan, &answer) {
         return Err(CommandError::failed(
             "the server redirects to another host, which is not followed; name that one if it is yours",
         ));
@@ -75,7 +75,7 @@ fn carry_out(plan: &LoadPlan) -> Result<ExitCode, CommandError> {
     report(plan, &result, side.as_ref(), remark)
 }
 
-/// A load and what it cost both hosts.
+/// A load and the measurements of both hosts.
 struct Watched {
     load: LoadResult,
     sides: BothSides,
@@ -170,7 +170,7 @@ fn scope(address: SocketAddr) -> TargetScope {
     TargetScope::of(address.ip(), &interfaces::addresses())
 }
 
-fn first_contact(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, CommandError> {
+fn probe_server(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, CommandError> {
     let sources = generator::sources(&plan.opening).map_err(CommandError::usage)?;
     let target = ProbeTarget {
         address,
@@ -189,7 +189,7 @@ fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
     let server = answer.server.as_deref().map(printable);
     let head = answer
         .head_bytes
-        .map_or_else(String::new, |bytes| format!(", {bytes} of head"));
+        .map_or_else(String::new, |bytes| format!(", {bytes} of header"));
     let spoken = match &answer.spoken {
         spoken if spoken.is_plain_http1() => String::new(),
         spoken => format!("{spoken}, "),
@@ -202,13 +202,13 @@ fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
     )
 }
 
-/// What a stranger wrote, without what a terminal would act on.
+/// Text of a server without control characters.
 fn printable(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).take(80).collect()
 }
 
-/// It redirects to another host.
-fn leads_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
+/// Whether the server redirects to another host.
+fn redirects_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
     let to = answer
         .location
         .as_deref()
@@ -266,7 +266,7 @@ fn report(
     Ok(code(&found.load))
 }
 
-/// The one run as an experiment of one cell.
+/// The run as an experiment of one cell.
 fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Option<SocketAddr>) -> Option<Cell> {
     if matches!(plan.demand.mode, Mode::Idle { .. }) {
         return None;
@@ -327,7 +327,7 @@ impl LoadProgress for SecondsPrinter {
     }
 
     fn second(&mut self, second: &SecondPart, _: &Watch) {
-        // What comes after the last one is the drain.
+        // The drain follows the last second.
         if u64::from(second.index) >= self.seconds_total {
             return;
         }
@@ -362,6 +362,6 @@ fn load_event(second: &SecondPart) -> String {
     format!("{object}\n")
 }
 
-/// A first answer may take longer than those that are timed.
+/// The first response may take longer than the measured ones.
 const SHORTEST_PROBE: Duration = Duration::from_secs(5);
 const KEEPALIVE_MAX_S: u32 = 32_767;

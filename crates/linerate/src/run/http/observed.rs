@@ -42,8 +42,8 @@ pub(super) struct BothSides {
 }
 
 impl Observer for Observed<'_> {
-    fn started(&mut self, workers: &[u32]) {
-        self.watch.count_in(workers);
+    fn started(&mut self, process_ids: &[u32]) {
+        self.watch.count_in(process_ids);
     }
 
     fn ramped(&mut self, opened: u64, wanted: u64) {

@@ -1,4 +1,4 @@
-//! The server's host as it tells of itself over the control channel.
+//! Measurements of the server's host over the control channel.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! A worker process of the load generator: led by another linerate over its standard input and output.
+//! Worker process of a load, controlled over its standard input and output.
 
 use std::io;
 
@@ -7,9 +7,9 @@ use linerate_sys::process;
 
 use crate::exit_code::ExitCode;
 
-/// Carries out what comes in, and says what was found.
+/// Runs the assigned workers.
 pub(crate) fn run() -> ExitCode {
-    // Every worker has a limit of its own, which is what it is for.
+    // Each process has its own limit, which is its purpose.
     let _ = process::raise_fd_limit();
     match load::work(io::stdin(), io::stdout()) {
         Ok(()) => ExitCode::Done,
