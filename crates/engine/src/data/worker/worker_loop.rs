@@ -212,8 +212,8 @@ impl Worker {
                 }
                 Some(Duration::ZERO)
             }
-            Wait::WaitUntil(t) => Some(Duration::from_nanos(t.saturating_sub(clock::monotonic_ns()))),
-            Wait::WaitForEvents => {
+            Wait::Until(t) => Some(Duration::from_nanos(t.saturating_sub(clock::monotonic_ns()))),
+            Wait::Events => {
                 self.load.count_wait();
                 None
             }
@@ -311,8 +311,8 @@ enum Wait {
     SomeReady,
     /// Every stream waits, and queues that were just emptied may fill for a while.
     Pause,
-    WaitUntil(u64),
-    WaitForEvents,
+    Until(u64),
+    Events,
 }
 
 impl Wait {
@@ -331,12 +331,12 @@ impl Wait {
             open += 1;
         }
         match (open, ready) {
-            (0, _) => Self::WaitForEvents,
+            (0, _) => Self::Events,
             _ if ready == open => Self::AllReady,
             _ if ready > 0 => Self::SomeReady,
-            _ if earliest < u64::MAX => Self::WaitUntil(earliest),
+            _ if earliest < u64::MAX => Self::Until(earliest),
             _ if may_pause && drained > 0 => Self::Pause,
-            _ => Self::WaitForEvents,
+            _ => Self::Events,
         }
     }
 }

@@ -188,7 +188,7 @@ impl Server<'_> {
         match door.admit(hello, &self.context.spec.local, &self.epoll, UDP_LISTENER, reply) {
             Ok(fd) => self.add_stream(owner, fd),
             Err(error) => {
-                session.fail(error);
+                session.fail(&error);
                 self.forward_inputs(owner);
             }
         }

@@ -190,20 +190,20 @@ impl Session {
     }
 
     /// Something this session needs could not be had.
-    pub(super) fn fail(&mut self, error: EngineError) {
-        self.inputs.push(input(&error));
+    pub(super) fn fail(&mut self, error: &EngineError) {
+        self.inputs.push(input(error));
     }
 
     /// A limit was exceeded while the test ran.
     pub(super) fn exceed(&mut self, reason: RefusalReason) {
         self.reporter.emit(&Event::Debug(reason.to_string()));
-        self.fail(EngineError::Refused(reason));
+        self.fail(&EngineError::Refused(reason));
     }
 
     /// Takes a connected stream that belongs to this session.
     pub(super) fn add_stream(&mut self, fd: OwnedFd, context: &Context, sockets: &ServerSockets<'_>) {
         if let Err(error) = self.try_add_stream(fd, context, sockets) {
-            self.fail(error);
+            self.fail(&error);
         }
     }
 
@@ -283,7 +283,7 @@ impl Session {
             ServerAction::StartData => {
                 self.flows.start_data(sockets.epoll);
                 if let Some(Err(error)) = self.run.as_mut().map(TestRun::start_data) {
-                    self.fail(error);
+                    self.fail(&error);
                 }
             }
             ServerAction::StopData => {
@@ -393,7 +393,7 @@ impl Session {
                 RunEvent::Stopped => self.send_results(),
                 // The client decides the end.
                 RunEvent::EndReached | RunEvent::StreamEnded { .. } => {}
-                RunEvent::Failed(error) => self.fail(error),
+                RunEvent::Failed(error) => self.fail(&error),
             }
         }
     }
@@ -486,7 +486,7 @@ impl Session {
         if wanted {
             self.is_paused = sockets.epoll.remove(fd).is_ok();
         } else if let Err(error) = sockets.epoll.add(fd, token, READ) {
-            self.fail(Operation::Poll.failed()(error));
+            self.fail(&Operation::Poll.failed()(error));
         } else {
             (self.is_paused, self.unsent_watched) = (false, false);
             self.follow_unsent(sockets);

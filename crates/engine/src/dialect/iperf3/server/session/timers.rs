@@ -54,7 +54,7 @@ impl Session {
         self.reporter.emit(&Event::Debug(format!(
             "average rate of {average_bps} bit/s is above the limit"
         )));
-        self.fail(EngineError::Refused(RefusalReason::Rate));
+        self.fail(&EngineError::Refused(RefusalReason::Rate));
     }
 
     fn check_liveness(&mut self) {
@@ -65,7 +65,7 @@ impl Session {
         if liveness.is_over(now_ns, run.progress_bytes().unwrap_or_default()) {
             self.idle_for = Some(liveness.timeout());
             self.liveness = None;
-            self.fail(EngineError::Idle);
+            self.fail(&EngineError::Idle);
         }
     }
 
