@@ -70,12 +70,12 @@ fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::summary::{TcpSummary, UdpHalf};
-    use linerate_model::{CpuUsage, Flow, Half, StreamId, StreamRole, StreamSummary};
+    use linerate_model::summary::{TcpSummary, UdpTotals};
+    use linerate_model::{CpuUsage, EndpointTotals, Flow, StreamId, StreamRole, StreamSummary};
 
     use super::*;
 
-    fn stream(receiver: Option<Half>, tcp: Option<TcpSummary>) -> StreamSummary {
+    fn stream(receiver: Option<EndpointTotals>, tcp: Option<TcpSummary>) -> StreamSummary {
         StreamSummary {
             id: StreamId(0),
             role: StreamRole::Sender,
@@ -84,11 +84,13 @@ mod tests {
             receiver,
             tcp,
             file: None,
+            local_metrics: None,
+            peer_metrics: None,
         }
     }
 
-    fn second(bytes: u64, udp: Option<UdpHalf>) -> Option<Half> {
-        Some(Half {
+    fn second(bytes: u64, udp: Option<UdpTotals>) -> Option<EndpointTotals> {
+        Some(EndpointTotals {
             bytes,
             duration_ns: 1_000_000_000,
             udp,
@@ -130,12 +132,12 @@ mod tests {
     #[test]
     fn loss_is_that_of_the_measured_part() {
         let udp = |packets, lost| {
-            Some(UdpHalf {
+            Some(UdpTotals {
                 packets,
                 lost,
                 omitted_packets: Some(100),
                 omitted_lost: Some(10),
-                ..UdpHalf::default()
+                ..UdpTotals::default()
             })
         };
         let summary = Summary {
