@@ -18,7 +18,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use linerate_model::details::{Details, Totals};
+use linerate_model::details::Details;
 use linerate_model::spec::LocalOptions;
 use linerate_model::{Event, Stream, StreamId, StreamRole, TestSpec, Transport};
 use linerate_sys::{OsError, clock, sockopt};
@@ -503,11 +503,6 @@ impl TestRun {
             reporter.emit(&Event::Details(Details::Interval(measured)));
         }
         reporter.emit(&Event::Interval(report));
-    }
-
-    /// What was measured beyond bytes, one for each stream.
-    pub(crate) fn totals(&self) -> Vec<Totals> {
-        self.sampler.totals()
     }
 
     fn end_warm_up(&mut self, now_ns: u64, reporter: &mut Reporter<'_>) {

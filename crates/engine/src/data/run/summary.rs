@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_model::details::Details;
+use linerate_model::details::{Details, Totals};
 use linerate_model::summary::{FileSummary, StreamSummary, Summary};
 use linerate_model::{Event, Flow, StreamRole, Transport};
 use std::os::fd::AsFd;
@@ -116,6 +116,11 @@ impl TestRun {
         }
         let sent_bytes = self.sampler.total_bytes().saturating_sub(received_bytes);
         Some(received_bytes + sent_bytes.saturating_sub(self.outstanding_bytes()))
+    }
+
+    /// What was measured beyond bytes, one for each stream.
+    pub(crate) fn totals(&self) -> Vec<Totals> {
+        self.sampler.totals()
     }
 }
 
