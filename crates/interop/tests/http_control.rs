@@ -198,7 +198,9 @@ fn impostor_is_detected_and_does_not_receive_the_token() {
     }
     assert!(received.contains("/v1/info") && !received.contains(TOKEN), "{received}");
     let finished = client.finish();
-    finished.expect_code(4).expect_stderr("does not know the token");
+    finished
+        .expect_code(4)
+        .expect_stderr("does not prove that it knows the token");
 }
 
 fn uname() -> String {

@@ -227,7 +227,7 @@ fn our_server_counts_as_many_requests_as_are_reported() {
             server
                 .stop()
                 .expect_clean()
-                .expect_stdout(&format!(" {requests} requests, {requests} answers (0 errors)"));
+                .expect_stdout(&format!(" {requests} requests, {requests} responses (0 errors)"));
         },
     );
 }

@@ -80,7 +80,7 @@ fn curl_uploads_with_a_length_in_chunks_and_waiting_for_permission() {
     server
         .stop()
         .expect_clean()
-        .expect_stdout("4 requests, 4 answers (2 errors)");
+        .expect_stdout("4 requests, 4 responses (2 errors)");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn ab_keeps_its_connections_although_it_speaks_http_1_0() {
     server
         .stop()
         .expect_clean()
-        .expect_stdout("4000 requests, 4000 answers (0 errors), 4096000 B payload");
+        .expect_stdout("4000 requests, 4000 responses (0 errors), 4096000 B payload");
 }
 
 #[test]

@@ -4,12 +4,13 @@
 //! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
 //! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
 
+mod admission;
 mod quota_request;
 mod udp_turns;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::auth::Refusal;
@@ -170,48 +171,6 @@ impl SessionRegistry {
         self.by_cookie.insert(cookie, id);
         self.clients.insert(id, Client::new(peer, cookie, stage, ends));
         arrival
-    }
-
-    fn admit(&mut self, now: Instant, id: u64, address: IpAddr) -> AdmissionDecision {
-        if let Err(reason) = self.quotas.has_room(Network::of_client(address))
-            && (reason != RefusalReason::Busy || !matches!(self.admission, Admission::Queue { .. }))
-        {
-            return AdmissionDecision::Refused(reason);
-        }
-        match self.admission {
-            Admission::Parallel { .. } => AdmissionDecision::Admitted,
-            Admission::Exclusive if self.clients.is_empty() => AdmissionDecision::Admitted,
-            Admission::Exclusive => AdmissionDecision::Refused(RefusalReason::Busy),
-            Admission::Queue { tests_max, .. } if self.queue.len() == 0 && self.active() < tests_max as usize => {
-                AdmissionDecision::Admitted
-            }
-            Admission::Queue { tests_max, wait_max } => {
-                let active = self.clients.values().filter(|g| g.stage != Stage::Queued);
-                let remaining = active.map(|g| g.remaining(now));
-                if self
-                    .queue
-                    .enter(id, Network::of_client(address), remaining, tests_max as usize, wait_max)
-                {
-                    AdmissionDecision::Queued
-                } else {
-                    AdmissionDecision::Refused(RefusalReason::QueueTooLong)
-                }
-            }
-        }
-    }
-
-    /// The next waiting client whose turn has come; the caller gives it a session with [`SessionRegistry::begin`].
-    pub(crate) fn next_turn(&mut self) -> Option<u64> {
-        let Admission::Queue { tests_max, .. } = self.admission else {
-            return None;
-        };
-        if self.active() >= tests_max as usize {
-            return None;
-        }
-        let id = self.queue.next()?;
-        let client = self.clients.get_mut(&id)?;
-        (client.stage, client.ends) = (Stage::Negotiating, None);
-        Some(id)
     }
 
     /// Begins the dialogue with a client.
