@@ -48,34 +48,21 @@ const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd deale
     soundness speaker spell spoken talk teller told voice whoever wish wishes";
 
 /// Crates in which some of these words are still to be replaced.
-const WORDS_LEFT: [(&str, &str); 9] = [
-    (
-        "engine",
-        "crew crowd deed desk figures flushing gathering hall heard house ledger leg lending makings newcomer \
-            nobody patience processor rulebook seat somebody told whoever wish wishes",
-    ),
-    (
-        "http",
-        "believed bell course crew crowd dealer desk figures heard lending makings newcomer nobody outbox \
-            patience processor somebody speaker spoken talk told whoever wish wishes",
-    ),
-    ("iperf2", "believed heard nobody somebody told whoever wish wishes"),
-    ("iperf3", "figures heard nobody somebody told wish wishes"),
+const WORDS_LEFT: [(&str, &str); 5] = [
+    ("http", "crowd heard spoken"),
     (
         "lab",
-        "adapter believed figures nobody processor somebody soundness spoken told",
+        "adapter course figures nobody patience processor somebody spoken",
     ),
     (
         "linerate",
-        "adapter bell crew figures nobody patience processor somebody spoken teller told voice whoever wish \
-            wishes",
+        "adapter bell figures nobody patience somebody spoken told whoever wish",
     ),
-    ("model", "patience spoken"),
+    ("model", "spoken"),
     (
         "report",
         "figures nobody patience processor somebody spoken talk told whoever",
     ),
-    ("sys", "bell lending nobody patience processor somebody told whoever"),
 ];
 
 /// Foreign crates that belong to one of ours alone.
