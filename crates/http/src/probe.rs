@@ -95,7 +95,7 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
         found.map(|field| String::from_utf8_lossy(field.value).into_owned())
     };
     ProbeResult {
-        spoken: NegotiatedProtocol::default(),
+        protocol: NegotiatedProtocol::default(),
         status: response.status,
         head_bytes: response.head_bytes,
         body_bytes: response.body_bytes,

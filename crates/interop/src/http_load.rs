@@ -72,7 +72,7 @@ impl HttpLoad {
             let value = self.result.pointer(path).and_then(Value::as_str);
             value.unwrap_or_default().to_owned()
         };
-        (text("/spoken/http"), text("/spoken/tls/version"))
+        (text("/protocol/http"), text("/protocol/tls/version"))
     }
 
     /// Whether the result has something at a path, and not `null`.

@@ -5,7 +5,7 @@ use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
 use linerate_interop::{Keys, Process, Server, original, ours};
 use serde_json::Value;
 
-/// Findings that this machine may add to any test: its default congestion control paces, its two processors serve both
+/// Findings that this machine may add to any test: its default congestion control paces, its two CPUs serve both
 /// ends and others, and so a first second may be slow.
 const CIRCUMSTANCES: [&str; 5] = ["QD-05", "OFF-02", "CPU-04", "WIN-06", "TOOL-04"];
 

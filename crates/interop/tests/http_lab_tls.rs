@@ -23,12 +23,12 @@ fn check_runs(study: &HttpStudy, connections: u64, http: &str, tls: Option<&str>
     for run in cell["runs"].as_array().expect("runs") {
         assert_eq!(run["state"], "done", "{study:?}");
         assert!(run["load"]["ok"].as_u64() > Some(0), "{study:?}");
-        let protocol = &run["load"]["spoken"];
+        let protocol = &run["load"]["protocol"];
         assert_eq!(
             (protocol["http"].as_str(), protocol["tls"]["version"].as_str()),
             (Some(http), tls)
         );
-        assert_eq!(study.json["spoken"], json!([protocol]), "{study:?}");
+        assert_eq!(study.json["protocol"], json!([protocol]), "{study:?}");
     }
     let missing = [&cell["ceiling_per_s"], &cell["median"]["of_ceiling"]];
     assert_eq!(missing, [&Value::Null, &Value::Null], "absent, and not zero: {study:?}");
@@ -94,7 +94,7 @@ fn refuses_to_go_on_otherwise(lab: &HttpLab, directory: &str) {
     let beginning = format!("{directory}/env.json");
     let text = fs::read_to_string(&beginning).expect("a file");
     let mut before: Value = serde_json::from_str(&text).expect("JSON");
-    before["spoken"]["tls"]["version"] = json!("1.2");
+    before["protocol"]["tls"]["version"] = json!("1.2");
     fs::write(&beginning, before.to_string()).expect("a file");
     let refused = lab.run(&["lab", "--phases", "2", "--resume", directory]);
     refused

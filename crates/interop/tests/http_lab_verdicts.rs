@@ -10,7 +10,7 @@ use linerate_interop::namespaces::{DEVICE, Net, run};
 use linerate_interop::{HttpLab, HttpStudy, RawServer, TIMEOUT, Then, send_text, skip};
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
-/// uses the processors.
+/// uses the CPUs.
 #[track_caller]
 fn judge(observe: impl Fn() -> HttpStudy, is_right: impl Fn(&HttpStudy) -> bool) {
     let mut wrong = None;
@@ -59,7 +59,7 @@ fn fills_a_gigabit(study: &HttpStudy, payload_bytes: u64, model_per_s: f64) -> b
         let share = cell["median"]["ok_per_s"].as_f64().unwrap_or_default() / model_per_s;
         let verdict = HttpStudy::verdict(cell);
         assert!(share < 1.01, "more than a gigabit carries: {cell:#}");
-        // Both ends share the processors, and full ones held TCP alone back as well.
+        // Both ends share the CPUs, and full ones held TCP alone back as well.
         let is_slow = cell["runs"][0]["client"]["cpu_busy"].as_f64() >= Some(0.9);
         is_filled |= verdict == "network-bound" && (share >= 0.97 || is_slow);
         is_filled |= verdict.starts_with("cpu-bound") || verdict == "client-limit";

@@ -39,7 +39,7 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// What a recorded client was told, and its answer.
+/// Options of a recorded client, and its message.
 struct Recorded {
     words: Vec<String>,
     exit_status: String,

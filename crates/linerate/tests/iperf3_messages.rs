@@ -62,8 +62,8 @@ const REFUSED: &[(&str, &str)] = &[
     ("w-1G", "-w 1G"),
 ];
 
-/// The same for command lines that are in order and fail only because nobody listens.
-const NOBODY_LISTENS: &[(&str, &str)] = &[
+/// The same for command lines that are in order and fail only without a listener.
+const NO_LISTENER: &[(&str, &str)] = &[
     ("F-missing", "-F nosuchfile"),
     ("M-10000", "-M 10000"),
     ("noserver", "-t 1"),
@@ -81,7 +81,7 @@ fn refused_command_lines_get_the_recorded_answer() {
 
 #[test]
 fn clients_without_a_server_get_the_recorded_answer() {
-    for (case, options) in NOBODY_LISTENS {
+    for (case, options) in NO_LISTENER {
         let output = call_as("iperf3", &client_line(&unused_port(), options));
         assert_recorded(case, &output);
     }
@@ -94,7 +94,7 @@ fn client_line<'a>(port: &'a str, options: &'a str) -> Vec<&'a str> {
         .collect()
 }
 
-/// A port of the loopback interface on which nobody listens.
+/// A port of the loopback interface without a listener.
 fn unused_port() -> String {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("a bound socket").port().to_string()

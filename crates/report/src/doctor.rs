@@ -279,7 +279,7 @@ pub fn json(diagnosis: &Diagnosis) -> String {
 }
 
 /// A shell script with every command that helps, each with its reason and the way back. All commands are comments:
-/// nothing happens until somebody has read a line and taken its mark away.
+/// nothing runs until a user has read a line and removed its comment mark.
 #[must_use]
 pub fn fix_script(diagnosis: &Diagnosis) -> String {
     let mut out = String::from("#!/bin/sh\n# Suggested changes. Read each one, then remove the `# ` in front of it.\n");
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_datagrams_are_told_by_place() {
+    fn lost_datagrams_are_reported_by_place() {
         let mut diagnosis = diagnosis();
         diagnosis.loss = vec![LossSplit {
             label: "test".to_owned(),

@@ -5,7 +5,7 @@
 //! * [`doctor`]: a diagnosis as text, JSON and script
 //! * [`iperf3`]: text, JSON document and JSON stream as iperf3 3.21 prints them
 //! * [`iperf2`]: text and comma-separated values as iperf 2.1.8 and 2.2.1 print them
-//! * [`service`]: logs and figures of a server
+//! * [`service`]: logs and numbers of a server
 //! * [`http`]: a run and a study of the HTTP lab as text with plots, JSON and HTML
 //! * [`sweep`]: what an experiment found as text with a plot, JSON, comma-separated values and HTML
 //! * [`trial`]: the closing line of `linerate try`
@@ -21,10 +21,10 @@ pub mod sweep;
 pub mod trial;
 
 mod document;
-mod figures;
 mod flood;
 mod glyphs;
 mod number;
+mod numbers;
 mod output;
 mod page;
 mod pretty;

@@ -122,7 +122,7 @@ impl Output {
         }
     }
 
-    /// Writes error text. A failure to report a failure has nobody left to tell.
+    /// Writes error text. A failure to write an error cannot be reported.
     pub fn error(&self, text: &str) {
         match &self.way {
             Way::Direct(streams) => drop(lock(streams).error(text)),
@@ -130,10 +130,10 @@ impl Output {
         }
     }
 
-    /// Waits until everything is written, or until nothing was written for `patience`.
-    pub fn flush(&self, patience: Duration) {
+    /// Waits until everything is written, or until nothing was written for `timeout`.
+    pub fn flush(&self, timeout: Duration) {
         if let Way::Queued(queue) = &self.way {
-            queue.flush(patience);
+            queue.flush(timeout);
         }
     }
 

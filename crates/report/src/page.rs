@@ -14,7 +14,7 @@ pub(crate) fn begin(title: &str) -> String {
 /// Everything after the last line.
 pub(crate) const END: &str = "</body></html>\n";
 
-/// Hues are told apart by markers and dashes as well, never by colour alone.
+/// Series are distinguished by markers and dashes as well, never by colour alone.
 const STYLE: &str = "\
 :root { color-scheme: light dark; --ink: #1a1c20; --paper: #fff; --soft: #d8dbe0; --mark: #1663b6;
   --h0: #1663b6; --h1: #b4510f; --h2: #2e7d32; --h3: #8e24aa; --h4: #b71c4a; --h5: #00798c }
@@ -34,7 +34,7 @@ figure { margin: 1.5rem 0 } figcaption small { font-weight: 400 } details { marg
 .whisker { stroke: var(--hue) }
 ";
 
-/// Text that is no markup, whoever wrote it.
+/// Untrusted text, escaped.
 pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,6 +1,6 @@
 //! The closing line of `linerate try`.
 
-use crate::figures::{digits, rate};
+use crate::numbers::{digits, rate};
 
 /// What arrived in one test.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -11,7 +11,7 @@ pub struct Received {
     pub lost_percent: Option<f64>,
 }
 
-/// All tests passed: their figures, forward and reverse for each transport, and the next command.
+/// All tests passed: their numbers, forward and reverse for each transport, and the next command.
 #[must_use]
 pub fn sound(tcp: [Received; 2], udp: [Received; 2]) -> String {
     format!(
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closing_line_holds_four_figures_and_the_next_command() {
+    fn closing_line_holds_four_numbers_and_the_next_command() {
         let tcp = [received(38.2e9, None), received(9.5e9, None)];
         let udp = [received(999.6e6, Some(0.0)), received(900e6, Some(9.96))];
         assert_eq!(

@@ -83,10 +83,10 @@ impl WriteQueue {
         self.shared.filled.notify_one();
     }
 
-    /// Waits until everything is written, or until nothing was written for `patience`.
-    pub(crate) fn flush(&self, patience: Duration) {
+    /// Waits until everything is written, or until nothing was written for `timeout`.
+    pub(crate) fn flush(&self, timeout: Duration) {
         let mut state = self.shared.lock();
-        let mut deadline = Instant::now() + patience;
+        let mut deadline = Instant::now() + timeout;
         while !state.messages.is_empty() || state.is_writing {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -96,7 +96,7 @@ impl WriteQueue {
             let waited = self.shared.written.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
             if state.messages_done != before {
-                deadline = Instant::now() + patience;
+                deadline = Instant::now() + timeout;
             }
         }
     }
@@ -172,7 +172,7 @@ mod tests {
 
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(30);
+    const TIMEOUT: Duration = Duration::from_secs(30);
 
     fn queue(writer: impl Write + Send + 'static) -> WriteQueue {
         let notice = Box::new(|lines| Message::Report(format!("{lines} dropped\n")));
@@ -181,7 +181,7 @@ mod tests {
 
     /// A full queue is that of a pipe whose reader does nothing.
     #[test]
-    fn a_stopped_reader_blocks_nobody_and_costs_a_bounded_amount_of_memory() {
+    fn stopped_reader_blocks_no_writer_and_costs_bounded_memory() {
         let (mut reader, writer) = io::pipe().expect("a pipe");
         let queue = queue(writer);
         let line = format!("{}\n", "x".repeat(1023));
@@ -233,7 +233,7 @@ mod tests {
         let queue = queue(full);
         queue.push(Message::Report("first\n".into()));
         queue.push(Message::Report("second\n".into()));
-        queue.flush(PATIENCE);
+        queue.flush(TIMEOUT);
         assert_eq!(*text.lock().expect("no panic before"), b"fir\nsecond\n1 dropped\n");
     }
 
@@ -247,7 +247,7 @@ mod tests {
             let mut text = vec![0; sent.len()];
             reader.read_exact(&mut text).map(|()| text == sent.as_bytes())
         });
-        queue.flush(PATIENCE);
+        queue.flush(TIMEOUT);
         assert!(!queue.shared.lock().is_writing);
         assert!(reading.join().expect("no panic").expect("everything was written"));
     }

@@ -70,7 +70,7 @@ fn compare(release: &str, case: &str, text: &str, section: &str, endpoint: Endpo
     let server = Command::parse(line("# server: iperf "), release);
     let own = if endpoint == Endpoint::Client { &client } else { &server };
     let names = section.lines().find(|line| line.starts_with("time,"));
-    // The original adds the sum up itself, of times that are not told.
+    // The original adds the sum up itself, of times it does not print.
     let rows: Vec<Row> = section
         .lines()
         .filter(|line| !line.starts_with("time,"))

@@ -237,7 +237,7 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
 }
 
 #[test]
-fn a_stream_of_a_long_test_keeps_no_intervals_unless_somebody_wants_them() {
+fn json_stream_of_a_long_test_keeps_no_intervals_unless_requested() {
     let run_stream = |full_output, want_server_output| {
         let mut sink = client_sink(
             options(Endpoint::Server, Style::JsonStream { full_output }),
@@ -331,7 +331,7 @@ fn a_sum_knows_retransmits_only_if_every_stream_does() {
 }
 
 #[test]
-fn absurd_figures_of_a_peer_are_printed_not_fatal() {
+fn absurd_numbers_of_a_peer_are_printed_not_fatal() {
     let absurd = UdpTotals {
         packets: u64::MAX,
         lost: u64::MAX,

@@ -1,4 +1,4 @@
-//! Goal: logs and figures of a server say what happened, in forms machines can read. Method: a server's events by hand.
+//! Goal: logs and metrics of a server say what happened, in forms machines can read. Method: a server's events by hand.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -10,7 +10,7 @@ use linerate_model::service::{
 };
 use linerate_model::{Direction, ServerEvent, Transport};
 use linerate_report::Output;
-use linerate_report::service::{Figures, Format, Level, LogOptions, ProcessFigures, counted, log_reporter};
+use linerate_report::service::{Format, Level, LogOptions, Metrics, ProcessMetrics, counted, log_reporter};
 
 #[derive(Clone, Default)]
 struct Memory(Arc<Mutex<Vec<u8>>>);
@@ -221,23 +221,23 @@ fn a_flood_of_refusals_does_not_fill_the_log() {
 }
 
 #[test]
-fn figures_follow_the_conventions_of_prometheus() {
-    let figures = Arc::new(Figures::default());
+fn metrics_follow_the_conventions_of_prometheus() {
+    let metrics = Arc::new(Metrics::default());
     let silent = Output::new(Box::new(std::io::sink()), Box::new(std::io::sink()));
     let options = LogOptions {
         level: Level::Error,
         format: Format::Text,
         progress_interval: Duration::from_secs(1),
     };
-    let mut reporter = counted(log_reporter(options, silent), Arc::clone(&figures));
+    let mut reporter = counted(log_reporter(options, silent), Arc::clone(&metrics));
     events().iter().for_each(|event| reporter.server_event(event));
     reporter.server_event(&ServerEvent::TestStarted(facts()));
-    let process = ProcessFigures {
+    let process = ProcessMetrics {
         cpu_seconds: 1.5,
         open_fds: Some(9),
-        ..ProcessFigures::default()
+        ..ProcessMetrics::default()
     };
-    let page = figures.exposition("1.2.3", &process);
+    let page = metrics.exposition("1.2.3", &process);
     for line in [
         "linerate_build_info{version=\"1.2.3\"} 1",
         "linerate_running_tests 1",

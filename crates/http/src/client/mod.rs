@@ -33,7 +33,7 @@ pub(crate) struct Established {
     /// Drives the connection: must be polled, and ends with it.
     pub(crate) driver: Driver,
     /// Negotiated protocol.
-    pub(crate) spoken: NegotiatedProtocol,
+    pub(crate) protocol: NegotiatedProtocol,
 }
 
 impl Client {
@@ -72,7 +72,7 @@ impl Client {
     /// # Errors
     /// Why it failed.
     pub(crate) async fn handshake(&self, stream: TcpStream) -> Result<Established, Refusal> {
-        let mut spoken = NegotiatedProtocol {
+        let mut protocol = NegotiatedProtocol {
             http: self.version(),
             tls: None,
         };
@@ -80,7 +80,7 @@ impl Client {
             None => Box::new(stream),
             Some(tls) => {
                 let stream = tls.secure(stream).await?;
-                spoken.tls = Some(tls::spoken(&stream));
+                protocol.tls = Some(tls::protocol(&stream));
                 Box::new(stream)
             }
         };
@@ -88,7 +88,7 @@ impl Client {
         Ok(Established {
             session,
             driver,
-            spoken,
+            protocol,
         })
     }
 }

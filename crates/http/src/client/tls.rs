@@ -59,7 +59,7 @@ impl Tls {
 }
 
 /// Negotiated parameters.
-pub(super) fn spoken(stream: &TlsStream<TcpStream>) -> NegotiatedTls {
+pub(super) fn protocol(stream: &TlsStream<TcpStream>) -> NegotiatedTls {
     let session = session(stream);
     let suite = session.negotiated_cipher_suite();
     NegotiatedTls {

@@ -255,23 +255,23 @@ fn impostor_without_token_is_rejected_and_learns_nothing() {
         });
         let impostor = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a client");
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             for response in answers {
                 let mut step = [0; 4096];
                 let read = stream.read(&mut step).unwrap_or_default();
-                heard.extend_from_slice(&step[..read]);
+                received.extend_from_slice(&step[..read]);
                 let _ = stream.write_all(&response);
             }
-            heard
+            received
         });
         let error = ControlClient::at(address, Token::new(SECRET).ok())
             .info(None)
             .expect_err("an impostor");
         assert!(matches!(error, ControlError::Unproved), "{error}");
-        let heard = String::from_utf8(impostor.join().expect("thread")).expect("text");
+        let received = String::from_utf8(impostor.join().expect("thread")).expect("text");
         assert!(
-            heard.starts_with("GET /v1/nonce ") && !heard.contains(SECRET),
-            "{heard}"
+            received.starts_with("GET /v1/nonce ") && !received.contains(SECRET),
+            "{received}"
         );
     }
 }

@@ -27,7 +27,7 @@ pub struct LoadStats {
     pub(crate) connect: Distribution,
     pub(crate) is_overloaded: bool,
     /// Protocol negotiated by the first connection; `None` where none was.
-    pub(crate) spoken: Option<NegotiatedProtocol>,
+    pub(crate) protocol: Option<NegotiatedProtocol>,
 }
 
 impl LoadStats {
@@ -51,7 +51,7 @@ impl LoadStats {
         self.lateness.merge(&other.lateness);
         self.connect.merge(&other.connect);
         self.is_overloaded |= other.is_overloaded;
-        self.spoken = self.spoken.take().or(other.spoken);
+        self.protocol = self.protocol.take().or(other.protocol);
     }
 
     /// Result of a run of `window_ns` with the seconds since the start of the warm-up.
@@ -70,8 +70,8 @@ impl LoadStats {
             flags.push(Flag::GeneratorLate);
         }
         LoadResult {
-            spoken: self
-                .spoken
+            protocol: self
+                .protocol
                 .clone()
                 .or_else(|| has_heads.then(NegotiatedProtocol::default)),
             mode: spec.mode,

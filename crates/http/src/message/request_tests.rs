@@ -224,14 +224,14 @@ fn header_is_limited_in_bytes_and_fields() {
 
 #[test]
 fn first_reason_decides_however_the_header_is_segmented() {
-    let crowd = "X: y\r\n".repeat(FIELDS_MAX);
+    let many_fields = "X: y\r\n".repeat(FIELDS_MAX);
     for (head, expected) in [
         (
-            format!("GET / HTTP/1.1\nHost: a\r\n{crowd}\r\n"),
+            format!("GET / HTTP/1.1\nHost: a\r\n{many_fields}\r\n"),
             RequestError::BareLineFeed,
         ),
         (
-            format!("GET / HTTP/1.1\r\nHost: a\r\n{crowd}X: y\n\r\n"),
+            format!("GET / HTTP/1.1\r\nHost: a\r\n{many_fields}X: y\n\r\n"),
             RequestError::TooLarge,
         ),
         ("GET / HTTP/2.0\r\nHost: a\n\r\n".to_owned(), RequestError::Version),

@@ -39,7 +39,7 @@ async fn exchange_with(
     let Established {
         mut session,
         driver,
-        spoken,
+        protocol,
     } = established;
     let mut completed = pin!(async {
         let response = session
@@ -58,7 +58,7 @@ async fn exchange_with(
         let response = read_body(head, response.into_body(), false, BYTES_MAX).await;
         let response = response.map_err(|failure| failure_of(address, client, &failure))?;
         Ok(ProbeResult {
-            spoken,
+            protocol,
             status: response.status,
             head_bytes: None,
             body_bytes: response.body_bytes,
@@ -82,13 +82,13 @@ async fn exchange_with(
 }
 
 fn failure_of(address: SocketAddr, client: &Client, failure: &Failure) -> ProbeError {
-    let spoken = match client.version() {
+    let protocol = match client.version() {
         HttpVersion::Http1 => "HTTP/1.1",
         HttpVersion::Http2 => "HTTP/2",
     };
     match failure.class {
         ErrorClass::Tls => ProbeError::Tls(address, failure.text.clone()),
-        ErrorClass::Protocol => ProbeError::Protocol(address, spoken, failure.text.clone()),
+        ErrorClass::Protocol => ProbeError::Protocol(address, protocol, failure.text.clone()),
         _ => ProbeError::Exchange(address, io::Error::other(failure.text.clone())),
     }
 }

@@ -14,7 +14,7 @@ use crate::protocol::Protocol;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeResult {
     /// Negotiated protocol.
-    pub spoken: NegotiatedProtocol,
+    pub protocol: NegotiatedProtocol,
     /// Status code.
     pub status: u16,
     /// Bytes of the header; `None` inside TLS and in HTTP/2, where they are not counted.

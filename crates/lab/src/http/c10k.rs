@@ -9,9 +9,9 @@ use super::units::{bytes_name, grouped, percent, rounded, time_name};
 
 /// A line describes the points from this coefficient of determination on.
 const LINEAR: f64 = 0.99;
-/// Nobody runs out of memory because of so little for each connection.
+/// So little memory for each connection exhausts no host.
 const LITTLE_BYTES: f64 = 256.0;
-/// Processor time of 10,000 idle connections, as a share of one processor: more are timers or polling.
+/// CPU time of 10,000 idle connections, as a share of one CPU: more are timers or polling.
 const IDLE_CPU_OF_10K: f64 = 0.01;
 /// Descriptors in use, as a share of the limit, from which on the next step would fail.
 const FDS_FULL: f64 = 0.98;

@@ -24,7 +24,7 @@ pub struct ComparedCell {
     pub throughput_ratio: Option<f64>,
     /// 99th percentile of the latency, after as a multiple of before.
     pub p99_ratio: Option<f64>,
-    /// Processor time of the server per answer, after as a multiple of before.
+    /// CPU time of the server per answer, after as a multiple of before.
     pub server_cpu_ratio: Option<f64>,
     /// What counts as equal: the larger tolerance of the two rows.
     pub tolerance: f64,
@@ -144,10 +144,10 @@ fn are_different_plans(before: &str, after: &str) -> bool {
 /// Change of the protocol, where both experiments have it.
 fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
     let words = |study: &Study| {
-        let spoken = study.spoken.iter().map(ToString::to_string);
-        spoken.collect::<Vec<_>>().join(" and ")
+        let protocol = study.protocol.iter().map(ToString::to_string);
+        protocol.collect::<Vec<_>>().join(" and ")
     };
-    let is_change = !before.spoken.is_empty() && !after.spoken.is_empty() && before.spoken != after.spoken;
+    let is_change = !before.protocol.is_empty() && !after.protocol.is_empty() && before.protocol != after.protocol;
     is_change.then(|| format!("spoken: {}, now {}", words(before), words(after)))
 }
 
@@ -235,11 +235,11 @@ mod tests {
         let mut after = before.clone();
         after.plan.push_str("# said otherwise\n");
         assert!(compare(&before, &after).notes.is_empty());
-        after.spoken[0].http = HttpVersion::Http2;
+        after.protocol[0].http = HttpVersion::Http2;
         let notes = compare(&before, &after).notes;
         assert_eq!(notes, ["spoken: HTTP/1.1 in plain text, now HTTP/2 in plain text"]);
         // Written before this was kept.
-        after.spoken.clear();
+        after.protocol.clear();
         assert!(compare(&before, &after).notes.is_empty());
     }
 }

@@ -10,7 +10,7 @@ pub struct StartRecord {
     pub started_unix_ms: u64,
     /// The negotiated protocol; absent in older directories.
     #[serde(default)]
-    pub spoken: Option<NegotiatedProtocol>,
+    pub protocol: Option<NegotiatedProtocol>,
     /// The client's host.
     pub client: Environment,
     /// The server's host; absent without an agent there.
@@ -27,7 +27,7 @@ impl StartRecord {
             (None, None) => {}
             _ => changed.push("the server's control channel".to_owned()),
         }
-        if let (Some(before), Some(now)) = (&before.spoken, &self.spoken)
+        if let (Some(before), Some(now)) = (&before.protocol, &self.protocol)
             && before != now
         {
             changed.push(format!("spoken: {before}, now {now}"));
@@ -36,7 +36,7 @@ impl StartRecord {
     }
 }
 
-/// What makes figures of a host incomparable with earlier ones: kernel, adapter, processors, limits. One entry for each
+/// What makes results of a host incomparable with earlier ones: kernel, NIC, CPUs, limits. One entry for each
 /// change, in words; empty for the same host. What either side could not read is no change.
 #[must_use]
 pub fn changes(before: &Environment, after: &Environment) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! The course of an experiment: TCP alone, then the cells in their order, then cells around the knees, then the cells
+//! Phases of an experiment: TCP alone, then the cells in their order, then cells around the knees, then the cells
 //! that leave ports and sockets behind. Runs that are kept from before are not repeated.
 
 use std::collections::BTreeSet;
@@ -70,7 +70,7 @@ pub enum TestFailure {
 pub enum Failure<E> {
     /// The runner's.
     Runner(E),
-    /// The path loses or is slow, so that figures of HTTP would be figures of the path.
+    /// The path loses or is slow, so that stats of HTTP would be stats of the path.
     PathNotClean(Vec<String>),
 }
 

@@ -39,7 +39,7 @@ pub(crate) fn load(ok_per_s: f64) -> LoadResult {
 pub(crate) fn load_of(payload_bytes: u64, connections: u32, ok_per_s: f64) -> LoadResult {
     let ok = (ok_per_s * WINDOW_S as f64).round() as u64;
     LoadResult {
-        spoken: Some(linerate_model::http::NegotiatedProtocol::default()),
+        protocol: Some(linerate_model::http::NegotiatedProtocol::default()),
         mode: Mode::Closed {
             pipeline: 1,
             think_ns: 0,
@@ -97,7 +97,7 @@ pub(crate) fn done(repeat: u32, ok_per_s: f64) -> CellRun {
     }
 }
 
-/// An end of which everything is known and that has room everywhere: a tenth of each of its four processors.
+/// An end of which everything is known and that has room everywhere: a tenth of each of its four CPUs.
 pub(crate) fn resting() -> EndpointStats {
     EndpointStats {
         window_ns: WINDOW_S * 1_000_000_000,
@@ -142,7 +142,7 @@ pub(crate) fn observed(run: CellRun) -> CellRun {
     }
 }
 
-/// A gigabit adapter that counted nothing.
+/// A gigabit NIC whose counters stayed 0.
 pub(crate) fn idle_nic() -> NicStats {
     NicStats {
         device: "e".to_owned(),

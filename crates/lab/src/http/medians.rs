@@ -71,7 +71,7 @@ fn spread(runs: &[&CellRun]) -> Option<f64> {
     Some((max - min) / middle)
 }
 
-/// Processor time of the program over the window; 1 is one processor.
+/// CPU time of the program over the window; 1 is one CPU.
 pub(super) fn cpus(side: &EndpointStats) -> Option<f64> {
     let used_ns = side.process_cpu_ns.filter(|_| side.window_ns > 0)?;
     Some(used_ns as f64 / side.window_ns as f64)
@@ -84,10 +84,10 @@ fn cpu_ns_per_request(run: &CellRun, side: &EndpointStats) -> Option<f64> {
 
 /// Bits per second on the wire in the busier direction; `None` on loopback, which has none.
 ///
-/// The adapter's counters hold frames without checksum, preamble and gap. Some drivers count what was handed to
+/// The NIC's counters hold frames without checksum, preamble and gap. Some drivers count what was handed to
 /// segmentation offload as one packet, so it is never less than what the answers need when every frame is full.
 fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
-    let (nic, window_ns) = adapter(run)?;
+    let (nic, window_ns) = nic_stats(run)?;
     let per_s = |bytes: u64, packets: u64| {
         const UNCOUNTED_BYTES: u64 = 24;
         8.0 * bytes.saturating_add(packets.saturating_mul(UNCOUNTED_BYTES)) as f64 * 1e9 / window_ns as f64
@@ -102,7 +102,7 @@ fn wire_bps(run: &CellRun, link: Option<&Link>) -> Option<f64> {
 }
 
 fn nic_util(run: &CellRun, link: Option<&Link>) -> Option<f64> {
-    let (nic, _) = adapter(run)?;
+    let (nic, _) = nic_stats(run)?;
     let bps = link
         .map(|link| link.bps)
         .or(nic.link_bps.map(|bps| bps as f64))
@@ -110,23 +110,23 @@ fn nic_util(run: &CellRun, link: Option<&Link>) -> Option<f64> {
     Some(wire_bps(run, link)? / bps)
 }
 
-/// The client's adapter, or the server's where the client's could not be read.
-fn adapter(run: &CellRun) -> Option<(&NicStats, u64)> {
+/// The client's NIC, or the server's where the client's could not be read.
+fn nic_stats(run: &CellRun) -> Option<(&NicStats, u64)> {
     std::iter::once(&run.client)
         .chain(run.server.as_ref())
         .find_map(|side| Some((side.nic.as_ref()?, side.window_ns)))
         .filter(|(nic, window_ns)| !nic.is_loopback && *window_ns > 0)
 }
 
-/// The link, or one of unknown speed with the adapter's packet size: the speed plays no part in bytes on the wire.
+/// The link, or one of unknown speed with the NIC's packet size: the speed plays no part in bytes on the wire.
 fn mtu_link(nic: &NicStats, link: Option<&Link>) -> Option<Link> {
-    let of_adapter = || {
+    let of_nic = || {
         Some(Link {
             mtu_bytes: nic.mtu_bytes?,
             ..Link::of_speed(0.0)
         })
     };
-    link.copied().or_else(of_adapter)
+    link.copied().or_else(of_nic)
 }
 
 #[cfg(test)]
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_spread_and_none_has_no_figures() {
+    fn one_run_has_no_spread_and_none_has_no_stats() {
         assert_eq!(medians(&[done(1, 100.0)], None, None).spread, None);
         assert_eq!(medians(&[], None, Some(1.0)), Medians::default());
     }
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_carries_what_the_adapter_counts_and_what_surrounds_each_frame() {
+    fn the_wire_carries_what_the_nic_counts_and_what_surrounds_each_frame() {
         let run = with_nic(NicStats {
             rx_bytes: 50_000_000,
             rx_packets: 100_000,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn processor_time_is_shared_among_the_answers() {
+    fn cpu_time_is_shared_among_the_answers() {
         let mut run = run(load(1000.0));
         run.client.window_ns = 2 * SECOND_NS;
         run.client.process_cpu_ns = Some(SECOND_NS);

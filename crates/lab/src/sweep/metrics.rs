@@ -1,4 +1,4 @@
-//! Figures of one run, from the summary of its test.
+//! Stats of one run, from the summary of its test.
 
 use linerate_model::Summary;
 

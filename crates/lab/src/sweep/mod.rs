@@ -1,7 +1,7 @@
 //! Sweeps: experiments over the settings of network tests.
 //!
 //! [`grammar`] reads the factors and levels of the command line, [`SettingSpace`] turns settings into tests and back into words,
-//! [`metrics`] reads the figures of one run, [`reasons`] explains why a setting is worse, and [`sweep`] joins them into the
+//! [`metrics`] reads the stats of one run, [`reasons`] explains why a setting is worse, and [`sweep`] joins them into the
 //! result that is reported.
 
 mod analysis;

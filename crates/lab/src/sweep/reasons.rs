@@ -1,6 +1,6 @@
 //! Why some settings of a network test are worse than others.
 //!
-//! Every reason rests on figures of the runs. Where a figure is missing the reason is not given, and what could not be
+//! Every reason rests on stats of the runs. Where a figure is missing the reason is not given, and what could not be
 //! checked is listed: [`Reason::NotKnown`].
 
 use linerate_model::event::Endpoint;
@@ -39,7 +39,7 @@ pub struct Hosts {
     pub is_same_host: bool,
 }
 
-/// A reason, with the figures it rests on.
+/// A reason, with the stats it rests on.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reason {
     /// More streams than cores, on a host whose cores are busy.

@@ -55,7 +55,7 @@ pub struct TestSettings {
 /// CPUs of this host that are tried when the user names none.
 const CPUS_TRIED: usize = 8;
 /// Longest wait for a connection: a server that does not answer by then will not answer the next run either.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A run without data for so long is over.
 const SILENCE: Duration = Duration::from_secs(10);
 /// Time between two looks at the round-trip time.
@@ -281,7 +281,7 @@ impl TestSettings {
             host: spec.host.clone(),
             local,
             test,
-            connect_timeout: Some(CONNECT_PATIENCE),
+            connect_timeout: Some(CONNECT_TIMEOUT),
             server_cpu: self.pinning.server,
             credentials: None,
         }

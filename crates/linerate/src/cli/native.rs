@@ -81,7 +81,7 @@ enum Command {
     Try,
     /// Say what holds the network back, prove it, and give the fix and the undo
     ///
-    /// Reads this host, or text that somebody pasted. Says what was found with its evidence, what was ruled out and why,
+    /// Reads this host, or pasted text. Says what was found with its evidence, what was ruled out and why,
     /// and what could not be checked.
     Doctor(Box<DoctorArgs>),
     /// Find the best number of streams, window, rate or CPU for a path

@@ -73,7 +73,7 @@ pub(crate) struct ServeArgs {
     /// Trusted are those that have logged in, and all clients if --allow is given. The facts are names, settings and counters of the interface a client came through, and settings of the kernel.
     #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = sharing::facts)]
     facts: FactsAccess,
-    /// Offer figures for Prometheus at http://ADDRESS:PORT/metrics
+    /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
     metrics: Option<SocketAddr>,
     /// Serve as this user, without any privilege, as soon as the ports are bound; only root can
@@ -146,7 +146,7 @@ pub(crate) struct Service {
     pub(crate) spec: ServerSpec,
     /// Its log.
     pub(crate) log: LogOptions,
-    /// Address of its figures.
+    /// Address of its metrics.
     pub(crate) metrics: Option<SocketAddr>,
     /// What its operator should know at the start.
     pub(crate) warnings: Vec<String>,
@@ -158,7 +158,7 @@ pub(crate) struct Service {
 const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
-/// Time between two looks at the running tests, for the figures.
+/// Time between two looks at the running tests, for the metrics.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// Reads the name of a user other than root.

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_and_files_are_told_apart() {
+    fn ranges_and_files_are_distinguished() {
         assert_eq!(access("@/etc/list"), Ok(AccessSource::File("/etc/list".into())));
         assert!(matches!(access("10.0.0.0/8"), Ok(AccessSource::Network(_))));
         assert!(access("10.0.0.0/99").is_err());

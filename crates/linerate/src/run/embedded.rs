@@ -69,7 +69,7 @@ impl Embedded {
 
 impl Drop for Embedded {
     fn drop(&mut self) {
-        // Whoever wants to know asked for it by `stop`.
+        // `stop` returns it.
         let _ = self.end();
     }
 }

@@ -120,7 +120,7 @@ impl EventSink for Answer {
     }
 }
 
-/// Follows a test and, once it is known that somebody wants to know, the host it runs on.
+/// Follows a test and, if its facts are requested, the host it runs on.
 #[derive(Default)]
 struct Observer {
     timeline: TestTimeline,
@@ -183,7 +183,7 @@ impl Observer {
     }
 }
 
-/// The busiest thread of this process: which part of the process's time it took, and the processors it was confined to.
+/// The busiest thread of this process: which part of the process's time it took, and the CPUs it was confined to.
 fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
     let period = observed.period.as_ref()?;
     let threads = period.deltas().filter_map(|(key, delta)| {

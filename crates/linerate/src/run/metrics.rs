@@ -1,4 +1,4 @@
-//! The endpoint with the figures of a server: as much of HTTP/1.1 (RFC 9112) as a monitoring system needs.
+//! The endpoint with the metrics of a server: as much of HTTP/1.1 (RFC 9112) as a monitoring system needs.
 //!
 //! One request per connection, a thread for each, everything bounded: connections that ask nothing make room for later
 //! ones, and none can harm the tests.
@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use linerate_model::ServerReporter;
-use linerate_report::service::{Figures, ProcessFigures, counted};
+use linerate_report::service::{Metrics, ProcessMetrics, counted};
 use linerate_sys::error::io_text;
 use linerate_sys::{cpu, process};
 
@@ -21,7 +21,7 @@ use super::in_use;
 /// Longest request that is read.
 const REQUEST_BYTES_MAX: usize = 8 * 1024;
 /// Time for a request and its answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections at a time; the oldest is closed for one more.
 const CONNECTIONS_MAX: usize = 16;
 /// Pause after the system had no descriptor for a connection.
@@ -37,17 +37,17 @@ pub(super) fn offer(inner: Box<dyn ServerReporter>, address: SocketAddr) -> Resu
         in_use::explained(&text, address.port(), "choose another address for metrics")
     };
     let listener = TcpListener::bind(address).map_err(named)?;
-    let figures = Arc::new(Figures::default());
-    let shown = Arc::clone(&figures);
+    let metrics = Arc::new(Metrics::default());
+    let shown = Arc::clone(&metrics);
     let start_time_seconds = seconds_since_1970();
     thread::Builder::new()
         .name("linerate-metrics".into())
         .spawn(move || answer_all(&listener, &shown, start_time_seconds))
         .map_err(named)?;
-    Ok(counted(inner, figures))
+    Ok(counted(inner, metrics))
 }
 
-fn answer_all(listener: &TcpListener, figures: &Arc<Figures>, start_time_seconds: f64) {
+fn answer_all(listener: &TcpListener, metrics: &Arc<Metrics>, start_time_seconds: f64) {
     let mut open: VecDeque<Weak<TcpStream>> = VecDeque::new();
     loop {
         let Ok((stream, _)) = listener.accept() else {
@@ -61,20 +61,20 @@ fn answer_all(listener: &TcpListener, figures: &Arc<Figures>, start_time_seconds
             // Its thread ends at the end of the stream.
             let _ = oldest.shutdown(Shutdown::Both);
         }
-        let (stream, figures) = (Arc::new(stream), Arc::clone(figures));
+        let (stream, metrics) = (Arc::new(stream), Arc::clone(metrics));
         open.push_back(Arc::downgrade(&stream));
-        let work = move || answer(&stream, &figures, start_time_seconds);
+        let work = move || answer(&stream, &metrics, start_time_seconds);
         // Without a thread the connection is closed; a client that fails to ask or to listen is its own affair.
         let _ = thread::Builder::new().name("linerate-scrape".into()).spawn(work);
     }
 }
 
-fn answer(mut stream: &TcpStream, figures: &Figures, start_time_seconds: f64) -> io::Result<()> {
+fn answer(mut stream: &TcpStream, metrics: &Metrics, start_time_seconds: f64) -> io::Result<()> {
     let request = read_request(stream)?;
     let (status, body) = match request_target(&request) {
         Some(("GET", "/metrics")) => {
-            let process = process_figures(start_time_seconds);
-            ("200 OK", figures.exposition(env!("CARGO_PKG_VERSION"), &process))
+            let process = process_metrics(start_time_seconds);
+            ("200 OK", metrics.exposition(env!("CARGO_PKG_VERSION"), &process))
         }
         Some(("GET", _)) => ("404 Not Found", "The figures are at /metrics.\n".to_owned()),
         Some(_) => ("405 Method Not Allowed", "Only GET is understood.\n".to_owned()),
@@ -84,14 +84,14 @@ fn answer(mut stream: &TcpStream, figures: &Figures, start_time_seconds: f64) ->
         "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nAllow: GET\r\nConnection: close\r\n\r\n",
         body.len()
     );
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     stream.write_all(head.as_bytes())?;
     stream.write_all(body.as_bytes())
 }
 
 /// Reads up to the empty line. Progress does not extend the time.
 fn read_request(mut stream: &TcpStream) -> io::Result<Vec<u8>> {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     let mut request = Vec::new();
     let mut chunk = [0; 1024];
     while !request.windows(4).any(|w| w == b"\r\n\r\n") {
@@ -117,10 +117,10 @@ fn request_target(request: &[u8]) -> Option<(&str, &str)> {
     (words.next().is_none() && version.starts_with("HTTP/1.")).then_some((method, path))
 }
 
-fn process_figures(start_time_seconds: f64) -> ProcessFigures {
+fn process_metrics(start_time_seconds: f64) -> ProcessMetrics {
     let cpu = cpu::process_time();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    ProcessFigures {
+    ProcessMetrics {
         cpu_seconds: (cpu.user + cpu.system).as_secs_f64(),
         resident_memory_bytes: field(&status, "VmRSS:").map(|kib| kib * 1024),
         open_fds: process::open_fd_count().ok().and_then(|n| u64::try_from(n).ok()),
@@ -164,14 +164,14 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_the_process_are_found() {
+    fn metrics_of_the_process_are_found() {
         let status = "Name:\tlinerate\nVmRSS:\t    5120 kB\nThreads:\t3\n";
         assert_eq!(
             (field(status, "VmRSS:"), field(status, "Threads:")),
             (Some(5120), Some(3))
         );
         assert_eq!(field(status, "VmSwap:"), None);
-        let figures = process_figures(1.0);
-        assert!(figures.resident_memory_bytes.is_some_and(|bytes| bytes > 0) && figures.threads >= Some(1));
+        let metrics = process_metrics(1.0);
+        assert!(metrics.resident_memory_bytes.is_some_and(|bytes| bytes > 0) && metrics.threads >= Some(1));
     }
 }

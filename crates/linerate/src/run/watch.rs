@@ -17,7 +17,7 @@ pub(super) struct Watch {
     _place: Place,
 }
 
-/// Most watches at once: a server must not spend its processors on reading itself because many clients ask.
+/// Most watches at once: a server must not spend its CPUs on reading itself because many clients ask.
 const PLACES: usize = 8;
 
 /// One of the watches that may go on at the same time.

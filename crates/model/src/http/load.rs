@@ -126,7 +126,7 @@ pub enum Flag {
 pub struct LoadResult {
     /// Negotiated protocol; absent where no connection was established.
     #[serde(default = "plain_http1")]
-    pub spoken: Option<NegotiatedProtocol>,
+    pub protocol: Option<NegotiatedProtocol>,
     /// When requests were sent.
     pub mode: Mode,
     /// What became of the connections.

@@ -133,7 +133,7 @@ pub struct Study {
     pub plan: String,
     /// Negotiated protocols of its runs, each once; empty where no connection was established.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub spoken: Vec<NegotiatedProtocol>,
+    pub protocol: Vec<NegotiatedProtocol>,
     /// Whether it came to its end.
     pub is_complete: bool,
     /// What was seen before it.

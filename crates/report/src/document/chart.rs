@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::style::Style;
-use crate::figures::MISSING;
+use crate::numbers::MISSING;
 
 /// One pair of axes with what lies between them.
 pub(crate) struct Chart {

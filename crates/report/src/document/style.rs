@@ -25,7 +25,7 @@ impl Style {
         is_coloured: false,
     };
 
-    /// One line of text, whoever wrote it: no line ends, no characters that act on a terminal, none it cannot show, and
+    /// One line of untrusted text: no line ends, no characters that act on a terminal, none it cannot show, and
     /// no more than [`TEXT_CHARS_MAX`] of them.
     pub(crate) fn line(self, text: &str) -> String {
         self.characters(&shortened(text))

@@ -1,4 +1,4 @@
-//! A chart as inline SVG with its figures as a table below.
+//! A chart as inline SVG with its numbers as a table below.
 
 use std::fmt::Write;
 
@@ -40,7 +40,7 @@ pub(crate) fn svg(out: &mut String, chart: &Chart, label: &str) {
     }
     legend(out, chart);
     out.push_str("</svg>\n");
-    figures(out, chart, &label);
+    numbers(out, chart, &label);
 }
 
 struct Canvas {
@@ -153,7 +153,7 @@ fn line_class(style: LineStyle) -> &'static str {
     }
 }
 
-/// Circle, square, triangle, diamond: series are told apart without colours.
+/// Circle, square, triangle, diamond: series are distinguishable without colours.
 fn marker(x: f64, y: f64, hue: usize) -> String {
     let class = format!("marker h{}", hue % HUES);
     match hue % MARKERS {
@@ -173,7 +173,7 @@ fn text(x: f64, y: f64, anchor: &str, text: &str) -> String {
 }
 
 /// The same as a table, for readers who do not see it.
-fn figures(out: &mut String, chart: &Chart, label: &str) {
+fn numbers(out: &mut String, chart: &Chart, label: &str) {
     let _ = write!(
         out,
         "<details><summary>Figures: {label}</summary><div class=\"wide\"><table><thead><tr><th scope=\"col\">{}</th>",

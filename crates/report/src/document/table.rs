@@ -49,7 +49,7 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Columns of figures with these heads.
+/// Columns of numbers with these heads.
 pub(crate) fn numbers<const N: usize>(heads: [&str; N]) -> impl Iterator<Item = Column> {
     heads.map(|head| Column::Number(head.to_owned())).into_iter()
 }

@@ -6,9 +6,9 @@ use linerate_lab::http::compare::{ComparedCell, compare};
 use linerate_model::http::{CellKey, Phase, Study};
 use serde_json::json;
 
-use super::figures::{MISSING, grouped, known, moment, payload};
 use super::labels;
-use super::tables::environment_figures;
+use super::numbers::{MISSING, grouped, known, moment, payload};
+use super::tables::environment_numbers;
 use crate::document::style::Style;
 use crate::document::table::{Cell as Entry, Column, Table};
 use crate::document::{Block, Document};
@@ -143,10 +143,10 @@ fn entry((ratio, is_different): Ratio) -> Entry {
 fn hosts(before: &Study, after: &Study) -> Option<Table> {
     let mut rows = differing(
         "client",
-        Some(environment_figures(&before.client)),
-        Some(environment_figures(&after.client)),
+        Some(environment_numbers(&before.client)),
+        Some(environment_numbers(&after.client)),
     );
-    let server = |study: &Study| study.server.as_ref().map(environment_figures);
+    let server = |study: &Study| study.server.as_ref().map(environment_numbers);
     rows.extend(differing("server", server(before), server(after)));
     (!rows.is_empty()).then(|| Table {
         id: "C3",
@@ -157,14 +157,14 @@ fn hosts(before: &Study, after: &Study) -> Option<Table> {
     })
 }
 
-type Figures = Vec<(&'static str, String)>;
+type Numbers = Vec<(&'static str, String)>;
 
-fn differing(end: &'static str, before: Option<Figures>, after: Option<Figures>) -> Vec<Vec<Entry>> {
+fn differing(end: &'static str, before: Option<Numbers>, after: Option<Numbers>) -> Vec<Vec<Entry>> {
     let (before, after) = match (before, after) {
         (Some(before), Some(after)) => (before, after),
         (None, None) => return Vec::new(),
         (before, after) => {
-            let word = |figures: Option<Figures>| if figures.is_some() { "known" } else { MISSING };
+            let word = |numbers: Option<Numbers>| if numbers.is_some() { "known" } else { MISSING };
             return vec![vec![end.into(), "all".into(), word(before).into(), word(after).into()]];
         }
     };

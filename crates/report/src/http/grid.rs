@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use linerate_model::http::{Cell, CellRun, Latency, Phase, Quantile, Row, RunState, Study};
 
-use super::figures::{MISSING, quantile};
+use super::numbers::{MISSING, quantile};
 
 /// The matrix of a study.
 pub(super) struct Grid<'a> {
@@ -106,7 +106,7 @@ pub(super) fn notable(study: &Study) -> Vec<&Cell> {
     cells
 }
 
-/// Runs whose figures count.
+/// Runs whose numbers count.
 pub(super) fn finished(cell: &Cell) -> impl Iterator<Item = &CellRun> {
     cell.runs.iter().filter(|run| run.state == RunState::Done)
 }

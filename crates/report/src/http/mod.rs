@@ -2,11 +2,11 @@
 //! plan before one, and what is seen while it runs. They write [`linerate_model::http`] and judge nothing.
 
 mod compare;
-mod figures;
 mod grid;
 mod hdr;
 mod labels;
 mod load;
+mod numbers;
 mod plan;
 mod plots;
 mod preflight;

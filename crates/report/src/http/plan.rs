@@ -5,10 +5,10 @@ use std::fmt::Write;
 use linerate_model::http::CellKey;
 use serde::Serialize;
 
-use crate::figures::{bytes, clock};
+use crate::numbers::{bytes, clock};
 
-use super::figures::{cell, grouped, known};
 use super::labels::{counted, phase};
+use super::numbers::{cell, grouped, known};
 use crate::document::style::Style;
 use crate::document::table::{Column, Table, numbers};
 

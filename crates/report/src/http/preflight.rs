@@ -46,13 +46,13 @@ fn lines(check: &Check, style: Style) -> String {
     let mut out = String::new();
     let word = style.bold(&format!("{:<7}", status(check.status)));
     let name: String = style.line(&check.id).chars().take(NAME_CHARS_MAX).collect();
-    let mut figures = format!("have {}", check.have);
+    let mut numbers = format!("have {}", check.have);
     if !check.need.is_empty() {
-        let _ = write!(figures, "; need {}", check.need);
+        let _ = write!(numbers, "; need {}", check.need);
     }
     let head = format!("{:<6}  {name:<20}  ", side(check.side));
     let indent = 9 + head.chars().count();
-    let parts = wrapped(&style.line(&figures), LINE_CHARS.saturating_sub(indent).max(30));
+    let parts = wrapped(&style.line(&numbers), LINE_CHARS.saturating_sub(indent).max(30));
     for (number, part) in parts.iter().enumerate() {
         let _ = match number {
             0 => writeln!(out, "{word}  {head}{part}"),

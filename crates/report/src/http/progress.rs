@@ -6,10 +6,10 @@ use std::fmt::Write;
 use linerate_model::http::{CellKey, CellRun, Peak, RunState, Share};
 use serde::Serialize;
 
-use crate::figures::clock;
+use crate::numbers::clock;
 
-use super::figures::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
 use super::labels::{flag_name, phase};
+use super::numbers::{MISSING, cell, grouped, known, mega, peak, per_s, percent, time_ns};
 use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
 
@@ -52,9 +52,9 @@ pub struct Progress {
 /// One end in the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct HostSample {
-    /// Share of all processors that was busy.
+    /// Share of all CPUs that was busy.
     pub cpu_busy: Option<Share>,
-    /// Share of the busiest processor that was busy.
+    /// Share of the busiest CPU that was busy.
     pub busiest_cpu_busy: Option<Share>,
     /// Descriptors of the program.
     pub fds: Option<Peak>,
@@ -163,7 +163,7 @@ pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> S
     };
     let ending = ending.map(|state| format!("{state}: {}", finished.reason.as_deref().unwrap_or("no reason given")));
     let mut words: Vec<String> = ending.into_iter().collect();
-    words.extend(figures(finished));
+    words.extend(numbers(finished));
     let flags: Vec<&str> = finished.flags.iter().map(|flag| flag_name(*flag)).collect();
     if !flags.is_empty() {
         words.push(format!("flags {}", flags.join(" ")));
@@ -171,7 +171,7 @@ pub fn finished_line(finished: &CellRun, run: u32, runs: u32, style: Style) -> S
     style.line(&format!("{name}: {}", words.join(", "))) + "\n"
 }
 
-fn figures(run: &CellRun) -> Option<String> {
+fn numbers(run: &CellRun) -> Option<String> {
     let load = run.load.as_ref()?;
     let busiest = |busy: Option<Share>| known(busy, whole_percent);
     let server = run.server.as_ref();
@@ -181,7 +181,7 @@ fn figures(run: &CellRun) -> Option<String> {
         known(load.payload_bytes_per_s(), mega),
         load.latency.p99.map_or_else(
             || MISSING.to_owned(),
-            |p99| { super::figures::quantile(Some(p99), load.latency.n) }
+            |p99| { super::numbers::quantile(Some(p99), load.latency.n) }
         ),
         grouped(load.errors.total()),
         busiest(run.client.busiest_cpu_busy),

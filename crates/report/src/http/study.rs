@@ -1,15 +1,15 @@
-//! The report of a study: the answers first, then section by section the figures behind them.
+//! The report of a study: the answers first, then section by section the numbers behind them.
 
 use linerate_model::http::{Environment, LoadResult, NegotiatedProtocol, Study};
 
-use super::figures::moment;
+use super::numbers::moment;
 use super::plots::plots;
 use super::preflight::preflight;
 use super::tables;
 use crate::document::style::Style;
 use crate::document::table::Table;
 use crate::document::{Block, Document};
-use crate::figures::{clock, rate};
+use crate::numbers::{clock, rate};
 
 /// Most bytes of a plan that are shown; a plan written by hand has a few thousand.
 const PLAN_BYTES_MAX: usize = 64 << 10;
@@ -97,7 +97,7 @@ fn head(study: &Study) -> Vec<String> {
             None => "server: no agent there, so what it cost is not known".to_owned(),
         },
     ];
-    lines.extend(spoken(study));
+    lines.extend(protocol(study));
     if let Some(why) = &study.ceiling_missing {
         lines.push(format!(
             "2xx/s that the network allows (X_net), and shares of it: n/a, {why}"
@@ -110,13 +110,13 @@ fn head(study: &Study) -> Vec<String> {
     lines
 }
 
-/// `spoken: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
+/// `negotiated: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
 /// expects, HTTP/1.1 in plain text, is not listed.
-fn spoken(study: &Study) -> Option<String> {
-    if study.spoken.iter().all(NegotiatedProtocol::is_plain_http1) {
+fn protocol(study: &Study) -> Option<String> {
+    if study.protocol.iter().all(NegotiatedProtocol::is_plain_http1) {
         return None;
     }
-    let all: Vec<String> = study.spoken.iter().map(ToString::to_string).collect();
+    let all: Vec<String> = study.protocol.iter().map(ToString::to_string).collect();
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);
     let streams = runs.filter_map(|run| run.load.as_ref()).map(LoadResult::streams).max();
     let streams = streams

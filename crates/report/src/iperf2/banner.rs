@@ -125,8 +125,8 @@ fn joined(group: IpAddr) -> [String; 2] {
 
 fn serving(options: &Options) -> Option<String> {
     let defaults = options.defaults.as_ref()?;
-    let is_told = defaults.one_at_a_time && defaults.test.transport == Transport::Tcp;
-    is_told.then(|| "Server set to single client traffic mode (serialize traffic tests)".to_owned())
+    let is_shown = defaults.one_at_a_time && defaults.test.transport == Transport::Tcp;
+    is_shown.then(|| "Server set to single client traffic mode (serialize traffic tests)".to_owned())
 }
 
 fn read_buffer(options: &Options, test: &TestSpec) -> Option<String> {
@@ -207,8 +207,8 @@ fn tos_of_client(options: &Options, test: &TestSpec) -> Option<String> {
     } else {
         " (Nagle on)"
     };
-    let is_told = options.enhanced;
-    is_told.then(|| {
+    let is_shown = options.enhanced;
+    is_shown.then(|| {
         if options.is_new() {
             format!("TOS defaults to 0x{tos:x} (dscp={},ecn={}){nagle}", tos >> 2, tos & 3)
         } else {
@@ -218,8 +218,8 @@ fn tos_of_client(options: &Options, test: &TestSpec) -> Option<String> {
 }
 
 fn write_buffer(options: &Options, test: &TestSpec) -> Option<String> {
-    let is_told = options.enhanced || matches!(test.workload.shape, Shape::NearCongestion { .. });
-    if test.transport == Transport::Udp || !is_told {
+    let is_shown = options.enhanced || matches!(test.workload.shape, Shape::NearCongestion { .. });
+    if test.transport == Transport::Udp || !is_shown {
         return None;
     }
     let len = test.block_len_bytes;

@@ -104,7 +104,7 @@ fn notes(options: &Options, test: &TestSpec, stream: &Stream, facts: &StreamFact
             format!("{quick_ack} len/hold={request}/{hold_us}")
         });
     }
-    // Nobody reports to a server, or while both send.
+    // A server, and an end while both send, gets no report.
     let is_sending_server = !is_client && test.direction == Direction::Reverse;
     let has_no_report = workload.without_final_report || workload.pairing == Pairing::Shared || is_sending_server;
     if !is_tcp && has_no_report {

@@ -146,8 +146,8 @@ impl Sum {
 
     /// `[SUM-2] Sent 366 datagrams`, of senders.
     pub(super) fn sent(&self, test: &TestSpec) -> Option<String> {
-        let is_told = test.transport == Transport::Udp && self.has_senders && !self.has_receivers;
-        is_told.then(|| format!("[SUM-{}] Sent {} datagrams", self.streams, self.sent_datagrams))
+        let is_shown = test.transport == Transport::Udp && self.has_senders && !self.has_receivers;
+        is_shown.then(|| format!("[SUM-{}] Sent {} datagrams", self.streams, self.sent_datagrams))
     }
 
     /// Late datagrams of all streams.

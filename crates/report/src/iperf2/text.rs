@@ -405,8 +405,8 @@ impl TextWriter {
     /// What the server says it received.
     fn server_report(&mut self, stream: &StreamSummary) {
         let test = self.test();
-        let told = stream.receiver.filter(|_| stream.role == StreamRole::Sender);
-        let Some(half) = told.filter(|_| test.transport == Transport::Udp) else {
+        let reported = stream.receiver.filter(|_| stream.role == StreamRole::Sender);
+        let Some(half) = reported.filter(|_| test.transport == Transport::Udp) else {
             return;
         };
         let options = Arc::clone(&self.options);

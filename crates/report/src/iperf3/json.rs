@@ -36,11 +36,11 @@ impl JsonWriter {
 impl EventSink for JsonWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         collect(&mut self.document, event);
-        talk(event, &self.options, &self.output);
+        write_to_stderr(event, &self.options, &self.output);
         match event {
             Event::Interval(report) => {
                 if let Some(warning) = self.document.keep_interval(report) {
-                    talk(&Event::Warning(warning), &self.options, &self.output);
+                    write_to_stderr(&Event::Warning(warning), &self.options, &self.output);
                 }
             }
             Event::Finished => self.close(None)?,
@@ -76,10 +76,10 @@ impl JsonStreamWriter {
             return Ok(());
         };
         self.send("interval", &interval)?;
-        // A long test must not fill the memory with what nobody will read.
+        // A long test must not fill the memory with intervals that are not reported.
         let is_kept = self.has_full_output() || self.document.is_wanted_by_peer();
         if is_kept && let Some(warning) = self.document.keep_interval(report) {
-            talk(&Event::Warning(warning), &self.options, &self.output);
+            write_to_stderr(&Event::Warning(warning), &self.options, &self.output);
         }
         Ok(())
     }
@@ -114,7 +114,7 @@ impl JsonStreamWriter {
 impl EventSink for JsonStreamWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         collect(&mut self.document, event);
-        talk(event, &self.options, &self.output);
+        write_to_stderr(event, &self.options, &self.output);
         match event {
             Event::TestStarted => self.send("start", &self.document.start()),
             Event::Interval(report) => self.interval(report),
@@ -151,7 +151,7 @@ fn appendix_value(appendix: &Appendix) -> Value {
 }
 
 /// Everything that is no JSON goes to the error stream, so that what comes out is always JSON.
-fn talk(event: &Event, options: &Arc<Options>, output: &Output) {
+fn write_to_stderr(event: &Event, options: &Arc<Options>, output: &Output) {
     let lines = match event {
         Event::ControlConnected(control) if options.verbose => control_facts(control),
         Event::Debug(text) if options.debug > 0 => vec![text.clone()],

@@ -63,7 +63,7 @@ impl ServerReporter for Reporter {
             self.output.clone(),
             Some(self.intervals.clone()),
         );
-        // A document stands for itself; lines of concurrent tests must be told apart.
+        // A document stands for itself; lines of concurrent tests must be distinguishable.
         Ok(match self.options.style {
             Style::Json => sink,
             Style::Text | Style::JsonStream { .. } => Box::new(Numbered::new(sink)),
@@ -110,7 +110,7 @@ impl Reporter {
             rate(|c| c.received_bytes),
             rate(|c| c.sent_bytes)
         ));
-        // Who cannot be told the sum will not be told the next row either, and that ends the test.
+        // If the sum cannot be written, the next row cannot either, and that ends the test.
         let _ = page.send();
     }
 

@@ -95,7 +95,7 @@ impl View {
         }
     }
 
-    /// Amounts add up, jitter is the mean, and the sum lasts as long as its longest part. Figures of a peer may be
+    /// Amounts add up, jitter is the mean, and the sum lasts as long as its longest part. Numbers of a peer may be
     /// anything, so the sums stop at the largest number.
     fn sum(views: impl Iterator<Item = Self>) -> Self {
         let views: Vec<Self> = views.collect();
@@ -150,9 +150,9 @@ impl Default for UdpView {
     }
 }
 
-/// Adds figures up; one that is not known leaves the sum unknown.
-fn add_if_all_known<T: Default>(mut figures: impl Iterator<Item = Option<T>>, add: fn(T, T) -> T) -> Option<T> {
-    figures.try_fold(T::default(), |sum, figure| Some(add(sum, figure?)))
+/// Adds numbers up; one that is not known leaves the sum unknown.
+fn add_if_all_known<T: Default>(mut numbers: impl Iterator<Item = Option<T>>, add: fn(T, T) -> T) -> Option<T> {
+    numbers.try_fold(T::default(), |sum, figure| Some(add(sum, figure?)))
 }
 
 /// The streams of one direction.

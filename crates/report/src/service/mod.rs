@@ -1,15 +1,15 @@
-//! A server as a service: one log line per thing that happened, and figures for a monitoring system.
+//! A server as a service: one log line per thing that happened, and metrics for a monitoring system.
 
-mod figures;
 mod log;
+mod metrics;
 mod peer_reports;
 
 use std::sync::Arc;
 
 use linerate_model::{EventSink, ServerEvent, ServerReporter, SinkError};
 
-pub use figures::{Figures, ProcessFigures};
 pub use log::{Format, Level, LogOptions};
+pub use metrics::{Metrics, ProcessMetrics};
 pub use peer_reports::with_peer_reports;
 
 use crate::{DroppedNotice, Output};
@@ -28,11 +28,11 @@ pub fn dropped_notice(options: LogOptions) -> DroppedNotice {
 
 /// A reporter that counts what passes through it.
 #[must_use]
-pub fn counted(inner: Box<dyn ServerReporter>, figures: Arc<Figures>) -> Box<dyn ServerReporter> {
-    observed(inner, move |event| figures.count(event))
+pub fn counted(inner: Box<dyn ServerReporter>, metrics: Arc<Metrics>) -> Box<dyn ServerReporter> {
+    observed(inner, move |event| metrics.count(event))
 }
 
-/// A reporter that shows every event of the server to somebody else as well.
+/// A reporter that forwards every event of the server to a second receiver.
 #[must_use]
 pub fn observed(
     inner: Box<dyn ServerReporter>,

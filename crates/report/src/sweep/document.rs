@@ -10,8 +10,8 @@ use crate::document::plot::Plot;
 use crate::document::style::Style;
 use crate::document::table::{Cell, Column, Table, numbers};
 use crate::document::{Block, Document};
-use crate::figures::{MISSING, clock};
 use crate::glyphs::Glyphs;
+use crate::numbers::{MISSING, clock};
 
 /// The report as text.
 #[must_use]

@@ -10,8 +10,8 @@ mod values;
 #[cfg(test)]
 mod tests;
 
-pub use crate::figures::clock;
 pub use crate::glyphs::Glyphs;
+pub use crate::numbers::clock;
 pub use csv::csv;
 pub use document::{html, text};
 pub use json::json;

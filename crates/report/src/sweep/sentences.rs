@@ -4,7 +4,7 @@ use linerate_lab::sweep::reasons::{Reason, Unchecked};
 use linerate_model::event::Endpoint;
 
 use super::values;
-use crate::figures::{bytes, clock, rate};
+use crate::numbers::{bytes, clock, rate};
 use linerate_lab::sweep::{Degradation, FactorResult, Objective, PlateauSide, Recommendation, Sweep};
 
 /// The answer in one sentence.

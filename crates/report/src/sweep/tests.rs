@@ -1,4 +1,4 @@
-//! A sweep whose figures are known, in every form.
+//! A sweep whose numbers are known, in every form.
 
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::reasons::{Reason, Unchecked};

@@ -1,9 +1,9 @@
-//! Figures as words.
+//! Numbers as words.
 
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::Objective;
 
-use crate::figures::{MISSING, digits, rate};
+use crate::numbers::{MISSING, digits, rate};
 
 /// Name of a value in a sentence.
 pub(super) fn title(objective: Objective) -> &'static str {

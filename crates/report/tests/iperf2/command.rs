@@ -1,4 +1,4 @@
-//! What a recorded program was told, as far as its output shows it.
+//! Options of a recorded program, as far as its output shows them.
 
 use std::time::Duration;
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use linerate_model::Event;
 use linerate_report::Output;
 
-/// Bytes that somebody wrote.
+/// Captured bytes.
 #[derive(Clone, Default)]
 pub(crate) struct Captured(Arc<Mutex<Vec<u8>>>);
 

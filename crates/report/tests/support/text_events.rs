@@ -493,7 +493,7 @@ impl<'a> Reader<'a> {
         let Some(line) = self.value("CPU Utilization: local/sender ") else {
             return (None, None);
         };
-        let figures: Vec<f64> = line
+        let numbers: Vec<f64> = line
             .split(|c: char| !c.is_ascii_digit() && c != '.')
             .filter_map(|w| w.parse().ok())
             .collect();
@@ -502,8 +502,8 @@ impl<'a> Reader<'a> {
             user_percent: f[1],
             system_percent: f[2],
         };
-        let remote = usage(&figures[3..]);
-        (Some(usage(&figures)), (remote.total_percent > 0.0).then_some(remote))
+        let remote = usage(&numbers[3..]);
+        (Some(usage(&numbers)), (remote.total_percent > 0.0).then_some(remote))
     }
 
     /// With two directions the server's own algorithm stands in the receiver's place of the forward one.

@@ -45,7 +45,7 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
     };
     let is_first = {
         let state = &mut *shared.state.borrow_mut();
-        state.recorder.stats.spoken.get_or_insert(established.spoken);
+        state.recorder.stats.protocol.get_or_insert(established.protocol);
         state.arrived(number, clock::monotonic_ns().saturating_sub(since_ns))
     };
     let was_ready = is_first && shared.spec.sends_first_request;

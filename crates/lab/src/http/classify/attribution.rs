@@ -6,19 +6,19 @@ use super::Facts;
 use super::endpoint::EndpointSummary;
 use crate::http::units::rounded;
 
-/// Programs outside the test that do this part of the work of a processor, or of all, are what it is busy with.
+/// Programs outside the test that do this part of the work of a CPU, or of all, are what it is busy with.
 const MAIN_PART: f64 = 0.5;
-/// On one host, an end that takes this many times as much as the other is what fills its processors.
+/// On one host, an end that takes this many times as much as the other is what fills its CPUs.
 const OUTWEIGHS: f64 = 2.0;
 
-/// The work of all processors of a host, or of one, in processors.
+/// The work of all CPUs of a host, or of one, in CPUs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CpuAttribution {
     /// Processors that were busy, without what the hypervisor gave to others.
     busy: f64,
-    /// One processor alone.
+    /// One CPU alone.
     core: Option<u32>,
-    /// Of the server's program; absent where it is not on this host, or not known of one processor.
+    /// Of the server's program; absent where it is not on this host, or not known of one CPU.
     server: Option<f64>,
     /// Of the generator.
     generator: Option<f64>,
@@ -29,7 +29,7 @@ pub(super) struct CpuAttribution {
 }
 
 impl CpuAttribution {
-    /// Who held all processors of a host, or why that is not known.
+    /// Who held all CPUs of a host, or why that is not known.
     pub(super) fn of_host(facts: &Facts<'_>, side: Side) -> Result<Self, String> {
         let end = end(facts, side)?;
         let (Some(cpus), Some(share)) = (end.cpus, end.cpu_busy) else {
@@ -54,7 +54,7 @@ impl CpuAttribution {
         })
     }
 
-    /// Who held the busiest processor of a host, or why that is not known.
+    /// Who held the busiest CPU of a host, or why that is not known.
     pub(super) fn of_core(facts: &Facts<'_>, side: Side) -> Result<Self, String> {
         let host = Self::of_host(facts, side)?;
         let end = end(facts, side)?;
@@ -85,13 +85,13 @@ impl CpuAttribution {
         self.busy > 0.0 && self.others >= MAIN_PART * self.busy
     }
 
-    /// Both ends are here, and it is the generator that fills the processors.
+    /// Both ends are here, and it is the generator that fills the CPUs.
     pub(super) fn is_generator(&self) -> bool {
         matches!((self.server, self.generator), (Some(server), Some(generator))
             if generator > 0.0 && generator >= OUTWEIGHS * server)
     }
 
-    /// `of 1.9 busy processors: server 1.1, interrupts 0.1, other programs 0.7`
+    /// `of 1.9 busy CPUs: server 1.1, interrupts 0.1, other programs 0.7`
     pub(super) fn text(&self) -> String {
         let what = match self.core {
             Some(core) => format!("of processor {core}, busy to {}", rounded(self.busy)),
@@ -128,7 +128,7 @@ fn end<'a>(facts: &'a Facts<'_>, side: Side) -> Result<&'a EndpointSummary, Stri
     }
 }
 
-/// What the server and the generator took of a host's processors, each where it is there.
+/// What the server and the generator took of a host's CPUs, each where it is there.
 fn programs(facts: &Facts<'_>, side: Side) -> Result<(Option<f64>, Option<f64>), String> {
     let of = |side: Side| {
         let own = end(facts, side)?.program_cpus;
@@ -167,14 +167,14 @@ mod tests {
     use super::super::tests::{GIGABIT, judge_on, server, spoilt, text};
     use super::super::{Network, Position};
 
-    /// All processors of a host are this busy, and the program took so many of its four.
+    /// All CPUs of a host are this busy, and the program took so many of its four.
     fn fill(side: &mut EndpointStats, share: f64, program_cpus: f64) {
         side.cpu_busy = Some(share);
         side.cpu_softirq = Some(0.05);
         side.process_cpu_ns = Some((program_cpus * side.window_ns as f64) as u64);
     }
 
-    /// One processor is full, and the program took so much of it.
+    /// One CPU is full, and the program took so much of it.
     fn fill_core(side: &mut EndpointStats, core: u32, own: f64) {
         side.busiest_cpu = Some(core);
         side.busiest_cpu_busy = Some(0.99);
@@ -230,7 +230,7 @@ mod tests {
             "quit the other programs on the server's host",
         ];
         assert_says(&verdict, VerdictClass::Unknown, &words);
-        // One processor, which others hold while the server has a little of each.
+        // One CPU, which others hold while the server has a little of each.
         let verdict = judged(GIGABIT, |run| {
             fill(server(run), 0.5, 0.8);
             fill_core(server(run), 3, 0.1);
@@ -288,7 +288,7 @@ mod tests {
         assert_says(&others, VerdictClass::Unknown, &words);
     }
 
-    /// Two ends on the four processors of one host, all of them full.
+    /// Two ends on the four CPUs of one host, all of them full.
     fn together(server_cpus: f64, generator_cpus: f64) -> CellVerdict {
         judged(Network::Loopback, |run| {
             for (side, cpus) in [

@@ -88,7 +88,7 @@ fn more_client() -> String {
     "more --threads or --procs, more --src, or a second client host".to_owned()
 }
 
-/// A processor or a thread of the generator is full while the server has room and the link too.
+/// A CPU or a thread of the generator is full while the server has room and the link too.
 fn busy(facts: &Facts<'_>) -> RuleResult {
     let of_thread = at_least("busiest thread of the generator", facts.client.thread_busy, CORE_FULL);
     let is_own_thread = of_thread.is_some();
@@ -128,7 +128,7 @@ fn busy(facts: &Facts<'_>) -> RuleResult {
     }
 }
 
-/// More of a server on the same processors cannot be known than that no thread of it is full.
+/// More of a server on the same CPUs cannot be known than that no thread of it is full.
 fn server_has_room(facts: &Facts<'_>) -> Option<Condition> {
     let server = facts.server.as_ref();
     let (what, busy) = if facts.is_one_host {

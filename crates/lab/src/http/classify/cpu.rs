@@ -1,4 +1,4 @@
-//! Rules 4 and 5: processors of the server.
+//! Rules 4 and 5: CPUs of the server.
 
 use linerate_model::http::{Side, VerdictClass};
 
@@ -8,19 +8,19 @@ use super::evidence::{Condition, Match, RuleResult, at_least, less_than};
 use super::{Facts, network};
 use crate::http::units::percent;
 
-/// All processors together are busy from here on.
+/// All CPUs together are busy from here on.
 const TOTAL_FULL: f64 = 0.9;
-/// One processor or thread is busy from here on.
+/// One CPU or thread is busy from here on.
 const CORE_FULL: f64 = 0.95;
-/// From here on interrupts are what a processor does.
+/// From here on interrupts are what a CPU does.
 const SOFTIRQ_MOST: f64 = 0.5;
-/// What to do about two programs that take processors from each other.
+/// What to do about two programs that take CPUs from each other.
 const APART: &str = "both ends share these processors: run the generator on another host";
 /// Connections of the fullest thread over the mean, from which on they are spread badly.
 const IMBALANCE: f64 = 1.5;
 
 pub(super) fn total(facts: &Facts<'_>) -> RuleResult {
-    let busy = match processors(facts) {
+    let busy = match cpus(facts) {
         Ok((_, busy)) => busy,
         Err(reason) => return RuleResult::Unknown(reason),
     };
@@ -38,7 +38,7 @@ pub(super) fn total(facts: &Facts<'_>) -> RuleResult {
     }
 }
 
-/// The verdict, where it is the server's own work that fills the processors.
+/// The verdict, where it is the server's own work that fills the CPUs.
 fn owned(facts: &Facts<'_>, fit: Match, attribution: &CpuAttribution) -> RuleResult {
     if attribution.are_others() {
         let (reason, advice) = disturbed(Side::Server, attribution);
@@ -54,7 +54,7 @@ fn owned(facts: &Facts<'_>, fit: Match, attribution: &CpuAttribution) -> RuleRes
 }
 
 pub(super) fn core(facts: &Facts<'_>) -> RuleResult {
-    let (server, busy) = match processors(facts) {
+    let (server, busy) = match cpus(facts) {
         Ok(found) => found,
         Err(reason) => return RuleResult::Unknown(reason),
     };
@@ -84,8 +84,8 @@ pub(super) fn core(facts: &Facts<'_>) -> RuleResult {
     }
 }
 
-/// The server's end and how busy all its processors were, or why that is not known.
-fn processors<'a>(facts: &'a Facts<'_>) -> Result<(&'a EndpointSummary, f64), String> {
+/// The server's end and how busy all its CPUs were, or why that is not known.
+fn cpus<'a>(facts: &'a Facts<'_>) -> Result<(&'a EndpointSummary, f64), String> {
     let server = facts
         .server
         .as_ref()

@@ -10,11 +10,11 @@ pub(super) struct EndpointSummary {
     pub(super) cpus: Option<u32>,
     pub(super) cpu_busy: Option<f64>,
     pub(super) cpu_softirq: Option<f64>,
-    /// Processor time of the program; 1 is one processor.
+    /// CPU time of the program; 1 is one CPU.
     pub(super) program_cpus: Option<f64>,
     pub(super) core_busy: Option<f64>,
     pub(super) core_softirq: Option<f64>,
-    /// What the program took of that processor.
+    /// What the program took of that CPU.
     pub(super) core_own: Option<f64>,
     pub(super) core: Option<u32>,
     pub(super) thread_busy: Option<f64>,

@@ -4,9 +4,9 @@ use linerate_model::http::{Confidence, Evidence, Judgement, VerdictClass};
 
 use crate::http::units::{grouped, rounded};
 
-/// Figures this close to a threshold could as well lie on its other side.
+/// Stats this close to a threshold could as well lie on its other side.
 const LOW: f64 = 0.03;
-/// Figures this close to a threshold are probably on their side of it.
+/// Stats this close to a threshold are probably on their side of it.
 const MEDIUM: f64 = 0.1;
 /// Above a threshold near 1 there is little room. All of it counts as this much, so that a full link is a sure thing.
 const ROOM: f64 = 0.12;
@@ -19,7 +19,7 @@ pub(super) enum RuleResult {
     Unknown(String),
     /// Something that is no part of the test hides whether it fits.
     Masked {
-        /// What, in words with figures.
+        /// What, in words with stats.
         reason: String,
         /// What to do about it.
         advice: String,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_near_a_threshold_make_no_sure_verdict() {
+    fn stats_near_a_threshold_make_no_sure_verdict() {
         assert_eq!(confidence(at_least("x", Some(0.52), 0.5)), Some(Confidence::Low));
         assert_eq!(confidence(at_least("x", Some(0.58), 0.5)), Some(Confidence::Medium));
         assert_eq!(confidence(at_least("x", Some(0.7), 0.5)), Some(Confidence::High));

@@ -153,7 +153,7 @@ fn idle(facts: &Facts<'_>) -> Result<Option<Condition>, String> {
     }))
 }
 
-/// The fullest of what is known: processors and threads of both ends, and the link.
+/// The fullest of what is known: CPUs and threads of both ends, and the link.
 fn headroom(facts: &Facts<'_>) -> Option<f64> {
     let ends = std::iter::once(&facts.client).chain(&facts.server);
     ends.flat_map(|end| [end.cpu_busy, end.core_busy, end.thread_busy])

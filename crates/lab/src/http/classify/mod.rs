@@ -63,12 +63,12 @@ pub struct Facts<'a> {
     port: u16,
     client: EndpointSummary,
     server: Option<EndpointSummary>,
-    /// Both ends share their processors.
+    /// Both ends share their CPUs.
     is_one_host: bool,
 }
 
 impl<'a> Facts<'a> {
-    /// Gathers the figures of a cell from its runs.
+    /// Gathers the stats of a cell from its runs.
     #[must_use]
     pub fn of(key: CellKey, runs: &'a [CellRun], medians: &'a Medians, network: Network, port: u16) -> Self {
         let runs = super::medians::counted(runs);
@@ -85,7 +85,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The same for ends that share their processors though a network lies between them: namespaces of one host.
+    /// The same for ends that share their CPUs though a network lies between them: namespaces of one host.
     #[must_use]
     pub fn on_one_host(self, is_one_host: bool) -> Self {
         Self {

@@ -35,7 +35,7 @@ pub(super) fn server(run: &mut CellRun) -> &mut EndpointStats {
     run.server.as_mut().expect("an agent")
 }
 
-/// The server's own program keeps all processors this busy.
+/// The server's own program keeps all CPUs this busy.
 fn fill(side: &mut EndpointStats, share: f64) {
     side.cpu_busy = Some(share);
     side.process_cpu_ns = Some((share * 4.0 * side.window_ns as f64) as u64);
@@ -435,7 +435,7 @@ fn an_open_loop_whose_rate_is_met_is_not_saturated_with_or_without_an_agent() {
 }
 
 #[test]
-fn figures_that_break_littles_law_make_no_sure_verdict() {
+fn stats_that_break_littles_law_make_no_sure_verdict() {
     let run = spoilt(|run| {
         run.flags.push(Flag::Little);
         fill(server(run), 1.0);
@@ -444,7 +444,7 @@ fn figures_that_break_littles_law_make_no_sure_verdict() {
 }
 
 #[test]
-fn no_figures_at_all_are_no_panic() {
+fn no_stats_at_all_are_no_panic() {
     let empty = CellRun {
         load: Some(LoadResult {
             ok: u64::MAX,

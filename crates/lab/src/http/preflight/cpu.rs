@@ -11,7 +11,7 @@ const OTHER_LOAD_MAX: f64 = 0.1;
 
 pub(super) fn checks(side: Side, host: &Environment) -> Vec<Check> {
     let mut checks = Vec::new();
-    // Without a governor nobody changes the frequency.
+    // Without a governor the frequency is constant.
     checks.extend(host.governor.as_deref().map(|governor| self::governor(side, governor)));
     checks.extend(host.is_throttled.map(|is_throttled| throttled(side, is_throttled)));
     checks.push(share(

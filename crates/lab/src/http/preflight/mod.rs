@@ -1,6 +1,6 @@
 //! What both hosts must be able to do for a plan, looked at before it runs.
 //!
-//! A check that fails names the cells it makes impossible; the others run. What would only change the figures warns.
+//! A check that fails names the cells it makes impossible; the others run. What would only change the stats warns.
 
 mod cpu;
 mod descriptors;
@@ -50,7 +50,7 @@ pub struct Preflight<'a> {
     pub server: Option<&'a Environment>,
     /// The way between them.
     pub path: Path,
-    /// Threads of the generator; absent for one on each processor.
+    /// Threads of the generator; absent for one on each CPU.
     pub generator_threads: Option<u32>,
 }
 

@@ -258,7 +258,7 @@ fn ports_of_the_kernel_fail_beyond_their_range_and_chosen_ones_do_not() {
 }
 
 #[test]
-fn ports_somebody_listens_on_are_to_be_reserved_beside_those_that_are() {
+fn ports_in_use_are_to_be_reserved_beside_reserved_ones() {
     let (check, _) = spoilt(Side::Client, "[source]\nports = \"explicit\"", |host| {
         host.listening_ports = vec![8080, 22, 5201, 8080, 9100];
         host.reserved_ports = Some("9100\n".to_owned());

@@ -162,7 +162,7 @@ pub(super) fn ceiling(input: &StudyInput<'_>, link: Link, load: &LoadResult, is_
     } else {
         Segments::Own
     };
-    if !load.spoken.as_ref().is_some_and(NegotiatedProtocol::is_plain_http1) {
+    if !load.protocol.as_ref().is_some_and(NegotiatedProtocol::is_plain_http1) {
         return None;
     }
     let reached = if is_refuted {
@@ -244,7 +244,7 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
     }
 }
 
-/// Cells of phase 1 that phase 2 made: with their figures, and without runs of their own.
+/// Cells of phase 1 that phase 2 made: with their stats, and without runs of their own.
 fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
     let payloads = input
         .setup

@@ -55,7 +55,7 @@ pub(super) fn ceiling_missing(input: &StudyInput<'_>, judged: &JudgedCells) -> O
         return None;
     }
     let mut loads = input.runs.iter().filter_map(|run| run.load.as_ref());
-    let is_plain = |load: &LoadResult| load.spoken.as_ref().is_none_or(NegotiatedProtocol::is_plain_http1);
+    let is_plain = |load: &LoadResult| load.protocol.as_ref().is_none_or(NegotiatedProtocol::is_plain_http1);
     let why = if !loads.all(is_plain) {
         "what TLS and HTTP/2 add to an answer on the wire, and take from it, is not known"
     } else if input.setup.client.is_loopback {
@@ -122,7 +122,7 @@ mod tests {
         let found = [
             why(|owned| {
                 for load in owned.runs.iter_mut().filter_map(|run| run.load.as_mut()) {
-                    load.spoken = Some(NegotiatedProtocol {
+                    load.protocol = Some(NegotiatedProtocol {
                         http: HttpVersion::Http2,
                         tls: None,
                     });

@@ -1,9 +1,9 @@
 //! A published experiment as runs: a gigabit between two small hosts, payloads of 1, 10 and 100 KiB.
 //!
 //! Published are the best throughput of each payload in MB/s of bodies (103.8, 115.5, 117.5), that of 1 KiB with 16
-//! connections (47.5), the server's processor time in phase 1 (382, 73 and 13 % of a core), and that 1024 connections are
+//! connections (47.5), the server's CPU time in phase 1 (382, 73 and 13 % of a core), and that 1024 connections are
 //! network-bound and only wait. Everything else is a model: throughput of the other cells is the best or just below it,
-//! latency follows Little's law, the server has eight processors, its time is in proportion to the answers.
+//! latency follows Little's law, the server has eight CPUs, its time is in proportion to the answers.
 
 use linerate_model::http::{Baseline, CellKey, CellRun, EndpointStats, Environment, Phase, Study};
 
@@ -43,7 +43,7 @@ struct SeedRow {
     payload_bytes: u64,
     best_mb_per_s: f64,
     share_at_16: f64,
-    /// Server's processor time at the best throughput; 1 is one processor.
+    /// Server's CPU time at the best throughput; 1 is one CPU.
     server_cpus: f64,
 }
 

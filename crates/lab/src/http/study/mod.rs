@@ -79,7 +79,7 @@ pub fn study(input: &StudyInput<'_>) -> Study {
         elapsed_ns: input.elapsed_ns,
         seed: setup.plan.seed,
         plan: setup.plan.to_toml(),
-        spoken: spoken(input.runs),
+        protocol: protocol(input.runs),
         is_complete: input.is_complete,
         checks: setup.checks.clone(),
         client: setup.client.clone(),
@@ -101,11 +101,11 @@ pub fn study(input: &StudyInput<'_>) -> Study {
 }
 
 /// Each once, in the order in which it came up.
-fn spoken(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
+fn protocol(runs: &[CellRun]) -> Vec<NegotiatedProtocol> {
     let mut all: Vec<NegotiatedProtocol> = Vec::new();
-    for spoken in runs.iter().filter_map(|run| run.load.as_ref()?.spoken.as_ref()) {
-        if !all.contains(spoken) {
-            all.push(spoken.clone());
+    for protocol in runs.iter().filter_map(|run| run.load.as_ref()?.protocol.as_ref()) {
+        if !all.contains(protocol) {
+            all.push(protocol.clone());
         }
     }
     all

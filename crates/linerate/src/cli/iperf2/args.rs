@@ -236,7 +236,7 @@ impl Args {
                 Ok(found) => OPTIONS
                     .get(found.id)
                     .map_or(Ok(()), |option| option.act(&mut args, found.value)),
-                // An option nobody knows is named and passed over.
+                // An unknown option is named and ignored.
                 Err(error) => {
                     args.messages.push(Message::Error(error.message(program, OLD_GNU)));
                     Ok(())

@@ -8,7 +8,7 @@ use linerate_model::Transport;
 use super::args::{Args, RateArg};
 use super::message::Stop;
 
-/// What a client was told, as far as options can contradict each other.
+/// Options of a client that can contradict each other.
 struct Asked<'a> {
     args: &'a Args,
     to_group: bool,
@@ -55,7 +55,7 @@ impl Asked<'_> {
 /// What contradicts what.
 type Conflict = (fn(&Asked<'_>) -> bool, &'static str);
 
-/// Contradictions in what a client was told, in the order in which they are shown.
+/// Contradicting options of a client, in the order of their messages.
 const CONFLICTS: &[Conflict] = &[
     (
         |a| a.args.test.workload.without_header && a.needs_header(),
@@ -127,7 +127,7 @@ const CONFLICTS: &[Conflict] = &[
     ),
 ];
 
-/// Checks what a client was told.
+/// Checks the options of a client.
 ///
 /// # Errors
 /// All complaints.
@@ -144,7 +144,7 @@ pub(super) fn check_client(args: &Args, host: &str, block_len_bytes: u32, now: D
     complain(wrong)
 }
 
-/// Checks what a server was told.
+/// Checks the options of a server.
 ///
 /// # Errors
 /// All complaints.
@@ -246,7 +246,7 @@ fn bounce_sizes(args: &Args, block_len_bytes: u32) -> Vec<String> {
     rows.into_iter().filter_map(too_small).collect()
 }
 
-/// The word in which a server is told how much to send has 31 bits.
+/// The field with the amount a server is to send has 31 bits.
 fn reverse_amount(args: &Args) -> Option<String> {
     let ways = &args.ways;
     let server_sends = ways.reverse || ways.full_duplex || ways.dual || ways.trade_off;

@@ -457,7 +457,7 @@ pub(super) fn stdin(args: &mut Args) -> Outcome {
     Ok(())
 }
 
-/// A letter nobody knows stands for adaptive bits.
+/// An unknown letter stands for adaptive bits.
 pub(super) fn format(args: &mut Args, value: &OsStr) -> Outcome {
     let letter = value.as_bytes().first().map(|byte| char::from(*byte));
     args.output.format = letter.filter(|letter| "bkmgtpaBKMGTPA".contains(*letter));

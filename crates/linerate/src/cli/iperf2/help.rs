@@ -15,7 +15,7 @@ pub(super) const SECTIONS: [(Section, &str); 5] = [
     (Section::Added, "Added by linerate"),
 ];
 
-/// Printed when nobody says whether to be client or server.
+/// Printed without an option that selects client or server.
 pub(crate) fn short_usage(program: &OsStr) -> Vec<u8> {
     let program = program.as_encoded_bytes();
     let lines: [&[u8]; 5] = [

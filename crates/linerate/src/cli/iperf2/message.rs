@@ -18,7 +18,7 @@ pub(crate) enum Stop {
     Help,
     /// `-v`
     Version,
-    /// Nobody said whether to be client or server. The original calls that a success.
+    /// No option selects client or server. The original exits with success.
     Usage,
     /// These lines on the standard error, and failure.
     Refused(Vec<String>),
@@ -32,7 +32,7 @@ impl Stop {
         Self::Refused(vec![text.into()])
     }
 
-    /// What the caller is told. Asked for its help or version, 2.1.8 reports failure and 2.2.1 success.
+    /// Exit code. After its help or version, 2.1.8 reports failure and 2.2.1 success.
     pub(crate) fn exit_code(&self, is_new_release: bool) -> ExitCode {
         match self {
             Self::Help | Self::Version if is_new_release => ExitCode::Done,

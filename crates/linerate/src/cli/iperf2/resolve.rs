@@ -37,13 +37,13 @@ pub(crate) enum Command {
 pub(crate) struct Surroundings<'a> {
     /// Time since 1970.
     pub(crate) now: Duration,
-    /// A word nobody can guess, for a server that was told to have a permit key.
+    /// A random word, for a server with a permit key.
     pub(crate) secret: &'a dyn Fn() -> String,
 }
 
-/// Rate of a UDP stream nobody named a rate for.
+/// Default rate of a UDP stream.
 const UDP_RATE_BPS: u64 = 1 << 20;
-/// Duration of a test nobody named an end for.
+/// Default duration of a test.
 const TIME_S: f64 = 10.0;
 /// Time a server's permit key is valid.
 const PERMIT_KEY_S: f64 = 20.0;
@@ -368,7 +368,7 @@ impl Args {
 
 /// Connections of a test that opens nothing but them.
 const CONNECTIONS: u32 = 10;
-/// Bytes of a burst nobody named a size for.
+/// Default size of a burst in bytes.
 pub(super) const BURST_BYTES: u32 = 1 << 20;
 
 #[cfg(test)]

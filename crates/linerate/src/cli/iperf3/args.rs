@@ -115,7 +115,7 @@ pub(crate) struct ServerArgs {
     pub(crate) max_duration: Option<Duration>,
     /// How the server is shared among its clients.
     pub(crate) policy: ServerPolicy,
-    /// A patience with silent clients was named.
+    /// The idle timeout was set.
     pub(crate) liveness_given: bool,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct ProcessOptions {
     pub(crate) daemon: bool,
     /// File that holds the process id while the process lives.
     pub(crate) pidfile: Option<PathBuf>,
-    /// Address of the endpoint with the server's figures.
+    /// Address of the endpoint with the server's numbers.
     pub(crate) metrics: Option<SocketAddr>,
 }
 

@@ -230,7 +230,7 @@ pub(super) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outco
     Ok(())
 }
 
-/// The part behind the comma is a wish to the server, which only a client can have.
+/// The part behind the comma is for the server; only a client sends it.
 pub(super) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
     let cpu = |number: i64| {
         u32::try_from(number)

@@ -38,7 +38,7 @@ pub(crate) enum Command {
 pub(crate) struct Surroundings<'a> {
     /// Contents of a file.
     pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
-    /// The user's password, `None` if there is nobody to ask.
+    /// The user's password, `None` without a terminal.
     pub(crate) password: &'a dyn Fn() -> Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Surroundings<'a> {
 const BLOCK_LEN_MAX: f64 = 1_048_576.0;
 /// Sizes of a UDP datagram: room for the header, and what IPv4 can carry.
 const DATAGRAM_LEN: std::ops::RangeInclusive<f64> = 16.0..=65_507.0;
-/// Rate of a UDP stream nobody named a rate for.
+/// Default rate of a UDP stream.
 const UDP_RATE_BPS: u64 = 1_048_576;
 
 /// Decides what the program is to do.

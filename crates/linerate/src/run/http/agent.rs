@@ -190,25 +190,25 @@ impl Agent for HostAgent {
     fn end_cell(&self, id: &str) -> Result<EndpointStats, Refusal> {
         let mut cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, before)) = cells.running.take_if(|(running, _)| running == id) {
-            let mut figures = self
+            let mut stats = self
                 .watch
                 .end()
                 .ok_or_else(|| Refusal::Failed("no window was begun".to_owned()))?;
             if let Some(server) = &self.server {
                 let now = server.connections();
-                figures.threads = u32::try_from(now.len()).ok();
-                figures.thread_imbalance = imbalance(&before, &now);
+                stats.threads = u32::try_from(now.len()).ok();
+                stats.thread_imbalance = imbalance(&before, &now);
             }
-            cells.ended = Some((id.to_owned(), figures));
+            cells.ended = Some((id.to_owned(), stats));
         }
         match &cells.ended {
-            Some((ended, figures)) if ended == id => Ok(figures.clone()),
+            Some((ended, stats)) if ended == id => Ok(stats.clone()),
             _ => Err(Refusal::Unknown(format!("no cell {id} runs here"))),
         }
     }
 
-    fn readings(&self, from: u64, patience: Duration) -> Vec<Reading> {
-        self.watch.readings(from, patience)
+    fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading> {
+        self.watch.readings(from, timeout)
     }
 
     fn restart_workers(&self) -> Result<(), Refusal> {

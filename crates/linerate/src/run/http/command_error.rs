@@ -1,4 +1,4 @@
-//! Why a command of the HTTP lab cannot go on, and what its caller is told.
+//! Why a command of the HTTP lab failed, and its exit code.
 
 use std::fmt;
 

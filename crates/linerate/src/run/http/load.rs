@@ -121,10 +121,10 @@ fn watched(
         },
         server,
         step: step_of(&spec),
-        figures: BothSides::default(),
+        stats: BothSides::default(),
     };
     let outcome = load::run(spec, &pool, Some(breaker), &mut seen);
-    let sides = seen.figures;
+    let sides = seen.stats;
     progress.progress.clear();
     let mut load = outcome.map_err(CommandError::failed)?;
     load.flags = flags::flags(&load);
@@ -190,12 +190,12 @@ fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
     let head = answer
         .head_bytes
         .map_or_else(String::new, |bytes| format!(", {bytes} of header"));
-    let spoken = match &answer.spoken {
-        spoken if spoken.is_plain_http1() => String::new(),
-        spoken => format!("{spoken}, "),
+    let protocol = match &answer.protocol {
+        protocol if protocol.is_plain_http1() => String::new(),
+        protocol => format!("{protocol}, "),
     };
     format!(
-        "{address}: {spoken}status {}, {} bytes of body{head}, server {}",
+        "{address}: {protocol}status {}, {} bytes of body{head}, server {}",
         answer.status,
         answer.body_bytes,
         server.as_deref().unwrap_or("unnamed"),

@@ -20,18 +20,18 @@ pub(super) trait LoadProgress {
     fn second(&mut self, second: &SecondPart, watch: &Watch);
 }
 
-/// Begins and ends the figures of both hosts with the window of a load.
+/// Begins and ends the stats of both hosts with the window of a load.
 pub(super) struct Observed<'a> {
     pub(super) watch: &'a Watch,
     pub(super) side: Option<&'a mut ServerSide>,
     pub(super) stop: &'a mut Stop,
     pub(super) progress: &'a mut dyn LoadProgress,
-    /// What the server's host is told of it.
+    /// What is sent to the server's host.
     pub(super) mark: CellMark,
     pub(super) server: IpAddr,
     /// Time between two looks at this host, see [`step_of`].
     pub(super) step: Duration,
-    pub(super) figures: BothSides,
+    pub(super) stats: BothSides,
 }
 
 /// What a load cost both hosts.
@@ -69,10 +69,10 @@ impl Observer for Observed<'_> {
     }
 
     fn window_closed(&mut self) {
-        self.figures.client = self.watch.end();
+        self.stats.client = self.watch.end();
         // They end with the run.
         self.watch.count_in(&[]);
-        self.figures.server = self.side.as_mut().and_then(|side| side.end(&self.mark.id));
+        self.stats.server = self.side.as_mut().and_then(|side| side.end(&self.mark.id));
     }
 
     fn is_stopped(&mut self) -> bool {

@@ -29,7 +29,7 @@ pub(super) struct ServerSide {
 }
 
 impl ServerSide {
-    /// Asks who is there. Without a channel that was named, silence is an answer as well: the server is somebody else's.
+    /// Identifies the server. Without a named channel, no response means a foreign server.
     ///
     /// # Errors
     /// A channel that was named, or for which there is a token, and does not answer.
@@ -73,26 +73,26 @@ impl ServerSide {
         self.is_lost |= self.client.begin_cell(&mark).is_err();
     }
 
-    /// Figures count from here.
+    /// Stats count from here.
     pub(super) fn begin(&mut self, mark: &CellMark) {
         // A channel that was lost would only keep the load waiting once more.
         self.is_lost = self.is_lost || self.client.begin_cell(mark).is_err();
     }
 
-    /// The figures since [`Self::begin`]; absent when the channel was lost.
+    /// The stats since [`Self::begin`]; absent when the channel was lost.
     pub(super) fn end(&mut self, id: &str) -> Option<EndpointStats> {
-        let figures = self.client.end_cell(id);
-        self.is_lost |= figures.is_err();
-        figures.ok()
+        let stats = self.client.end_cell(id);
+        self.is_lost |= stats.is_err();
+        stats.ok()
     }
 
-    /// The processors' busy share and the connections, over a moment.
+    /// The CPUs' busy share and the connections, over a moment.
     pub(super) fn is_at_rest(&mut self) -> Option<bool> {
         let mark = CellMark::named("rest");
         self.client.begin_cell(&mark).ok()?;
         std::thread::sleep(super::lab::REST_WINDOW);
-        let figures = self.client.end_cell(&mark.id).ok()?;
-        Some(super::lab::is_quiet(&figures))
+        let stats = self.client.end_cell(&mark.id).ok()?;
+        Some(super::lab::is_quiet(&stats))
     }
 
     /// Its threads as if newly started, so that memory is measured from the same beginning.

@@ -30,7 +30,7 @@ impl Stop {
         self.times += 1;
     }
 
-    /// Whether an end is wanted. The second wish is granted here and now.
+    /// Whether an end was requested. The second request ends the process at once.
     pub(super) fn is_wanted(&mut self) -> bool {
         while let Ok(Some(_)) = self.signals.take() {
             self.times += 1;

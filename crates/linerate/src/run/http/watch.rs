@@ -14,12 +14,12 @@ use linerate_model::http::{EndpointStats, Reading};
 pub(crate) const STEP: Duration = Duration::from_millis(200);
 /// The same while a test takes longer than a minute, and between tests.
 pub(crate) const STEP_LONG: Duration = Duration::from_secs(1);
-/// How long somebody who asked for readings is expected to ask again.
+/// How long after a request for readings the next one is expected.
 const INTEREST: Duration = Duration::from_secs(5);
 /// Readings that are kept: thirteen minutes at the quicker pace.
 const READINGS_MAX: usize = 4096;
 
-/// A host that is looked at by a thread of its own, as long as somebody wants to know.
+/// Samples a host in a thread of its own while readings are requested.
 #[derive(Debug)]
 pub(crate) struct Watch {
     shared: Arc<Shared>,
@@ -29,8 +29,8 @@ pub(crate) struct Watch {
 #[derive(Debug)]
 struct Shared {
     state: Mutex<State>,
-    /// Rings at every reading, and when somebody begins to be interested.
-    bell: Condvar,
+    /// Notified at every reading, and when readings are first requested.
+    changed: Condvar,
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ struct State {
 }
 
 impl Watch {
-    /// Begins to watch; nothing is looked at before somebody asks.
+    /// Begins to watch; sampling starts with the first request.
     ///
     /// # Errors
     /// The operating system's, when it has no thread to spare.
@@ -67,7 +67,7 @@ impl Watch {
                 wanted_until: Instant::now(),
                 is_over: false,
             }),
-            bell: Condvar::new(),
+            changed: Condvar::new(),
         });
         let seen = Arc::clone(&shared);
         let thread = thread::Builder::new()
@@ -86,14 +86,14 @@ impl Watch {
         self.shared.lock().sampler.sample_processes(pids);
     }
 
-    /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which adapter is
+    /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which NIC is
     /// looked at. Returns what [`Self::begin`] does.
     pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Quick);
         state.window = None;
         state.seconds = Some(Seconds::begin(sample.clone()));
-        self.shared.bell.notify_all();
+        self.shared.changed.notify_all();
         (sample.at_ns, Period::begin(sample).stats())
     }
 
@@ -102,7 +102,7 @@ impl Watch {
         self.shared.lock().seconds = None;
     }
 
-    /// Begins a window: peaks and growth count from here. `peer` decides which adapter is looked at. Returns when that
+    /// Begins a window: peaks and growth count from here. `peer` decides which NIC is looked at. Returns when that
     /// was, on the monotonic clock, and what is so at the time.
     pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
@@ -110,7 +110,7 @@ impl Watch {
         let (at_ns, window) = (sample.at_ns, Period::begin(sample));
         let baseline = window.stats();
         state.window = Some(window);
-        self.shared.bell.notify_all();
+        self.shared.changed.notify_all();
         (at_ns, baseline)
     }
 
@@ -131,12 +131,12 @@ impl Watch {
         })
     }
 
-    /// Readings from this number on, as far as they are kept. Waits up to `patience` for the first.
-    pub(crate) fn readings(&self, from: u64, patience: Duration) -> Vec<Reading> {
-        let deadline = Instant::now() + patience;
+    /// Readings from this number on, as far as they are kept. Waits up to `timeout` for the first.
+    pub(crate) fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading> {
+        let deadline = Instant::now() + timeout;
         let mut state = self.shared.lock();
         state.wanted_until = deadline + INTEREST;
-        self.shared.bell.notify_all();
+        self.shared.changed.notify_all();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             if state.sequence >= from || left.is_zero() {
@@ -165,7 +165,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         self.shared.lock().is_over = true;
-        self.shared.bell.notify_all();
+        self.shared.changed.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -178,7 +178,7 @@ impl Shared {
     }
 
     fn wait<'a>(&self, state: MutexGuard<'a, State>, longest: Duration) -> MutexGuard<'a, State> {
-        self.bell
+        self.changed
             .wait_timeout(state, longest)
             .unwrap_or_else(PoisonError::into_inner)
             .0
@@ -197,7 +197,7 @@ impl Shared {
                 state = self.wait(state, left);
             } else {
                 state.look();
-                self.bell.notify_all();
+                self.changed.notify_all();
                 // Looks that came too late are not made up for.
                 state.due = (state.due + state.step).max(now);
             }
@@ -206,7 +206,7 @@ impl Shared {
 }
 
 impl State {
-    /// One look; from now on at this pace, and with the adapter on the way to `peer`.
+    /// One look; from now on at this pace, and with the NIC on the way to `peer`.
     fn begin(&mut self, peer: Option<IpAddr>, step: Duration, depth: Depth) -> Sample {
         if let Some(peer) = peer {
             self.sampler.set_peer(peer);
@@ -247,7 +247,7 @@ mod tests {
     use super::*;
     use linerate_host::load::Tested;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const TIMEOUT: Duration = Duration::from_secs(20);
 
     #[test]
     fn a_window_knows_what_this_process_did() {
@@ -268,13 +268,13 @@ mod tests {
             std::hint::spin_loop();
         }
         let busy = u64::try_from(spent().as_nanos()).expect("little");
-        let figures = watch.end().expect("a window");
-        assert!(figures.process_cpu_ns >= Some(busy - 20_000_000), "{figures:?}");
+        let stats = watch.end().expect("a window");
+        assert!(stats.process_cpu_ns >= Some(busy - 20_000_000), "{stats:?}");
         assert!(
-            figures.busiest_thread_busy > Some(0.0) && figures.samples >= 2,
-            "{figures:?}"
+            stats.busiest_thread_busy > Some(0.0) && stats.samples >= 2,
+            "{stats:?}"
         );
-        assert!(figures.nic.is_some_and(|nic| nic.is_loopback));
+        assert!(stats.nic.is_some_and(|nic| nic.is_loopback));
     }
 
     #[test]
@@ -290,29 +290,29 @@ mod tests {
             std::hint::spin_loop();
         }
         watch.begin(None, STEP);
-        let figures = watch.end().expect("a window");
-        assert!(figures.window_ns < 900_000_000, "{figures:?}");
-        let busiest = figures.seconds.first().and_then(|second| second.busiest_cpu_busy);
-        assert!(busiest > Some(0.0), "{figures:?}");
+        let stats = watch.end().expect("a window");
+        assert!(stats.window_ns < 900_000_000, "{stats:?}");
+        let busiest = stats.seconds.first().and_then(|second| second.busiest_cpu_busy);
+        assert!(busiest > Some(0.0), "{stats:?}");
         watch.begin(None, STEP);
         assert!(
-            watch.end().is_some_and(|figures| figures.seconds.is_empty()),
+            watch.end().is_some_and(|stats| stats.seconds.is_empty()),
             "of one load alone"
         );
     }
 
     #[test]
-    fn readings_come_while_somebody_wants_them() {
+    fn readings_arrive_while_they_are_requested() {
         let own = Watched {
             pids: vec![std::process::id()],
             tested: Tested::Nothing,
         };
         let watch = Watch::start(own).expect("a thread");
-        let first = watch.readings(1, PATIENCE);
+        let first = watch.readings(1, TIMEOUT);
         assert_eq!(first.first().map(|reading| reading.sequence), Some(1));
         let next = first.last().map_or(1, |reading| reading.sequence + 1);
         assert_eq!(
-            watch.readings(next, PATIENCE).first().map(|reading| reading.sequence),
+            watch.readings(next, TIMEOUT).first().map(|reading| reading.sequence),
             Some(next)
         );
         assert!(watch.readings(u64::MAX, Duration::ZERO).is_empty());

@@ -17,11 +17,11 @@ use linerate_sys::signal::Signals;
 use crate::run::progress;
 
 /// Longest wait for a server that is busy with another client.
-const BUSY_PATIENCE: Duration = Duration::from_secs(60);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time between two questions whether it still is.
 const BUSY_RHYTHM: Duration = Duration::from_millis(500);
 /// Longest wait for a server between two tests: the original closes its listener after each and opens another one.
-const REOPENING_PATIENCE: Duration = Duration::from_secs(3);
+const REOPENING_TIMEOUT: Duration = Duration::from_secs(3);
 /// Time between two attempts to reach it.
 const REOPENING_RHYTHM: Duration = Duration::from_millis(50);
 /// The path under test.
@@ -86,20 +86,20 @@ impl<'a> Network<'a> {
 
     /// One test, after waiting for a server that is busy, or between two tests.
     fn test(&mut self, setting: &Setting) -> Result<(f64, RunMetrics), RunError> {
-        let busy_patience = BUSY_PATIENCE.min(self.spec.budget.saturating_sub(self.started.elapsed()));
+        let busy_timeout = BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
         loop {
             let (outcome, seen) = self.once(setting);
             let Err(failure) = outcome else {
                 return self.observed(seen);
             };
-            if is_busy(&failure) && asked.elapsed() < busy_patience {
+            if is_busy(&failure) && asked.elapsed() < busy_timeout {
                 self.progress.update(&format!(
                     "the server is busy with another test; asked for {}",
                     clock(asked.elapsed().as_secs_f64())
                 ));
                 self.pause(BUSY_RHYTHM)?;
-            } else if self.has_result && is_between(&failure, &seen) && asked.elapsed() < REOPENING_PATIENCE {
+            } else if self.has_result && is_between(&failure, &seen) && asked.elapsed() < REOPENING_TIMEOUT {
                 self.pause(REOPENING_RHYTHM)?;
             } else {
                 return Err(self.judged(&failure));

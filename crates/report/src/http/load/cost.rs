@@ -4,8 +4,8 @@ use linerate_model::http::{EndpointStats, LoadResult};
 
 use super::LoadReport;
 use super::lines::Lines;
-use crate::figures::{bytes, clock};
-use crate::http::figures::{grouped, peak, percent, processors, time, time_ns};
+use crate::http::numbers::{cpus, grouped, peak, percent, time, time_ns};
+use crate::numbers::{bytes, clock};
 
 /// Both ends, known or not.
 pub(super) fn write_sides(out: &mut Lines, report: &LoadReport<'_>) {
@@ -30,7 +30,7 @@ fn cost(side: &EndpointStats, ok: u64) -> String {
     if let Some(ns) = side.process_cpu_ns.filter(|_| side.window_ns > 0) {
         words.push(format!(
             "program {} of one processor",
-            processors(ns as f64 / side.window_ns as f64)
+            cpus(ns as f64 / side.window_ns as f64)
         ));
         if ok > 0 {
             words.push(format!("{} of it per 2xx", time(ns as f64 / ok as f64)));

@@ -4,8 +4,8 @@ use linerate_model::http::{ErrorCounts, LoadResult};
 
 use super::lines::Lines;
 use crate::document::table::{Column, Table};
-use crate::http::figures::grouped;
 use crate::http::labels;
+use crate::http::numbers::grouped;
 
 /// A row for each kind with the first texts; nothing where all went well.
 pub(super) fn write_errors(out: &mut Lines, load: &LoadResult) {

@@ -4,7 +4,7 @@ use linerate_model::http::{Latency, LoadResult, Mode};
 
 use super::lines::Lines;
 use crate::document::table::{Cell, Column, Table, numbers};
-use crate::http::figures::{grouped, known, quantile, time};
+use crate::http::numbers::{grouped, known, quantile, time};
 
 /// The table of times with what a reader must know of them.
 pub(super) fn write_latency(out: &mut Lines, load: &LoadResult) {

@@ -8,10 +8,10 @@ mod lines;
 
 use linerate_model::http::{CellVerdict, Connections, EndpointStats, LoadResult, Mode};
 
-use crate::figures::rate;
+use crate::numbers::rate;
 
-use super::figures::{fine, grouped, known, mebi, mega, per_s, percent, time_ns};
 use super::labels;
+use super::numbers::{fine, grouped, known, mebi, mega, per_s, percent, time_ns};
 use crate::document::style::Style;
 use cost::{write_seconds, write_sides};
 use errors::write_errors;
@@ -46,9 +46,9 @@ pub fn load_text(report: &LoadReport<'_>, style: Style) -> String {
         style,
     };
     let LoadReport { load, target, .. } = report;
-    let spoken = load.spoken.as_ref().filter(|spoken| !spoken.is_plain_http1());
-    let spoken = spoken.map_or_else(String::new, |spoken| format!("{spoken}, "));
-    out.line(0, &format!("{target}: {spoken}{}", mode(load)));
+    let protocol = load.protocol.as_ref().filter(|protocol| !protocol.is_plain_http1());
+    let protocol = protocol.map_or_else(String::new, |protocol| format!("{protocol}, "));
+    out.line(0, &format!("{target}: {protocol}{}", mode(load)));
     for remark in report.remarks {
         out.line(2, remark);
     }

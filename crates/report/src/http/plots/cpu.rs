@@ -1,12 +1,12 @@
-//! Plot 8: what an answer costs the processors, over payloads.
+//! Plot 8: what an answer costs the CPUs, over payloads.
 
 use linerate_model::http::{Cell, Medians, Study};
 
 use super::payload::{bytes, payloads};
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
-use crate::http::figures::time;
 use crate::http::grid::{by_payload, runs_of};
+use crate::http::numbers::time;
 
 pub(super) fn cpu(study: &Study) -> Option<Plot> {
     let cells = by_payload(study);

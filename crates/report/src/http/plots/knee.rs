@@ -5,8 +5,8 @@ use linerate_model::http::{Cell, Study};
 use super::throughput::note;
 use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
 use crate::document::plot::Plot;
-use crate::http::figures::{mega, payload, time};
 use crate::http::grid::Grid;
+use crate::http::numbers::{mega, payload, time};
 
 pub(super) fn knee(study: &Study) -> Option<Plot> {
     let grid = Grid::new(study);

@@ -5,8 +5,8 @@ use linerate_model::http::{Cell, Study};
 use super::throughput::{connections, note, x};
 use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
 use crate::document::plot::Plot;
-use crate::http::figures::{payload, time};
 use crate::http::grid::Grid;
+use crate::http::numbers::{payload, time};
 
 pub(super) fn latency(study: &Study) -> Option<Plot> {
     let grid = Grid::new(study);

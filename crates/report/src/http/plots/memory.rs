@@ -4,8 +4,8 @@ use linerate_model::http::{Idle, IdleStep, MemoryLine, Study};
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
-use crate::figures::digits;
-use crate::http::figures::grouped;
+use crate::http::numbers::grouped;
+use crate::numbers::digits;
 
 /// What is taken from a step.
 type Figure = fn(&IdleStep) -> Option<u64>;

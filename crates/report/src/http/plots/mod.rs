@@ -1,4 +1,4 @@
-//! The plots of a study: drawings of its figures.
+//! The plots of a study: drawings of its numbers.
 
 mod cpu;
 mod knee;
@@ -13,7 +13,7 @@ use linerate_model::http::Study;
 
 use crate::document::plot::Plot;
 
-/// The plots for which there are figures.
+/// The plots for which there are numbers.
 pub(super) fn plots(study: &Study) -> Vec<Plot> {
     let mut plots = vec![
         throughput::throughput(study),

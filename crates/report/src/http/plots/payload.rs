@@ -1,11 +1,11 @@
-//! Plot 3: requests per second over payloads, under what the network and the server's processors allow.
+//! Plot 3: requests per second over payloads, under what the network and the server's CPUs allow.
 
 use linerate_model::http::{Cell, Study};
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
-use crate::http::figures::{payload as payload_name, per_s};
 use crate::http::grid::{by_payload, runs_of};
+use crate::http::numbers::{payload as payload_name, per_s};
 
 pub(super) fn payload(study: &Study) -> Option<Plot> {
     let cells = by_payload(study);

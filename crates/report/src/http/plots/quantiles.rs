@@ -4,9 +4,9 @@ use linerate_model::http::{Cell, Study};
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
 use crate::document::plot::Plot;
-use crate::http::figures::{cell as cell_name, time};
 use crate::http::grid::{median_run, notable};
 use crate::http::hdr::Counts;
+use crate::http::numbers::{cell as cell_name, time};
 
 pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let curve = |(hue, cell): (usize, &Cell)| {

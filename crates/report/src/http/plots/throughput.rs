@@ -4,8 +4,8 @@ use linerate_model::http::{Cell, Study};
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
 use crate::document::plot::Plot;
-use crate::http::figures::{mega, payload};
 use crate::http::grid::{Grid, runs_of};
+use crate::http::numbers::{mega, payload};
 
 pub(super) fn throughput(study: &Study) -> Option<Plot> {
     let grid = Grid::new(study);

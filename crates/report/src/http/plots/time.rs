@@ -4,9 +4,9 @@ use linerate_model::http::{CellRun, EndpointSecond, EndpointStats, LoadResult, S
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
-use crate::figures::rate;
-use crate::http::figures::{cell as cell_name, per_s, percent, time as time_text};
 use crate::http::grid::{median_run, notable};
+use crate::http::numbers::{cell as cell_name, per_s, percent, time as time_text};
+use crate::numbers::rate;
 
 /// Runs that are drawn.
 const RUNS_MAX: usize = 6;

@@ -3,8 +3,8 @@
 use linerate_model::http::{Baseline, Study};
 
 use crate::document::table::{Cell, Column, Table, numbers};
-use crate::figures::rate;
-use crate::http::figures::{grouped, known, percent, processors};
+use crate::http::numbers::{cpus, grouped, known, percent};
+use crate::numbers::rate;
 
 /// One row per test; none without any.
 pub(in crate::http) fn baseline(study: &Study) -> Option<Table> {
@@ -36,7 +36,7 @@ fn row(test: &Baseline) -> Vec<Cell> {
         known(test.of_theory, percent).into(),
         known(test.retransmits, grouped).into(),
         known(test.retransmit_share, percent).into(),
-        known(test.server_cpus, processors).into(),
-        known(test.client_cpus, processors).into(),
+        known(test.server_cpus, cpus).into(),
+        known(test.client_cpus, cpus).into(),
     ]
 }

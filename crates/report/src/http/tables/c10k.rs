@@ -3,10 +3,10 @@
 use linerate_model::http::{self as model, Idle, IdleStep, MemoryLine, Phase, Study};
 
 use crate::document::table::{Cell, Column, Table, numbers};
-use crate::figures::bytes;
-use crate::http::figures::{cell as cell_name, grouped, known, per_s, percent, processors};
 use crate::http::grid::{finished, of_phase, quantile_of};
 use crate::http::labels::letters;
+use crate::http::numbers::{cell as cell_name, cpus, grouped, known, per_s, percent};
+use crate::numbers::bytes;
 
 /// Connections that are only held.
 pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
@@ -49,10 +49,10 @@ fn step_row(idle: &Idle, step: &IdleStep) -> Vec<Cell> {
         each(step.server_rss_bytes, idle.server_user).into(),
         memory(step.server_kernel_bytes).into(),
         each(step.server_kernel_bytes, idle.server_kernel).into(),
-        known(step.server_cpus, processors).into(),
+        known(step.server_cpus, cpus).into(),
         memory(step.client_rss_bytes).into(),
         each(step.client_rss_bytes, idle.client_user).into(),
-        known(step.client_cpus, processors).into(),
+        known(step.client_cpus, cpus).into(),
     ]
 }
 
@@ -124,7 +124,7 @@ fn busy_row(cell: &model::Cell) -> Vec<Cell> {
         quantile_of(cell, median.p99_ns, |latency| latency.p99).into(),
         quantile_of(cell, median.p999_ns, |latency| latency.p999).into(),
         known(memory, |memory| bytes(memory as f64)).into(),
-        known(median.server_cpus, processors).into(),
+        known(median.server_cpus, cpus).into(),
         letters(&cell.verdict).into(),
     ]
 }

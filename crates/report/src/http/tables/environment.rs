@@ -3,15 +3,15 @@
 use linerate_model::http::{Environment, Study};
 
 use crate::document::table::{Column, Table};
-use crate::figures::{bytes, rate};
-use crate::http::figures::{MISSING, grouped, known, peak, percent};
+use crate::http::numbers::{MISSING, grouped, known, peak, percent};
+use crate::numbers::{bytes, rate};
 
 /// One row per fact known of either host, side by side.
 pub(in crate::http) fn environment(study: &Study) -> Table {
-    let client = figures_of(&study.client);
-    let server = study.server.as_ref().map(figures_of);
+    let client = numbers_of(&study.client);
+    let server = study.server.as_ref().map(numbers_of);
     let rows = client.into_iter().enumerate().filter_map(|(place, (name, client))| {
-        let server = server.as_ref().and_then(|figures| figures.get(place));
+        let server = server.as_ref().and_then(|numbers| numbers.get(place));
         let server = server.map_or_else(|| MISSING.to_owned(), |(_, text)| text.clone());
         let is_known = client != MISSING || server != MISSING;
         is_known.then(|| vec![name.into(), client.into(), server.into()])
@@ -37,8 +37,8 @@ fn notes(study: &Study) -> Vec<String> {
     missing("client", &study.client).into_iter().chain(server).collect()
 }
 
-/// Figures of a host with their names, always the same ones in the same order.
-pub(in crate::http) fn figures_of(host: &Environment) -> Vec<(&'static str, String)> {
+/// Numbers of a host with their names, always the same ones in the same order.
+pub(in crate::http) fn numbers_of(host: &Environment) -> Vec<(&'static str, String)> {
     let text = |value: &Option<String>| known(value.as_ref(), Clone::clone);
     let number = |value: Option<u64>| known(value, grouped);
     let yes = |value: bool| if value { "yes" } else { "no" }.to_owned();

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 use linerate_model::http::{CellKey, EndpointStats, Peak, Study};
 
 use crate::document::table::{Cell, Column, Table, numbers};
-use crate::figures::bytes;
-use crate::http::figures::{cell as cell_name, grouped, known, peak as peak_text, percent};
+use crate::http::numbers::{cell as cell_name, grouped, known, peak as peak_text, percent};
+use crate::numbers::bytes;
 
 type Figure = fn(&EndpointStats) -> Option<Peak>;
 
 /// How a value is written.
 type Words = fn(Peak) -> String;
 
-const FIGURES: [(&str, Figure, Words); 7] = [
+const RESOURCES: [(&str, Figure, Words); 7] = [
     ("descriptors", |side| side.fds, peak_text),
     ("local ports", |side| side.ports, peak_text),
     ("TIME_WAIT", |side| side.time_wait, peak_text),
@@ -41,7 +41,7 @@ pub(in crate::http) fn limits(study: &Study) -> Option<Table> {
             .chain(numbers(["server peak of limit", "share"]))
             .chain([Column::Text("in cell")])
             .collect(),
-        rows: FIGURES
+        rows: RESOURCES
             .iter()
             .map(|(name, figure, words)| row(name, *words, top(&client, *figure), top(&server, *figure)))
             .collect(),

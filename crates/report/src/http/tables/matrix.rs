@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use linerate_model::http::{self as model, Study, VerdictClass};
 
 use crate::document::table::{Cell, Column, Table, numbers};
-use crate::http::figures::{MISSING, known, mega, payload as payload_name, per_s, percent};
 use crate::http::grid::{Grid, quantile_of, runs_of};
 use crate::http::labels::{letter, letters, meaning};
+use crate::http::numbers::{MISSING, known, mega, payload as payload_name, per_s, percent};
 
 /// Throughput with verdicts, 99th percentile, failures; none without a matrix.
 pub(in crate::http) fn matrices(study: &Study) -> Vec<Table> {
@@ -68,7 +68,7 @@ fn matrix(
     }
 }
 
-/// Letters of one width, so that the figures before them stand in line.
+/// Letters of one width, so that the numbers before them stand in line.
 fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
     let widest = grid.all().map(|cell| letters(&cell.verdict).len()).max().unwrap_or(0);
     move |cell| match cell.median.payload_bytes_per_s {

@@ -10,7 +10,7 @@ mod verdicts;
 
 pub(super) use baseline::baseline;
 pub(super) use c10k::{busy, idle, passes};
-pub(super) use environment::{environment, figures_of as environment_figures};
+pub(super) use environment::{environment, numbers_of as environment_numbers};
 pub(super) use limits::limits;
 pub(super) use matrix::{matrices, rows};
 pub(super) use payload::payload;

@@ -3,9 +3,9 @@
 use linerate_model::http::{self as model, NegotiatedProtocol, Study};
 
 use crate::document::table::{Cell, Column, Table, numbers};
-use crate::http::figures::{self, fine, known, mebi, mega, per_s, percent, processors};
 use crate::http::grid::{by_payload, runs_of};
 use crate::http::labels::letters;
+use crate::http::numbers::{self, cpus, fine, known, mebi, mega, per_s, percent};
 
 /// One row per payload; none without any.
 pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
@@ -30,7 +30,7 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
          server's processor time per answer; verdict: letters of T2a"
             .to_owned(),
     ];
-    if !study.spoken.iter().all(NegotiatedProtocol::is_plain_http1) {
+    if !study.protocol.iter().all(NegotiatedProtocol::is_plain_http1) {
         notes.push("http is n/a inside TLS and in HTTP/2, where the bytes of heads are not seen".to_owned());
     }
     if study.server.is_none() {
@@ -51,15 +51,15 @@ pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
 fn row(cell: &model::Cell) -> Vec<Cell> {
     let median = &cell.median;
     vec![
-        figures::payload(cell.key.payload_bytes).into(),
+        numbers::payload(cell.key.payload_bytes).into(),
         cell.key.connections.to_string().into(),
         known(median.ok_per_s, per_s).into(),
         known(median.payload_bytes_per_s, mega).into(),
         known(median.http_bytes_per_s, mebi).into(),
         known(median.wire_bps, |bps| fine(bps / 1e6)).into(),
         known(median.of_ceiling, percent).into(),
-        known(median.server_cpus, processors).into(),
-        known(median.client_cpus, processors).into(),
+        known(median.server_cpus, cpus).into(),
+        known(median.client_cpus, cpus).into(),
         known(median.server_cpu_ns_per_request, |ns| fine(ns / 1e3)).into(),
         letters(&cell.verdict).into(),
     ]

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use linerate_model::http::{self as model, Flag, Judgement, RunState, Study, VerdictClass};
 
 use crate::document::table::{Cell, Column, Table};
-use crate::http::figures::cell as cell_name;
 use crate::http::labels;
+use crate::http::numbers::cell as cell_name;
 
 /// One row per class that fits a cell; none without cells.
 pub(in crate::http) fn verdicts(study: &Study) -> Option<Table> {
@@ -48,7 +48,7 @@ fn evidence(judgement: &Judgement, unused: Option<String>) -> String {
     texts.chain(unused).collect::<Vec<_>>().join("; ")
 }
 
-/// Why runs of a cell are not in its figures.
+/// Why runs of a cell are not in its numbers.
 fn unused(cell: &model::Cell) -> Option<String> {
     let reasons: Vec<String> = cell
         .runs

@@ -1,4 +1,4 @@
-//! Studies whose figures are known, in every form.
+//! Studies whose numbers are known, in every form.
 
 mod around;
 mod forms;

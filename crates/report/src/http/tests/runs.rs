@@ -81,7 +81,7 @@ fn closed_loop_report_names_its_limits() {
 }
 
 #[test]
-fn an_empty_run_has_no_figures_rather_than_zeros() {
+fn empty_run_has_no_numbers_rather_than_zeros() {
     let mut load = load(0, 1024, 16, 1);
     load.window_ns = 0;
     load.latency = linerate_model::http::Latency::default();

@@ -62,7 +62,7 @@ T2d what the connections of each payload say together
 ";
 
 #[test]
-fn a_full_study_reads_from_the_answer_to_the_figures() {
+fn full_study_reads_from_the_verdict_to_the_numbers() {
     let text = text(&full(), Style::PLAIN);
     for (number, (line, expected)) in text.lines().zip(FULL.lines()).enumerate() {
         assert_eq!(line, expected, "line {}", number + 1);
@@ -181,7 +181,7 @@ fn ascii_is_ascii() {
 #[test]
 fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     let mut study = full();
-    study.spoken = vec![NegotiatedProtocol {
+    study.protocol = vec![NegotiatedProtocol {
         http: HttpVersion::Http2,
         tls: Some(NegotiatedTls {
             version: "1.3".to_owned(),
@@ -204,6 +204,6 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
         assert!(page.contains(line), "{line}");
     }
     assert!(shown.contains("http is n/a inside TLS"), "{shown}");
-    study.spoken = vec![NegotiatedProtocol::default()];
+    study.protocol = vec![NegotiatedProtocol::default()];
     assert!(!text(&study, Style::PLAIN).contains("spoken"));
 }

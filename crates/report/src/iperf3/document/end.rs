@@ -60,7 +60,7 @@ fn tcp_sender(stream: &StreamSummary, totals: &Totals) -> Value {
     with_role(half, totals.role)
 }
 
-/// iperf3 gives the time of this end in `seconds` here, whoever received; `end` is the receiver's.
+/// iperf3 gives the time of this end in `seconds` here on either end; `end` is the receiver's.
 fn tcp_receiver(stream: &StreamSummary, totals: &Totals) -> Value {
     let mut half = Map::new();
     half.insert("socket".into(), display_id(stream.id).into());

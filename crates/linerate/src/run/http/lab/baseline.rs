@@ -40,7 +40,7 @@ pub(super) fn test(
             omit: OMITTED,
             ..TestSpec::default()
         },
-        connect_timeout: Some(PATIENCE),
+        connect_timeout: Some(TIMEOUT),
         server_cpu: None,
         credentials: None,
     };
@@ -61,7 +61,7 @@ fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Ba
         .map(|half| half.bytes)
         .sum();
     let segments = link.and_then(Link::mss_bytes).map(|mss| bytes as f64 / f64::from(mss));
-    let processors = |cpu: Option<linerate_model::CpuUsage>| cpu.map(|cpu| cpu.total_percent / 100.0);
+    let cpus = |cpu: Option<linerate_model::CpuUsage>| cpu.map(|cpu| cpu.total_percent / 100.0);
     Baseline {
         is_reverse: planned.direction == Way::Reverse,
         streams: planned.streams,
@@ -71,8 +71,8 @@ fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Ba
         retransmit_share: retransmits
             .zip(segments.filter(|segments| *segments > 0.0))
             .map(|(lost, segments)| lost as f64 / segments),
-        client_cpus: processors(summary.cpu_local),
-        server_cpus: processors(summary.cpu_remote),
+        client_cpus: cpus(summary.cpu_local),
+        server_cpus: cpus(summary.cpu_remote),
     }
 }
 
@@ -90,4 +90,4 @@ impl EventSink for Seen {
 
 /// Slow start is not part of what the path carries.
 const OMITTED: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(3);
+const TIMEOUT: Duration = Duration::from_secs(3);

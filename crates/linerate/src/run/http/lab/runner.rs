@@ -154,7 +154,7 @@ fn start(
 ) -> Result<u64, CommandError> {
     let now = StartRecord {
         started_unix_ms: clock::unix_ms(),
-        spoken: Some(target.answer.spoken.clone()),
+        protocol: Some(target.answer.protocol.clone()),
         client: hosts.client.clone(),
         server: hosts.server.clone(),
     };
@@ -281,12 +281,12 @@ impl Runner<'_> {
             stop: &mut self.stop,
             progress: &mut progress,
             step: step_of(&load),
-            figures: BothSides::default(),
+            stats: BothSides::default(),
         };
         let outcome = load::run(load, &pool, Some(breaker), &mut seen);
-        let figures = seen.figures;
+        let stats = seen.stats;
         let result = outcome.map_err(CommandError::failed)?;
-        Ok(self.cell_run(planned, started_unix_ms, result, figures))
+        Ok(self.cell_run(planned, started_unix_ms, result, stats))
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
@@ -304,7 +304,7 @@ impl Runner<'_> {
         planned: &PlannedRun,
         started_unix_ms: u64,
         result: LoadResult,
-        figures: BothSides,
+        stats: BothSides,
     ) -> CellRun {
         let mut flags = flags::flags(&result);
         let is_lost = self.target.server.as_mut().is_some_and(|side| side.take_loss());
@@ -317,20 +317,20 @@ impl Runner<'_> {
             reason: is_aborted.then(|| "interrupted".to_owned()),
             started_unix_ms,
             load: Some(result),
-            client: figures.client.unwrap_or_default(),
-            server: figures.server,
+            client: stats.client.unwrap_or_default(),
+            server: stats.server,
             flags,
         }
     }
 
     fn tcp_port(&self) -> u16 {
-        let told = self.target.server.as_ref().and_then(|side| {
+        let reported = self.target.server.as_ref().and_then(|side| {
             let capabilities = side.info.capabilities.iter();
             capabilities
                 .filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok())
                 .next()
         });
-        told.unwrap_or(TCP_PORT)
+        reported.unwrap_or(TCP_PORT)
     }
 
     fn mark(&self, planned: &PlannedRun, load: &LoadSpec) -> CellMark {
@@ -402,9 +402,9 @@ impl LoadProgress for CellProgress<'_> {
 }
 
 fn introduction(target: &TargetServer, time: Duration) -> String {
-    let spoken = match &target.answer.spoken {
-        spoken if spoken.is_plain_http1() => String::new(),
-        spoken => format!("{spoken}, "),
+    let protocol = match &target.answer.protocol {
+        protocol if protocol.is_plain_http1() => String::new(),
+        protocol => format!("{protocol}, "),
     };
     let whose = match (&target.server, target.claims.is_ours) {
         (Some(side), true) => format!("linerate {}", side.info.version),
@@ -412,7 +412,7 @@ fn introduction(target: &TargetServer, time: Duration) -> String {
         (None, _) => "nothing is known of its host".to_owned(),
     };
     format!(
-        "{} at {}: {spoken}status {}, {whose}; about {} in all",
+        "{} at {}: {protocol}status {}, {whose}; about {} in all",
         target.url,
         target.address(),
         target.answer.status,

@@ -146,7 +146,7 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Comma
             ports_skipped: &ports_skipped,
         },
         protocol: &spec.protocol,
-        timeout: PATIENCE,
+        timeout: TIMEOUT,
     };
     let once = |path: &str| {
         let target = Target {
@@ -194,6 +194,6 @@ pub(in crate::run::http) fn is_local(address: IpAddr) -> bool {
     address.is_loopback() || interfaces::device_of(address).is_some()
 }
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// A size no other server answers by accident.
 const PROBED_BYTES: u64 = 1023;

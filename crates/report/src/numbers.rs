@@ -1,4 +1,4 @@
-//! Figures as words.
+//! Numbers as words.
 
 /// Stands for a figure that could not be measured.
 pub(crate) const MISSING: &str = "n/a";

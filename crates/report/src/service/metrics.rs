@@ -1,4 +1,4 @@
-//! Figures in the text format of Prometheus (version 0.0.4), with its naming conventions: base units, `_total` for
+//! Metrics in the text format of Prometheus (version 0.0.4), with its naming conventions: base units, `_total` for
 //! counters, labels of few values.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::log::{direction, protocol};
 
 /// Counts of a server; one thread counts, another one reads.
 #[derive(Debug, Default)]
-pub struct Figures(Mutex<Counts>);
+pub struct Metrics(Mutex<Counts>);
 
 /// Labels and what they stand for, as they are printed.
 type Labelled = BTreeMap<String, u64>;
@@ -33,7 +33,7 @@ struct Counts {
 
 /// What the operating system says of this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct ProcessFigures {
+pub struct ProcessMetrics {
     /// CPU time used so far in s.
     pub cpu_seconds: f64,
     /// Resident memory in bytes.
@@ -48,7 +48,7 @@ pub struct ProcessFigures {
     pub start_time_seconds: f64,
 }
 
-/// Upper bounds of the rates that are told apart, bit/s: decades, and the speeds of common links.
+/// Upper bounds of the histogram of rates, bit/s: decades, and the speeds of common links.
 const RATE_BOUNDS_BPS: [u64; 12] = [
     1_000_000,
     10_000_000,
@@ -72,7 +72,7 @@ struct Histogram {
     sum: f64,
 }
 
-impl Figures {
+impl Metrics {
     /// Takes an event of the server.
     pub fn count(&self, event: &ServerEvent) {
         let mut counts = self.lock();
@@ -93,9 +93,9 @@ impl Figures {
         }
     }
 
-    /// All figures as text.
+    /// All metrics as text.
     #[must_use]
-    pub fn exposition(&self, version: &str, process: &ProcessFigures) -> String {
+    pub fn exposition(&self, version: &str, process: &ProcessMetrics) -> String {
         let counts = self.lock();
         let mut page = Page(String::new());
         let version = label("version", version);
@@ -154,7 +154,7 @@ impl Figures {
         page.0
     }
 
-    /// Counting cannot fail half way, so that a panic elsewhere leaves the figures usable.
+    /// Counting cannot fail half way, so that a panic elsewhere leaves the metrics usable.
     fn lock(&self) -> MutexGuard<'_, Counts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -247,7 +247,7 @@ impl Page {
         }
     }
 
-    fn process(&mut self, process: &ProcessFigures) {
+    fn process(&mut self, process: &ProcessMetrics) {
         self.head("process_cpu_seconds_total", "counter", "User and system CPU time used.");
         self.sample("process_cpu_seconds_total", "", process.cpu_seconds);
         self.head(

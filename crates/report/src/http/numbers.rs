@@ -3,9 +3,9 @@
 pub(super) use linerate_lab::http::units::{grouped, payload_name as payload};
 use linerate_model::http::{CellKey, Peak, Quantile};
 
-pub(super) use crate::figures::MISSING;
-use crate::figures::{digits, scaled};
 use crate::number::general;
+pub(super) use crate::numbers::MISSING;
+use crate::numbers::{digits, scaled};
 
 /// A figure as `text` writes it, or what stands for a missing one.
 pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
@@ -61,7 +61,7 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// Processors as percent of one.
-pub(super) fn processors(cpus: f64) -> String {
+pub(super) fn cpus(cpus: f64) -> String {
     let percent = cpus * 100.0;
     if percent.abs() < 9.95 {
         format!("{percent:.1} %")
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_keep_the_digits_that_matter() {
+    fn numbers_keep_the_digits_that_matter() {
         let rows = [
             (per_s(101_430.6), "101,431"),
             (per_s(12.34), "12.3"),
@@ -130,8 +130,8 @@ mod tests {
             (percent(0.0), "0 %"),
             (percent(0.000_001), "0.0001 %"),
             (percent(0.9942), "99.4 %"),
-            (processors(3.82), "382 %"),
-            (processors(0.004), "0.4 %"),
+            (cpus(3.82), "382 %"),
+            (cpus(0.004), "0.4 %"),
             (time_ns(0), "0 ns"),
             (time_ns(330_000), "330 us"),
             (time_ns(999_600), "1.00 ms"),
