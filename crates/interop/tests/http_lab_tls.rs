@@ -76,7 +76,7 @@ fn experiment_over_tls_is_stored_reported_and_resumed() {
     assert!(!again.stderr.contains(" r1: "), "a run was repeated: {again:?}");
     let page = fs::read_to_string(page).expect("a report");
     for line in [
-        "spoken: HTTP/1.1 over TLS 1.3 (TLS13_",
+        "protocol: HTTP/1.1 over TLS 1.3 (TLS13_",
         "(X_net), and shares of it: n/a, what TLS",
     ] {
         assert!(again.stdout.contains(line) && page.contains(line), "{line}: {again:?}");
@@ -99,7 +99,7 @@ fn refuses_to_go_on_otherwise(lab: &HttpLab, directory: &str) {
     let refused = lab.run(&["lab", "--phases", "2", "--resume", directory]);
     refused
         .expect_code(2)
-        .expect_stderr("spoken: HTTP/1.1 over TLS 1.2")
+        .expect_stderr("protocol: HTTP/1.1 over TLS 1.2")
         .expect_stderr("now HTTP/1.1 over TLS 1.3");
 }
 

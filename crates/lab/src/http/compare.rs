@@ -148,7 +148,7 @@ fn change_of_protocol(before: &Study, after: &Study) -> Option<String> {
         protocol.collect::<Vec<_>>().join(" and ")
     };
     let is_change = !before.protocol.is_empty() && !after.protocol.is_empty() && before.protocol != after.protocol;
-    is_change.then(|| format!("spoken: {}, now {}", words(before), words(after)))
+    is_change.then(|| format!("protocol: {}, now {}", words(before), words(after)))
 }
 
 #[cfg(test)]
@@ -237,7 +237,7 @@ mod tests {
         assert!(compare(&before, &after).notes.is_empty());
         after.protocol[0].http = HttpVersion::Http2;
         let notes = compare(&before, &after).notes;
-        assert_eq!(notes, ["spoken: HTTP/1.1 in plain text, now HTTP/2 in plain text"]);
+        assert_eq!(notes, ["protocol: HTTP/1.1 in plain text, now HTTP/2 in plain text"]);
         // Written before this was kept.
         after.protocol.clear();
         assert!(compare(&before, &after).notes.is_empty());

@@ -30,7 +30,7 @@ impl StartRecord {
         if let (Some(before), Some(now)) = (&before.protocol, &self.protocol)
             && before != now
         {
-            changed.push(format!("spoken: {before}, now {now}"));
+            changed.push(format!("protocol: {before}, now {now}"));
         }
         changed
     }

@@ -110,7 +110,7 @@ fn head(study: &Study) -> Vec<String> {
     lines
 }
 
-/// `negotiated: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
+/// `protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
 /// expects, HTTP/1.1 in plain text, is not listed.
 fn protocol(study: &Study) -> Option<String> {
     if study.protocol.iter().all(NegotiatedProtocol::is_plain_http1) {
@@ -124,7 +124,7 @@ fn protocol(study: &Study) -> Option<String> {
         .map_or_else(String::new, |streams| {
             format!(", {streams} requests at a time on each connection")
         });
-    Some(format!("spoken: {}{streams}", all.join(" and ")))
+    Some(format!("protocol: {}{streams}", all.join(" and ")))
 }
 
 fn host(host: &Environment) -> String {

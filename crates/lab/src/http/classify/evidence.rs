@@ -4,9 +4,9 @@ use linerate_model::http::{Confidence, Evidence, Judgement, VerdictClass};
 
 use crate::http::units::{grouped, rounded};
 
-/// Stats this close to a threshold could as well lie on its other side.
+/// Values this close to a threshold could as well lie on its other side.
 const LOW: f64 = 0.03;
-/// Stats this close to a threshold are probably on their side of it.
+/// Values this close to a threshold are probably on their side of it.
 const MEDIUM: f64 = 0.1;
 /// Above a threshold near 1 there is little room. All of it counts as this much, so that a full link is a sure thing.
 const ROOM: f64 = 0.12;
@@ -19,7 +19,7 @@ pub(super) enum RuleResult {
     Unknown(String),
     /// Something that is no part of the test hides whether it fits.
     Masked {
-        /// What, in words with stats.
+        /// What, in words with values.
         reason: String,
         /// What to do about it.
         advice: String,

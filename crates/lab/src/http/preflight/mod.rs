@@ -1,6 +1,6 @@
 //! What both hosts must be able to do for a plan, looked at before it runs.
 //!
-//! A check that fails names the cells it makes impossible; the others run. What would only change the stats warns.
+//! A check that fails names the cells it makes impossible; the others run. What would only change the results warns.
 
 mod cpu;
 mod descriptors;

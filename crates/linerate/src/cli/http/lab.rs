@@ -197,7 +197,7 @@ fn read_plan(path: Option<&Path>) -> Result<Plan, String> {
     Plan::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The server that is named on the command line, or in the plan, and how it is negotiated to; both become part of the plan.
+/// The server that is named on the command line, or in the plan, and its protocol; both become part of the plan.
 fn server(
     url: Option<String>,
     args: &ProtocolArgs,

@@ -195,7 +195,7 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     };
     study.ceiling_missing = Some("nobody knows".to_owned());
     let lines = [
-        "spoken: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection",
+        "protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection",
         "2xx/s that the network allows (X_net), and shares of it: n/a, nobody knows",
     ];
     let (shown, page) = (text(&study, Style::PLAIN), html(&study));
@@ -205,5 +205,5 @@ fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
     }
     assert!(shown.contains("http is n/a inside TLS"), "{shown}");
     study.protocol = vec![NegotiatedProtocol::default()];
-    assert!(!text(&study, Style::PLAIN).contains("spoken"));
+    assert!(!text(&study, Style::PLAIN).contains("protocol: "));
 }
