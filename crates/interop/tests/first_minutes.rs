@@ -127,8 +127,10 @@ fn a_server_names_the_port_that_is_taken_and_what_to_do() {
     let udp = udp.expect("a port");
     let taken = tcp.local_addr().expect("a bound socket").port().to_string();
     let taken_udp = udp.local_addr().expect("a bound socket").port().to_string();
-    let (free, on_loopback) = (free_port().to_string(), format!("127.0.0.1:{taken}"));
-    let free_http = format!("127.0.0.1:{free}");
+    let on_loopback = format!("127.0.0.1:{taken}");
+    // One for each row: rows run side by side.
+    let [free, free_2, free_3] = [(); 3].map(|()| free_port().to_string());
+    let free_http = format!("127.0.0.1:{}", free_port());
     let rows: [(&[&str], &str, &str); 8] = [
         (&["serve", "-p", &taken], &taken, "--port"),
         (
@@ -137,12 +139,12 @@ fn a_server_names_the_port_that_is_taken_and_what_to_do() {
             "--iperf2-port",
         ),
         (
-            &["serve", "-p", &free, "--iperf2-port", &taken_udp],
+            &["serve", "-p", &free_2, "--iperf2-port", &taken_udp],
             &taken_udp,
             "--iperf2-port",
         ),
         (&["serve", "--one-port", &on_loopback], &taken, "--one-port"),
-        (&["serve", "-p", &free, "--metrics", &on_loopback], &taken, "metrics"),
+        (&["serve", "-p", &free_3, "--metrics", &on_loopback], &taken, "metrics"),
         (&["http", "serve", "-b", &on_loopback], &taken, "--bind"),
         (&["http", "serve", "-b", &free_http, "--tcp", &taken], &taken, "--tcp"),
         (&["http", "agent", "--control", &on_loopback], &taken, "--control"),

@@ -64,9 +64,9 @@ mod tests {
 
     #[test]
     fn kernel_file_returns_current_contents_or_the_reason() {
-        let file = KernelFile::open("/proc/self/schedstat");
+        let file = KernelFile::open("/proc/thread-self/schedstat");
         let mut room = Room::new();
-        let first = file.read(&mut room).expect("every process has it").to_vec();
+        let first = file.read(&mut room).expect("every thread has it").to_vec();
         let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while file.read(&mut room).expect("still") == first {
             assert!(std::time::Instant::now() < deadline, "it never changed");
