@@ -270,10 +270,7 @@ mod tests {
         let busy = u64::try_from(spent().as_nanos()).expect("little");
         let stats = watch.end().expect("a window");
         assert!(stats.process_cpu_ns >= Some(busy - 20_000_000), "{stats:?}");
-        assert!(
-            stats.busiest_thread_busy > Some(0.0) && stats.samples >= 2,
-            "{stats:?}"
-        );
+        assert!(stats.busiest_thread_busy > Some(0.0) && stats.samples >= 2, "{stats:?}");
         assert!(stats.nic.is_some_and(|nic| nic.is_loopback));
     }
 
