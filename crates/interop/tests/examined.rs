@@ -76,7 +76,9 @@ fn timed_lost_datagrams_are_split_by_place() {
     // The kernel's counter of that buffer and the receiver's count of missing numbers.
     assert!((part("socket") - lost).abs() <= 0.01 * lost, "{split}");
     assert_eq!((part("sender"), part("adapter")), (0.0, 0.0), "{split}");
-    assert_eq!(findings(&diagnosis), ["UDP-01"], "{diagnosis:#}");
+    // On a machine without other work the kernel's receive work may fill the core as well, which is true and not the point.
+    let found: Vec<&str> = findings(&diagnosis).into_iter().filter(|id| *id != "CPU-02").collect();
+    assert_eq!(found, ["UDP-01"], "{diagnosis:#}");
     assert_eq!(diagnosis["verdict"]["verdict"], "receiver-cpu-app");
 }
 

@@ -221,7 +221,7 @@ fn write(own: &Command, test: &TestSpec, rows: &[Row], endpoint: Endpoint, is_to
     let events = events(own, test, rows, endpoint, is_total);
     events
         .iter()
-        .for_each(|event| sink.event(&output::stored(event)).expect("a writable output"));
+        .for_each(|event| sink.event(event).expect("a writable output"));
     captured.text()
 }
 

@@ -114,7 +114,7 @@ Examples:
   linerate serve                                               port 5201, all networks
   linerate serve --allow 192.0.2.0/24 --limit address:tests=2  one network, 2 tests per address
   linerate serve --private-key private.pem --users users.csv   users with a password
-  linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, figures
+  linerate serve --log-format json --metrics 127.0.0.1:9200    JSON log, metrics
   linerate serve --user nobody                                 started by root, without privileges
 
 Exit codes: 0 ended by a signal, 1 it cannot serve, 2 wrong command line.";
