@@ -15,7 +15,7 @@ pub use machines::{Reply, Requester, Responder, RoundTrip};
 pub const MARK: u32 = crate::flags::first::BOUNCE_BACK;
 /// Bytes in front of the digits.
 pub const HEAD_LEN: usize = 64;
-/// Smallest request every release answers: 2.2.1 reads so many before it parses any.
+/// Smallest request in bytes that every release answers: 2.2.1 reads this amount before it parses any.
 pub const REQUEST_LEN_MIN: u32 = 68;
 /// Largest request or reply that is accepted from a peer.
 pub const MESSAGE_LEN_MAX: u32 = 16 << 20;

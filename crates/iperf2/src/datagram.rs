@@ -61,7 +61,7 @@ impl DatagramHead {
     }
 }
 
-/// A datagram of so many bytes complete but for number and time: digits as far as it reaches, with the header over
+/// A datagram of `datagram_bytes`, complete but for number and time: digits as far as it reaches, with the header over
 /// their beginning.
 #[must_use]
 pub fn template(header: Option<&Header>, datagram_bytes: usize) -> Vec<u8> {

@@ -49,7 +49,7 @@ impl LoginGuard {
     fn make_room(&mut self, now: Instant) {
         self.failures.retain(|_, f| f.count_at(now) > 0);
         if self.failures.len() >= ADDRESSES_MAX {
-            // A client with so many addresses is not slowed down by this table.
+            // A client with more addresses than this is not slowed down by this table.
             self.failures.retain(|_, f| f.count_at(now) >= FAILURES_MAX);
         }
         if self.failures.len() >= ADDRESSES_MAX {

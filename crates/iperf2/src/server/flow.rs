@@ -26,7 +26,7 @@ pub const REPORTS_MAX: u32 = 9;
 pub enum FlowServerInput {
     /// A datagram with a positive number has arrived; the caller has counted it.
     DataArrived,
-    /// A datagram of so many bytes has arrived while nothing is counted.
+    /// A datagram of this length in bytes arrived while nothing is counted.
     DatagramArrived(usize),
     /// The client's last datagram has arrived; this is what was counted. Its repetitions come the same way.
     LastArrived(Box<FinalReport>),

@@ -167,7 +167,7 @@ mod tests {
     use super::super::tests::{GIGABIT, judge_on, server, spoilt, text};
     use super::super::{Network, Position};
 
-    /// All CPUs of a host are this busy, and the program took so many of its four.
+    /// All CPUs of a host are this busy, and the program took `program_cpus` of its four.
     fn fill(side: &mut EndpointStats, share: f64, program_cpus: f64) {
         side.cpu_busy = Some(share);
         side.cpu_softirq = Some(0.05);
