@@ -117,7 +117,7 @@ pub struct TestHeader {
     /// The test.
     pub spec: TestSpec,
     /// Time between two interval reports on this end.
-    #[serde(rename = "interval_ns", with = "crate::units::optional_ns")]
+    #[serde(default, rename = "interval_ns", with = "crate::units::optional_ns")]
     pub interval: Option<Duration>,
     /// File that is sent or received on this end.
     pub file_name: Option<String>,

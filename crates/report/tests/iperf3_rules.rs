@@ -421,6 +421,22 @@ fn failure(kind: FailureKind, message: &str) -> Failure {
     }
 }
 
+#[test]
+fn stored_header_without_an_interval_has_none() {
+    let event = &accepted(&TestSpec::default())[0];
+    let mut stored = serde_json::to_value(event).expect("events can be stored");
+    let header = stored["test_accepted"].as_object_mut().expect("a header");
+    assert!(
+        header
+            .remove("interval_ns")
+            .is_some_and(|interval| interval == 1_000_000_000_u64)
+    );
+    match serde_json::from_value(stored) {
+        Ok(Event::TestAccepted(header)) => assert_eq!(header.interval, None),
+        other => panic!("{other:?}"),
+    }
+}
+
 fn accepted(spec: &TestSpec) -> Vec<Event> {
     vec![Event::TestAccepted(Box::new(TestHeader {
         endpoint: if spec.want_server_output {
