@@ -20,7 +20,7 @@ DIST_TOOLS := musl-gcc=musl-tools
 
 # Without TLS and HTTP/2 of the HTTP lab, whose crates take a sixth of the time and which the trial does not use.
 try: ## build linerate and test this machine against itself
-	$(CARGO) build --profile try --locked --no-default-features --features auth -p linerate
+	$(CARGO) build --profile try --locked --no-default-features --features auth -p linerate-cli
 	$(TARGET_DIR)/try/linerate try
 
 help: ## list these targets
@@ -43,7 +43,7 @@ MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 msrv: ## build with the oldest supported Rust; skipped where it is not installed
 	@toolchain=$$(rustup toolchain list 2>/dev/null | grep -m 1 -o '^$(MSRV)[^ ]*') || { \
 		echo "skipped: Rust $(MSRV) is not installed: rustup toolchain install $(MSRV)"; exit 0; }; \
-	cargo "+$$toolchain" check --locked -p linerate --target-dir $(TARGET_DIR)/msrv
+	cargo "+$$toolchain" check --locked -p linerate-cli --target-dir $(TARGET_DIR)/msrv
 
 # The program is built first because the interop tests run it, and cargo does not know that they do. Building it
 # together with the tests lets both share every dependency.
@@ -54,19 +54,19 @@ test: test-deps check ## everything a change must pass; `check` is part of it
 	$(CARGO) test --locked --workspace --doc
 
 bench: ## throughput and CPU time against the installed iperf3, HTTP lab included
-	$(CARGO) build --release --locked -p linerate
+	$(CARGO) build --release --locked -p linerate-cli
 	python3 bench/bench.py --ours $(TARGET_DIR)/release/linerate --peer $(PEER) $(BENCH_ARGS)
 	$(MAKE) bench-http
 
 # The I/O strategy that is chosen during a test against every fixed one.
 bench-strategies: ## the I/O strategy chosen during a test against every fixed one
-	$(CARGO) build --release --locked -p linerate
+	$(CARGO) build --release --locked -p linerate-cli
 	python3 bench/strategies.py --ours $(TARGET_DIR)/release/linerate $(BENCH_ARGS)
 
 # The HTTP lab against nginx, wrk, ab and h2load.
 bench-http: ## the HTTP lab against nginx, wrk, ab and h2load
 	@.ci/tools nginx=nginx-light wrk=wrk ab=apache2-utils h2load=nghttp2-client
-	$(CARGO) build --release --locked -p linerate
+	$(CARGO) build --release --locked -p linerate-cli
 	python3 bench/http_lab.py --ours $(TARGET_DIR)/release/linerate $(BENCH_HTTP_ARGS)
 
 # What the loops that run per datagram cost, and what the machine can do at all.
@@ -89,7 +89,7 @@ LINK_FLAGS ?= -C link-arg=-Wl,-z,pack-relative-relocs
 
 dist: dist-deps ## one static program, dist/linerate
 	CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUSTFLAGS="$(LINK_FLAGS)" \
-		$(CARGO) build --release --locked --target $(MUSL) -p linerate
+		$(CARGO) build --release --locked --target $(MUSL) -p linerate-cli
 	mkdir -p dist
 	cp $(TARGET_DIR)/$(MUSL)/release/linerate dist/linerate
 	ldd dist/linerate 2>&1 | grep -q -E 'statically linked|not a dynamic executable'
@@ -112,11 +112,11 @@ vm: dist ## tests in a guest of what this kernel may lack (SCTP)
 vm-lab: ## doctor on NICs, links and qdiscs of a guest
 	@.ci/tools qemu-system-x86_64=qemu-system-x86 busybox=busybox-static cpio=cpio depmod=kmod iperf3=iperf3 \
 		ethtool=ethtool ip=iproute2 lspci=pciutils strip=binutils python3=python3
-	$(CARGO) build --locked -p linerate
+	$(CARGO) build --locked -p linerate-cli
 	vm/lab $(TARGET_DIR)/debug/linerate
 
 soak: ## thousands of tests, then random clients for SOAK_SECONDS
-	$(CARGO) build --release --locked -p linerate
+	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_TESTS=$(SOAK_TESTS) \
 		$(CARGO) test --locked -p linerate-interop --test endurance -- --nocapture
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
@@ -124,19 +124,19 @@ soak: ## thousands of tests, then random clients for SOAK_SECONDS
 
 # Two hosts in namespaces; needs root.
 scale: ## SCALE_CLIENTS clients between two namespaces (root)
-	$(CARGO) build --release --locked -p linerate
+	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SCALE_CLIENTS=$(SCALE_CLIENTS) \
 		$(CARGO) test --locked -p linerate-interop --test scale -- --ignored --nocapture
 
 # Full length and full load, in namespaces; needs root.
 reports: test-deps ## the commands of reports about iperf 2 at full length (root)
-	$(CARGO) build --release --locked -p linerate
+	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test iperf2_reports -- --ignored --nocapture
 
 # The default plan at a gigabit between two hosts in namespaces; needs root.
 http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
-	$(CARGO) build --release --locked -p linerate
+	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
 		$(CARGO) test --locked -p linerate-interop --test http_lab_verdicts -- --ignored --nocapture
 

@@ -43,7 +43,13 @@ impl Program {
 /// When it was not built.
 pub fn ours() -> &'static Program {
     static OURS: OnceLock<Program> = OnceLock::new();
-    OURS.get_or_init(|| locate("LINERATE_BIN", &beside_this_test(), "build it: cargo build -p linerate"))
+    OURS.get_or_init(|| {
+        locate(
+            "LINERATE_BIN",
+            &beside_this_test(),
+            "build it: cargo build -p linerate-cli",
+        )
+    })
 }
 
 /// The original iperf3.

@@ -38,6 +38,22 @@ const ALLOWED: [(&str, &[&str]); 12] = [
             "linerate-http",
         ],
     ),
+    (
+        "linerate-cli",
+        &[
+            "linerate",
+            "linerate-model",
+            "linerate-sys",
+            "linerate-iperf3",
+            "linerate-iperf2",
+            "linerate-report",
+            "linerate-engine",
+            "linerate-doctor",
+            "linerate-host",
+            "linerate-lab",
+            "linerate-http",
+        ],
+    ),
     ("linerate-interop", &[]),
 ];
 
@@ -53,7 +69,7 @@ const RESERVED: [(&str, &str); 9] = [
     ("socket2", "linerate-sys"),
     ("rustix", "linerate-sys"),
     ("io-uring", "linerate-sys"),
-    ("clap", "linerate"),
+    ("clap", "linerate-cli"),
     ("tokio", "linerate-http"),
     ("hyper", "linerate-http"),
     ("rustls", "linerate-http"),

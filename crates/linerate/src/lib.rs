@@ -1,0 +1,2 @@
+//! Network throughput tests and diagnosis as a library.
+#![forbid(unsafe_code)]
