@@ -1,9 +1,8 @@
-//! `linerate try`: the main job on one machine, over the loopback interface.
+//! Four short tests of this machine against itself, over the loopback interface.
 
-use std::io::{self, Write};
+use std::io;
 use std::time::Duration;
 
-use linerate_engine::dialect::iperf3::client;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::AccessRules;
 use linerate_model::spec::{ClientSpec, LocalOptions};
@@ -12,12 +11,11 @@ use linerate_model::{
 };
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
-use linerate_report::trial::{self, Received};
-use linerate_sys::signal::{Signal, Signals};
+use linerate_report::trial::Received;
+use linerate_sys::signal::Signals;
 
-use crate::command_line::iperf3::version;
-use crate::exit_code::ExitCode;
-use crate::server::Embedded;
+use crate::command_line::iperf3::{program_version, system_line};
+use crate::{Client, Server};
 
 const LOOPBACK: &str = "127.0.0.1";
 /// Long enough for a row per second, short enough to watch.
@@ -57,39 +55,34 @@ const TRIALS: [Trial; 4] = [
     },
 ];
 
-/// A test that did not pass.
-struct Unsound {
-    title: &'static str,
-    failure: Failure,
+/// A test that failed.
+#[derive(Debug)]
+pub struct Unsound {
+    /// The test.
+    pub title: &'static str,
+    /// Why it failed.
+    pub failure: Failure,
 }
 
-/// Tests this machine against itself: TCP and UDP, both directions.
-pub fn run() -> ExitCode {
-    let outcome = try_all();
-    let (line, code) = match &outcome {
-        Ok([a, b, c, d]) => (trial::sound([*a, *b], [*c, *d]), ExitCode::Done),
-        Err(unsound) if unsound.failure.kind == FailureKind::Interrupted => return ExitCode::Interrupted,
-        Err(Unsound { title, failure }) => (trial::not_sound(title, &failure.message), ExitCode::NotCompleted),
-    };
-    // There is nowhere left to complain if stdout is gone.
-    let _ = write!(io::stdout(), "\n{line}");
-    code
-}
-
-fn try_all() -> Result<[Received; 4], Unsound> {
+/// Tests this machine against itself: TCP and UDP, both directions. `begin` is called with the title of each test, whose
+/// report goes to standard output. Returns what arrived, the TCP tests first.
+///
+/// # Errors
+/// The first test that fails or delivers impossible counts.
+pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> Result<[Received; 4], Unsound> {
     let at_start = |failure| Unsound {
         title: "start of the server",
         failure,
     };
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.map_err(|e| at_start(failed(&e)))?;
-    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0, AccessRules::default()).map_err(at_start)?;
+    let server = Server::start(Some(LOOPBACK.to_owned()), 0, AccessRules::default()).map_err(at_start)?;
     let mut results = [Received {
         rate_bps: 0.0,
         lost_percent: None,
     }; 4];
     for (trial, result) in TRIALS.iter().zip(&mut results) {
-        let outcome = run_trial(trial, server.port(), &signals);
+        let outcome = begin(trial.title)
+            .map_err(|error| failed(&error))
+            .and_then(|()| run_trial(trial, server.port(), signals));
         *result = outcome.map_err(|failure| Unsound {
             title: trial.title,
             failure,
@@ -103,34 +96,15 @@ fn try_all() -> Result<[Received; 4], Unsound> {
 }
 
 fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
-    writeln!(io::stdout(), "\n== {} ==", trial.title).map_err(|e| failed(&e))?;
-    let mut sink = Keeping {
-        report: iperf3::client_sink(options(Endpoint::Client), Output::standard()),
-        summary: None,
-    };
-    let spec = client_spec(port, trial.transport, trial.direction);
-    client::run(&spec, &mut sink, signals)?;
-    received(sink.summary.as_deref()).map_err(|text| failed(&text))
-}
-
-/// Passes events on to the report, and keeps the result.
-struct Keeping {
-    report: Box<dyn EventSink>,
-    summary: Option<Box<Summary>>,
-}
-
-impl EventSink for Keeping {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        if let Event::Summary(summary) = event {
-            self.summary = Some(summary.clone());
-        }
-        self.report.event(event)
-    }
+    let mut report = iperf3::client_sink(options(Endpoint::Client), Output::standard());
+    let client = Client::new(client_spec(port, trial.transport, trial.direction));
+    let summary = client.observe(&mut |event| report.event(event), signals)?;
+    received(&summary).map_err(|text| failed(&text))
 }
 
 /// What the only stream of a test received.
-fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
-    let stream = summary.and_then(|summary| summary.streams.first());
+fn received(summary: &Summary) -> Result<Received, &'static str> {
+    let stream = summary.streams.first();
     let halves = stream.and_then(|stream| Some((stream.sender?, stream.receiver?)));
     let (sender, receiver) = halves.ok_or("the test has no result")?;
     if receiver.bytes == 0 {
@@ -176,7 +150,7 @@ fn client_spec(port: u16, transport: Transport, direction: Direction) -> ClientS
 }
 
 fn options(endpoint: Endpoint) -> Options {
-    Options::new(endpoint, version::program_version(), version::system_line())
+    Options::new(endpoint, program_version(), system_line())
 }
 
 fn failed(error: &impl std::fmt::Display) -> Failure {
@@ -220,15 +194,14 @@ mod tests {
 
     #[test]
     fn a_test_is_sound_when_something_arrived_and_not_more_than_was_sent() {
-        let whole = received(Some(&summary(1000, 1000, None))).expect("sound");
+        let whole = received(&summary(1000, 1000, None)).expect("sound");
         assert_eq!(
             (whole.rate_bps.to_bits(), whole.lost_percent),
             (8000_f64.to_bits(), None)
         );
-        assert!(received(Some(&summary(1000, 0, None))).is_err());
-        assert!(received(Some(&summary(1000, 1001, None))).is_err());
-        assert!(received(Some(&Summary::default())).is_err());
-        assert!(received(None).is_err());
+        assert!(received(&summary(1000, 0, None)).is_err());
+        assert!(received(&summary(1000, 1001, None)).is_err());
+        assert!(received(&Summary::default()).is_err());
     }
 
     #[test]
@@ -238,7 +211,7 @@ mod tests {
             lost: 50,
             ..UdpTotals::default()
         };
-        let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
+        let lossy = received(&summary(1000, 750, Some(udp))).expect("sound");
         assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));
     }
 }

@@ -1,7 +1,6 @@
 //! Carries out the command lines of the HTTP lab.
 
 pub mod agent;
-mod command_error;
 pub mod generator;
 pub mod lab;
 pub mod load;
@@ -14,17 +13,18 @@ mod signals;
 pub(crate) mod watch;
 pub mod worker;
 
-use std::io::{self, Write};
+use linerate_http::probe::ProbeError;
 
-use crate::exit_code::ExitCode;
+use crate::{Error, Outcome};
 
-/// Says what is wrong with a command line.
-pub fn complain(trouble: &str) -> ExitCode {
-    say(trouble);
-    ExitCode::Usage
+fn cannot_watch(error: impl std::fmt::Display) -> Error {
+    Error::failed(format!("cannot watch this host: {error}"))
 }
 
-fn say(trouble: &str) {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "linerate http: {trouble}");
+/// A server that could not be reached, or an invalid request.
+fn probe_error(error: ProbeError) -> Error {
+    match error {
+        ProbeError::Request(_) => Error::usage(error),
+        error => Error::new(Outcome::Unreachable, error),
+    }
 }

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token};
 use linerate_model::http::EndpointStats;
 
-use super::command_error::CommandError;
-use crate::exit_code::ExitCode;
+use crate::Error;
+use crate::Outcome;
 
 /// A way to a control channel.
 #[derive(Debug, Clone)]
@@ -33,10 +33,10 @@ impl ServerSide {
     ///
     /// # Errors
     /// A channel that was named, or for which there is a token, and does not answer.
-    pub fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, CommandError> {
+    pub fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, Error> {
         let is_wanted = path.url.is_some() || path.token.is_some();
         let client = match &path.url {
-            Some(url) => ControlClient::new(url, path.token.clone()).map_err(CommandError::usage)?,
+            Some(url) => ControlClient::new(url, path.token.clone()).map_err(Error::usage)?,
             None => {
                 let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
                 ControlClient::at(SocketAddr::new(server.ip(), port), path.token.clone())
@@ -44,7 +44,7 @@ impl ServerSide {
         };
         match Self::ask(client, is_wanted) {
             Ok(side) => Ok(Some(side)),
-            Err(error) if is_wanted => Err(CommandError::new(ExitCode::Unreachable, error)),
+            Err(error) if is_wanted => Err(Error::new(Outcome::Unreachable, error)),
             Err(_) => Ok(None),
         }
     }

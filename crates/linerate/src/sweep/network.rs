@@ -4,17 +4,16 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
-use linerate_engine::dialect::iperf3::client;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::sweep::{Hosts, Objective, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
-use linerate_model::{Event, EventSink, Failure, FailureKind, SinkError, Summary};
+use linerate_model::{Event, Failure, FailureKind, SinkError, Summary};
 use linerate_report::sweep::clock;
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::signal::Signals;
 
-use crate::progress;
+use crate::Client;
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,7 +28,7 @@ pub(super) struct Network<'a> {
     spec: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
     signals: &'a Signals,
-    progress: progress::Progress,
+    progress: crate::Progress,
     started: Instant,
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
@@ -49,7 +48,7 @@ impl<'a> Network<'a> {
         spec: &'a SweepSpec,
         space: &'a SettingSpace<'a>,
         signals: &'a Signals,
-        progress: progress::Progress,
+        progress: crate::Progress,
     ) -> Self {
         let affinity = cpu::affinity().ok();
         let cores = affinity
@@ -90,8 +89,9 @@ impl<'a> Network<'a> {
         let asked = Instant::now();
         loop {
             let (outcome, seen) = self.once(setting);
-            let Err(failure) = outcome else {
-                return self.observed(seen);
+            let failure = match outcome {
+                Ok(summary) => return self.observed(&summary, &seen),
+                Err(failure) => failure,
             };
             if is_busy(&failure) && asked.elapsed() < busy_timeout {
                 self.progress.update(&format!(
@@ -107,13 +107,14 @@ impl<'a> Network<'a> {
         }
     }
 
-    fn once(&mut self, setting: &Setting) -> (Result<(), Failure>, ObservedEvents) {
+    fn once(&mut self, setting: &Setting) -> (Result<Summary, Failure>, ObservedEvents) {
         let mut client = self.space.test_settings(setting).client_spec(self.spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
         let mut seen = ObservedEvents::default();
-        let outcome = client::run(&client, &mut seen, self.signals);
-        if let Some(affinity) = self.affinity.as_ref().filter(|_| client.local.cpu.is_some()) {
+        let is_pinned = client.local.cpu.is_some();
+        let outcome = Client::new(client).observe(&mut |event| seen.note(event), self.signals);
+        if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
             let _ = affinity.restore_process();
         }
@@ -146,7 +147,7 @@ impl<'a> Network<'a> {
         RunError::Over("interrupted".to_owned())
     }
 
-    fn observed(&mut self, seen: ObservedEvents) -> Result<(f64, RunMetrics), RunError> {
+    fn observed(&mut self, summary: &Summary, seen: &ObservedEvents) -> Result<(f64, RunMetrics), RunError> {
         if let Some((local, remote)) = seen.addresses {
             self.log.hosts.is_same_host = local.ip() == remote.ip();
         }
@@ -154,9 +155,8 @@ impl<'a> Network<'a> {
             self.log.hosts.server_cores = Some(cores);
         }
         let failed = |text: &str| RunError::Failed(text.to_owned());
-        let summary = seen.summary.ok_or_else(|| failed("the test had no result"))?;
         let metrics =
-            metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
+            metrics::run_metrics(summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
         let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
         self.log.is_client_cpu_only |=
             self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();
@@ -221,17 +221,15 @@ fn is_between(failure: &Failure, seen: &ObservedEvents) -> bool {
 /// Keeps the events of a run that the metrics need.
 #[derive(Debug, Default)]
 struct ObservedEvents {
-    summary: Option<Box<Summary>>,
     addresses: Option<(SocketAddr, SocketAddr)>,
     facts: Option<String>,
     has_started: bool,
 }
 
-impl EventSink for ObservedEvents {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+impl ObservedEvents {
+    fn note(&mut self, event: &Event) -> Result<(), SinkError> {
         match event {
             Event::ControlConnected(control) => self.addresses = Some((control.local, control.remote)),
-            Event::Summary(summary) => self.summary = Some(summary.clone()),
             Event::TestStarted => self.has_started = true,
             Event::PeerFacts(text) => self.facts = Some(text.clone()),
             _ => {}
