@@ -6,9 +6,7 @@ use std::time::Duration;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::AccessRules;
 use linerate_model::spec::{ClientSpec, LocalOptions};
-use linerate_model::{
-    Direction, EndCondition, Event, EventSink, Failure, FailureKind, SinkError, Summary, TestSpec, Transport,
-};
+use linerate_model::{Direction, EndCondition, Failure, FailureKind, Summary, TestSpec, Transport};
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
 use linerate_report::trial::Received;

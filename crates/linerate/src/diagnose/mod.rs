@@ -1,7 +1,7 @@
 //! What limits this host, or hosts whose facts were saved. Nothing is changed.
 
 mod ceilings;
-pub mod observed_test;
+pub(crate) mod observed_test;
 pub(crate) mod watch;
 
 use std::fs;

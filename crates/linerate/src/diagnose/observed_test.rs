@@ -16,7 +16,7 @@ use super::watch::{OWN_THREADS, STEP, Watch};
 const NAME: &str = "lr_doctor";
 
 /// Passes events on and adds a diagnosis to the report of a client.
-pub struct Examination<'a> {
+pub(crate) struct Examination<'a> {
     inner: Box<dyn EventSink + 'a>,
     observer: Observer,
     verbose: bool,
@@ -24,7 +24,7 @@ pub struct Examination<'a> {
 }
 
 impl<'a> Examination<'a> {
-    pub fn new(inner: Box<dyn EventSink + 'a>, verbose: bool) -> Self {
+    pub(crate) fn new(inner: Box<dyn EventSink + 'a>, verbose: bool) -> Self {
         Self {
             inner,
             observer: Observer::default(),
@@ -68,7 +68,7 @@ impl EventSink for Examination<'_> {
 }
 
 /// Lets a server answer clients that ask what it knows about its host and may know it.
-pub fn answering(inner: Box<dyn ServerReporter>) -> Box<dyn ServerReporter> {
+pub(crate) fn answering(inner: Box<dyn ServerReporter>) -> Box<dyn ServerReporter> {
     Box::new(Answering(inner))
 }
 

@@ -37,31 +37,50 @@ use linerate_lab::http::units::nanoseconds;
 /// A load as far as the command line determines it.
 #[derive(Debug, Clone)]
 pub struct LoadPlan {
+    /// The server and the path.
     pub target: Target,
+    /// The request as bytes.
     pub request: Vec<u8>,
+    /// HTTP/1.1 or HTTP/2, with or without TLS.
     pub protocol: Protocol,
     /// Concurrent requests per connection of HTTP/2.
     pub streams: u32,
+    /// Whether the method is HEAD, whose responses have no body.
     pub is_head: bool,
+    /// Connections, mode and duration, as the safety limits see them.
     pub demand: Demand,
+    /// Statements about the ownership of the server.
     pub claims: TargetOwnership,
+    /// Access to the control channel of the server.
     pub control: ControlPath,
+    /// Recorded part.
     pub duration: Duration,
+    /// Unrecorded part before it.
     pub warmup: Duration,
+    /// Longest time for a response.
     pub timeout: Duration,
+    /// Details of the pace.
     pub pace: PaceDetails,
+    /// How connections are opened and closed.
     pub opening: Opening,
+    /// Whether all bodies must equal the first.
     pub verifies: bool,
+    /// Whether the user confirms a load on a foreign server.
     pub asks_first: bool,
+    /// Whether the load continues although the server fails.
     pub tolerates_failures: bool,
+    /// Form of the output.
     pub output: Output,
 }
 
 /// Details common to all modes.
 #[derive(Debug, Clone, Copy)]
 pub struct PaceDetails {
+    /// One request on every connection before the load begins.
     pub sends_first_request: bool,
+    /// Busy-waiting before a due time.
     pub spins: bool,
+    /// Seed of random arrivals.
     pub seed: u64,
 }
 

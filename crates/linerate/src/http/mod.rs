@@ -1,14 +1,14 @@
-//! Carries out the command lines of the HTTP lab.
+//! The HTTP lab: a server of payloads, a load generator, and experiments with both.
 
 pub mod agent;
-pub mod generator;
+mod generator;
 pub mod lab;
 pub mod load;
 mod observed;
-pub mod output;
+mod output;
 mod restartable_server;
 pub mod serve;
-pub mod server_side;
+mod server_side;
 mod signals;
 pub(crate) mod watch;
 pub mod worker;
@@ -16,6 +16,10 @@ pub mod worker;
 use linerate_http::probe::ProbeError;
 
 use crate::{Error, Outcome};
+
+pub use generator::{Opening, Resolved};
+pub use output::{Files, Output};
+pub use server_side::ControlPath;
 
 fn cannot_watch(error: impl std::fmt::Display) -> Error {
     Error::failed(format!("cannot watch this host: {error}"))

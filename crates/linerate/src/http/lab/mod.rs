@@ -1,4 +1,4 @@
-//! `linerate http lab`, `matrix`, `c10k` and `check`: joins the plan, the hosts, the runs, the verdicts and the reports.
+//! Experiments: joins the plan, the hosts, the runs, the verdicts and the reports.
 
 mod baseline;
 mod cooldown;
@@ -7,15 +7,16 @@ mod progress;
 mod record;
 mod requirements;
 mod runner;
-pub mod spec;
+mod spec;
 mod target;
 
 use linerate_lab::http::cells;
 
 use crate::Error;
 use crate::Outcome;
-use spec::{CompareSpec, LabSpec, Stage};
 use target::TargetServer;
+
+pub use spec::{CompareSpec, Directory, LabSpec, PLAN_FILE, Stage};
 
 pub(crate) use cooldown::{REST_WINDOW, is_quiet};
 pub(crate) use runner::is_wanted;
