@@ -6,13 +6,12 @@
 
 mod argv0;
 mod cli;
-mod exit_code;
 mod run;
 
 use std::ffi::{OsStr, OsString};
 
 use argv0::Dialect;
-use exit_code::ExitCode;
+use linerate::exit_code::ExitCode;
 
 fn main() -> std::process::ExitCode {
     linerate_sys::process::return_large_blocks();

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate::diagnose::Query;
 use linerate_model::finding::Severity;
 
 /// What to look at, and how to report it.
@@ -63,6 +64,27 @@ Examples:
 Nothing is ever changed.
 
 Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
+
+impl DoctorArgs {
+    pub(super) fn query(self) -> Query {
+        Query {
+            interfaces: self.interfaces,
+            to: self.to,
+            window: self.window,
+            line_rate: self.line_rate,
+            json: self.json,
+            save: self.save,
+            from: self.from,
+            diff: self.diff,
+            only: self.only,
+            explain: self.explain,
+            fix_script: self.fix_script,
+            fail_on: self.fail_on.map(Severity::from),
+            ceiling: self.ceiling,
+            verbose: self.verbose,
+        }
+    }
+}
 
 /// Severities that can fail a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -1,25 +1,18 @@
 //! The iperf 2 dialect: the command line of iperf 2.1.8 and 2.2.1, option for option and message for message.
 
-pub(crate) mod args;
-mod conflicts;
-mod effects;
-pub(crate) mod help;
 pub(crate) mod man;
-mod message;
-pub(crate) mod options;
-pub(crate) mod resolve;
-mod tos;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use args::{Args, Layout};
-use message::{Message, Stop};
-use resolve::{Command, Surroundings, resolve};
+use linerate::command_line::iperf2::args::{self, Args, Layout};
+use linerate::command_line::iperf2::help;
+use linerate::command_line::iperf2::message::{Message, Stop};
+use linerate::command_line::iperf2::resolve::{Command, Surroundings, resolve};
+use linerate::exit_code::ExitCode;
 
-use crate::exit_code::ExitCode;
 use crate::run;
 
 /// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what followed.

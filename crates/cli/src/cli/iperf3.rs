@@ -1,28 +1,19 @@
 //! The iperf3 dialect: the command line of iperf3, option for option and message for message.
 
-pub(crate) mod args;
 pub(crate) mod completion;
-mod dscp;
-mod effects;
-pub(crate) mod error;
-pub(crate) mod help;
 pub(crate) mod man;
-pub(crate) mod numbers;
-pub(crate) mod options;
-mod password;
-pub(crate) mod resolve;
-pub(crate) mod version;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use args::{Args, Parsed};
-use error::UsageError;
-use resolve::{Command, Surroundings, resolve};
+use linerate::command_line::iperf3::args::{Args, Parsed};
+use linerate::command_line::iperf3::error::UsageError;
+use linerate::command_line::iperf3::resolve::{self, Command, Surroundings, resolve};
+use linerate::command_line::iperf3::{help, password, version};
+use linerate::exit_code::ExitCode;
 
-use crate::exit_code::ExitCode;
 use crate::run;
 
 /// Keys and lists of users are never larger.

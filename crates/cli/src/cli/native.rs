@@ -10,10 +10,10 @@ use super::generate::{self, GenerateArgs};
 use super::http::HttpArgs;
 use super::links::{self, LinksArgs};
 use super::serve::ServeArgs;
-use super::suggest;
 use super::sweep::SweepArgs;
-use crate::exit_code::ExitCode;
-use crate::run;
+use linerate::command_line::suggest;
+use linerate::exit_code::ExitCode;
+use linerate::{diagnose, server, sweep, trial};
 
 /// How fast is this path really, and what is holding it back?
 #[derive(Debug, Parser)]
@@ -112,15 +112,15 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
         Command::Iperf3 { options } => super::iperf3::main("iperf3".as_ref(), &options),
         Command::Iperf2 { options } => super::iperf2::main("iperf2".as_ref(), &options),
         Command::Serve(options) => match options.resolve() {
-            Ok(service) => run::run_service(&service),
+            Ok(service) => server::service::run(&service),
             Err(text) => {
                 let _ = writeln!(io::stderr(), "linerate: {text}");
                 ExitCode::Usage
             }
         },
-        Command::Try => run::run_try(),
-        Command::Doctor(args) => run::run_doctor(&args),
-        Command::Sweep(args) => match args.resolve().and_then(|(spec, output)| run::run_sweep(&spec, &output)) {
+        Command::Try => trial::run(),
+        Command::Doctor(args) => diagnose::run_doctor(&args.query()),
+        Command::Sweep(args) => match args.resolve().and_then(|(spec, output)| sweep::run(&spec, &output)) {
             Ok(code) => code,
             Err(text) => {
                 let _ = writeln!(io::stderr(), "linerate sweep: {text}");

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use linerate_lab::sweep::grammar::{self, SweptFactor};
 use linerate_lab::sweep::{Held, Objective, SweepSpec};
 
-use crate::run::SweepOutput;
+use linerate::sweep::SweepOutput;
 
 /// What is to be found out, and how it is reported.
 #[derive(Debug, Args)]

@@ -12,8 +12,8 @@ use linerate_report::{DroppedNotice, Output};
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use crate::cli::iperf2::args::{Layout, OutputOptions};
-use crate::exit_code::ExitCode;
+use linerate::command_line::iperf2::args::{Layout, OutputOptions};
+use linerate::exit_code::ExitCode;
 
 /// Runs one test as its client. As with the original, a test that fails shows in words and not in the exit code, unless the
 /// server's name is unknown.
@@ -65,7 +65,7 @@ pub(crate) fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions
     {
         stream.error(&format!("{failure}\n"));
     }
-    super::flush(&stream, &outcome);
+    linerate::server::service::flush(&stream, &outcome);
     ExitCode::Done
 }
 

@@ -1,18 +1,7 @@
 //! Carries out what a command line asks for: joins the engine, a writer, signals and files.
 
-mod doctor;
-mod embedded;
-mod examination;
-pub(crate) mod http;
-mod in_use;
 pub(crate) mod iperf2;
-mod metrics;
 mod pidfile;
-mod progress;
-mod serve;
-mod sweep;
-mod trial;
-mod watch;
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -28,16 +17,13 @@ use linerate_sys::caps::Capabilities;
 use linerate_sys::process;
 use linerate_sys::signal::{Signal, Signals};
 
-use crate::cli::iperf3::args::{OutputOptions, ProcessOptions};
-use crate::cli::iperf3::version;
-use crate::exit_code::ExitCode;
-use examination::Examination;
+use linerate::command_line::iperf3::args::{OutputOptions, ProcessOptions};
+use linerate::command_line::iperf3::version;
+use linerate::diagnose::observed_test::{self as examination, Examination};
+use linerate::exit_code::ExitCode;
+use linerate::server::metrics;
+use linerate::server::service::{self as serve_, flush};
 use pidfile::Pidfile;
-
-pub(crate) use doctor::run_doctor;
-pub(crate) use serve::run as run_service;
-pub(crate) use sweep::{SweepOutput, run as run_sweep};
-pub(crate) use trial::run as run_try;
 
 /// What this build and this kernel can do, as `iperf3 --version` words it.
 pub(crate) fn features() -> Vec<&'static str> {
@@ -127,18 +113,8 @@ fn serve(
         reporter = metrics::offer(reporter, address)
             .map_err(|text| Failure::error(linerate_iperf3::ErrorCode::InitTest.number(), text))?;
     }
-    let mut reporter = examination::answering(serve::managed(reporter));
+    let mut reporter = examination::answering(serve_::managed(reporter));
     server::run(spec, &mut *reporter, interrupts)
-}
-
-/// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
-fn flush(output: &Output, outcome: &Result<(), Failure>) {
-    let is_interrupted = outcome.as_ref().is_err_and(|f| f.kind == FailureKind::Interrupted);
-    output.flush(if is_interrupted {
-        Duration::from_millis(500)
-    } else {
-        Duration::from_secs(10)
-    });
 }
 
 /// What both ends need before the engine starts.
@@ -198,20 +174,5 @@ fn exit_code(outcome: &Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::Done,
         Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Done,
         Err(_) => ExitCode::NotCompleted,
-    }
-}
-
-/// Blocks where the locale is UTF-8 (locale(7): the first of these that is set decides).
-pub(crate) fn glyphs() -> linerate_report::Glyphs {
-    let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
-        .into_iter()
-        .find_map(set)
-        .unwrap_or_default();
-    let is_utf8 = locale.to_ascii_lowercase().replace('-', "").contains("utf8");
-    if is_utf8 {
-        linerate_report::Glyphs::Blocks
-    } else {
-        linerate_report::Glyphs::Ascii
     }
 }

@@ -3,7 +3,8 @@
 use clap::Args;
 use linerate_host::load::{Tested, Watched, listening_processes};
 
-use super::control::{ControlArgs, ControlChannel};
+use super::control::ControlArgs;
+use linerate::http::agent::AgentSpec;
 
 /// Basis of the default control port without a port under test.
 const PORT_BEFORE: u16 = 8080;
@@ -28,15 +29,6 @@ those of the port; with neither, only the host is watched.
 
 Examples:
   linerate http agent --listen-port 80    beside nginx; answers on port 81";
-
-/// An agent, resolved.
-#[derive(Debug)]
-pub(crate) struct AgentSpec {
-    /// What is measured.
-    pub(crate) watched: Watched,
-    /// Address and access of the channel.
-    pub(crate) control: ControlChannel,
-}
 
 impl AgentArgs {
     /// Finds the processes.

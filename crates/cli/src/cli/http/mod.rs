@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
+pub(crate) mod output;
 mod protocol;
 pub(crate) mod serve;
 pub(crate) mod target_access;
@@ -12,8 +13,8 @@ pub(crate) mod values;
 
 use clap::{Args, Subcommand};
 
-use crate::exit_code::ExitCode;
-use crate::run::http as run;
+use linerate::exit_code::ExitCode;
+use linerate::http as run;
 
 /// The HTTP lab.
 #[derive(Debug, Args)]

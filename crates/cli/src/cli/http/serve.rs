@@ -9,9 +9,10 @@ use linerate_http::server::{Access, Listen, PORT, ServerSpec, SocketSpec};
 use linerate_model::network::Network;
 use linerate_model::policy::{AccessRules, AccessSource};
 
-use super::control::{ControlArgs, ControlChannel};
-use crate::cli::iperf3::numbers::{Base, whole_with_unit};
-use crate::cli::sharing;
+use super::control::ControlArgs;
+use linerate::command_line::numbers::{Base, whole_with_unit};
+use linerate::command_line::policy as sharing;
+use linerate::http::serve::{ServePlan, TcpSpec};
 
 /// Options of the HTTP server.
 #[derive(Debug, Args)]
@@ -61,28 +62,6 @@ pub(crate) struct ServeArgs {
     no_control: bool,
     #[command(flatten)]
     control: ControlArgs,
-}
-
-/// A resolved server.
-#[derive(Debug)]
-pub(crate) struct ServePlan {
-    /// The server.
-    pub(crate) spec: ServerSpec,
-    /// The control channel; `None` without.
-    pub(crate) control: Option<ControlChannel>,
-    /// The iperf3 server; `None` without.
-    pub(crate) tcp: Option<TcpSpec>,
-}
-
-/// An iperf3 server beside the HTTP server.
-#[derive(Debug)]
-pub(crate) struct TcpSpec {
-    /// Address; `None` for all.
-    pub(crate) host: Option<String>,
-    /// Port.
-    pub(crate) port: u16,
-    /// Access list: that of the HTTP server.
-    pub(crate) access: AccessRules,
 }
 
 /// Default port of iperf3.

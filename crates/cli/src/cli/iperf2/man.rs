@@ -1,8 +1,8 @@
 //! The manual page of the iperf 2 dialect, made from the option table.
 
-use super::help::SECTIONS;
-use super::options::{Effect, OPTIONS, OptionRow};
 use crate::cli::roff::{Page, bold, option_term};
+use linerate::command_line::iperf2::help::SECTIONS;
+use linerate::command_line::iperf2::options::{Effect, OPTIONS, OptionRow, Section};
 
 const EXAMPLES: [(&str, &str); 9] = [
     ("linerate iperf2 -s", "Serve TCP tests on port 5001 until interrupted."),
@@ -62,12 +62,10 @@ pub(crate) fn man_page() -> String {
         }
     }
     page.section("Refused or without effect");
-    for option in OPTIONS.iter().filter(|option| {
-        matches!(
-            option.section,
-            super::options::Section::Refused | super::options::Section::Absent
-        )
-    }) {
+    for option in OPTIONS
+        .iter()
+        .filter(|option| matches!(option.section, Section::Refused | Section::Absent))
+    {
         page.item(&term(option), option.help);
     }
     page.section("Environment");

@@ -1,6 +1,6 @@
 //! Shell completions of the iperf3 dialect, made from the option table.
 
-use super::options::{Effect, OPTIONS, OptionRow};
+use linerate::command_line::iperf3::options::{Effect, OPTIONS, OptionRow};
 
 /// For bash: option names, and file names everywhere else.
 pub(crate) fn bash() -> String {

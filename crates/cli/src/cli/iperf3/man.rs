@@ -1,8 +1,8 @@
 //! The manual page of the iperf3 dialect, made from the option table.
 
-use super::help::SECTIONS;
-use super::options::{OPTIONS, OptionRow};
 use crate::cli::roff::{Page, bold, option_term};
+use linerate::command_line::iperf3::help::SECTIONS;
+use linerate::command_line::iperf3::options::{OPTIONS, OptionRow};
 
 const EXAMPLES: [(&str, &str); 10] = [
     ("linerate iperf3 -s", "Serve tests on port 5201 until interrupted."),

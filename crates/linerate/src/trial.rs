@@ -1,0 +1,244 @@
+//! `linerate try`: the main job on one machine, over the loopback interface.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use linerate_engine::dialect::iperf3::client;
+use linerate_model::event::Endpoint;
+use linerate_model::policy::AccessRules;
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::{
+    Direction, EndCondition, Event, EventSink, Failure, FailureKind, SinkError, Summary, TestSpec, Transport,
+};
+use linerate_report::Output;
+use linerate_report::iperf3::{self, Options};
+use linerate_report::trial::{self, Received};
+use linerate_sys::signal::{Signal, Signals};
+
+use crate::command_line::iperf3::version;
+use crate::exit_code::ExitCode;
+use crate::server::Embedded;
+
+const LOOPBACK: &str = "127.0.0.1";
+/// Long enough for a row per second, short enough to watch.
+const SECONDS: u64 = 2;
+/// Rate of the UDP tests: high enough to mean something, low enough for any machine.
+const UDP_RATE_BPS: u64 = 1_000_000_000;
+/// Datagram that fits an Ethernet frame.
+const UDP_BLOCK_LEN_BYTES: u32 = 1448;
+
+/// One of the tests.
+struct Trial {
+    title: &'static str,
+    transport: Transport,
+    direction: Direction,
+}
+
+const TRIALS: [Trial; 4] = [
+    Trial {
+        title: "TCP, this machine to itself",
+        transport: Transport::Tcp,
+        direction: Direction::Forward,
+    },
+    Trial {
+        title: "TCP, the other direction",
+        transport: Transport::Tcp,
+        direction: Direction::Reverse,
+    },
+    Trial {
+        title: "UDP at 1 Gbit/s",
+        transport: Transport::Udp,
+        direction: Direction::Forward,
+    },
+    Trial {
+        title: "UDP at 1 Gbit/s, the other direction",
+        transport: Transport::Udp,
+        direction: Direction::Reverse,
+    },
+];
+
+/// A test that did not pass.
+struct Unsound {
+    title: &'static str,
+    failure: Failure,
+}
+
+/// Tests this machine against itself: TCP and UDP, both directions.
+pub fn run() -> ExitCode {
+    let outcome = try_all();
+    let (line, code) = match &outcome {
+        Ok([a, b, c, d]) => (trial::sound([*a, *b], [*c, *d]), ExitCode::Done),
+        Err(unsound) if unsound.failure.kind == FailureKind::Interrupted => return ExitCode::Interrupted,
+        Err(Unsound { title, failure }) => (trial::not_sound(title, &failure.message), ExitCode::NotCompleted),
+    };
+    // There is nowhere left to complain if stdout is gone.
+    let _ = write!(io::stdout(), "\n{line}");
+    code
+}
+
+fn try_all() -> Result<[Received; 4], Unsound> {
+    let at_start = |failure| Unsound {
+        title: "start of the server",
+        failure,
+    };
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+    let signals = signals.map_err(|e| at_start(failed(&e)))?;
+    let server = Embedded::start(Some(LOOPBACK.to_owned()), 0, AccessRules::default()).map_err(at_start)?;
+    let mut results = [Received {
+        rate_bps: 0.0,
+        lost_percent: None,
+    }; 4];
+    for (trial, result) in TRIALS.iter().zip(&mut results) {
+        let outcome = run_trial(trial, server.port(), &signals);
+        *result = outcome.map_err(|failure| Unsound {
+            title: trial.title,
+            failure,
+        })?;
+    }
+    server.stop().map_err(|failure| Unsound {
+        title: "end of the server",
+        failure,
+    })?;
+    Ok(results)
+}
+
+fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
+    writeln!(io::stdout(), "\n== {} ==", trial.title).map_err(|e| failed(&e))?;
+    let mut sink = Keeping {
+        report: iperf3::client_sink(options(Endpoint::Client), Output::standard()),
+        summary: None,
+    };
+    let spec = client_spec(port, trial.transport, trial.direction);
+    client::run(&spec, &mut sink, signals)?;
+    received(sink.summary.as_deref()).map_err(|text| failed(&text))
+}
+
+/// Passes events on to the report, and keeps the result.
+struct Keeping {
+    report: Box<dyn EventSink>,
+    summary: Option<Box<Summary>>,
+}
+
+impl EventSink for Keeping {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        if let Event::Summary(summary) = event {
+            self.summary = Some(summary.clone());
+        }
+        self.report.event(event)
+    }
+}
+
+/// What the only stream of a test received.
+fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
+    let stream = summary.and_then(|summary| summary.streams.first());
+    let halves = stream.and_then(|stream| Some((stream.sender?, stream.receiver?)));
+    let (sender, receiver) = halves.ok_or("the test has no result")?;
+    if receiver.bytes == 0 {
+        return Err("nothing was received");
+    }
+    if receiver.bytes > sender.bytes {
+        return Err("more bytes were received than sent");
+    }
+    Ok(Received {
+        rate_bps: receiver.bits_per_second(),
+        lost_percent: receiver
+            .udp
+            .filter(|udp| udp.packets > 0)
+            .map(|udp| udp.lost as f64 / udp.packets as f64 * 100.0),
+    })
+}
+
+fn client_spec(port: u16, transport: Transport, direction: Direction) -> ClientSpec {
+    let mut test = TestSpec {
+        transport,
+        direction,
+        end: EndCondition::Duration(Duration::from_secs(SECONDS)),
+        ..TestSpec::default()
+    };
+    if transport == Transport::Udp {
+        test.block_len_bytes = UDP_BLOCK_LEN_BYTES;
+        test.block_len_explicit = true;
+        test.pacing.rate_bps = Some(UDP_RATE_BPS);
+    }
+    let local = LocalOptions {
+        port,
+        ..LocalOptions::default()
+    };
+    let host = LOOPBACK.to_owned();
+    ClientSpec {
+        host,
+        local,
+        test,
+        connect_timeout: None,
+        server_cpu: None,
+        credentials: None,
+    }
+}
+
+fn options(endpoint: Endpoint) -> Options {
+    Options::new(endpoint, version::program_version(), version::system_line())
+}
+
+fn failed(error: &impl std::fmt::Display) -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message: error.to_string(),
+        code: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::summary::UdpTotals;
+    use linerate_model::{EndpointTotals, Flow, StreamId, StreamRole, StreamSummary};
+
+    use super::*;
+
+    fn summary(sent: u64, received: u64, udp: Option<UdpTotals>) -> Summary {
+        let half = |bytes, udp| {
+            Some(EndpointTotals {
+                bytes,
+                duration_ns: 1_000_000_000,
+                udp,
+            })
+        };
+        Summary {
+            streams: vec![StreamSummary {
+                id: StreamId(0),
+                role: StreamRole::Sender,
+                flow: Flow::Forward,
+                sender: half(sent, None),
+                receiver: half(received, udp),
+                tcp: None,
+                file: None,
+                local_metrics: None,
+                peer_metrics: None,
+            }],
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn a_test_is_sound_when_something_arrived_and_not_more_than_was_sent() {
+        let whole = received(Some(&summary(1000, 1000, None))).expect("sound");
+        assert_eq!(
+            (whole.rate_bps.to_bits(), whole.lost_percent),
+            (8000_f64.to_bits(), None)
+        );
+        assert!(received(Some(&summary(1000, 0, None))).is_err());
+        assert!(received(Some(&summary(1000, 1001, None))).is_err());
+        assert!(received(Some(&Summary::default())).is_err());
+        assert!(received(None).is_err());
+    }
+
+    #[test]
+    fn loss_is_a_share_of_the_datagrams() {
+        let udp = UdpTotals {
+            packets: 200,
+            lost: 50,
+            ..UdpTotals::default()
+        };
+        let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
+        assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));
+    }
+}
