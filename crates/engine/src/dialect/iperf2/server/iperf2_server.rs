@@ -107,7 +107,7 @@ impl Iperf2Server {
     /// Ends all tests.
     pub(crate) fn terminate(&mut self, rules: &mut ServerContext<'_>) {
         for session in self.sessions.values_mut() {
-            session.end_early("the server was published to end");
+            session.end_early("the server was told to end");
         }
         self.advance_sessions(rules);
     }
