@@ -33,6 +33,7 @@ use linerate_sys::{clock, cpu, scheduling};
 use crate::dialect::iperf2::server::Iperf2Server;
 use crate::dialect::iperf3::error::failed;
 use crate::interrupts::Interrupts;
+use crate::server::admission::Admission;
 use crate::server::closing::ClosingConnections;
 use crate::server::listen::Listeners;
 use crate::server::quotas::CHECK_NS;
@@ -80,6 +81,7 @@ struct Server<'a> {
     /// Tests without a control connection.
     iperf2: Option<Iperf2Server>,
     acceptor: Acceptor,
+    admission: Admission,
     registry: SessionRegistry,
     pool: BlockingPool,
     sessions: BTreeMap<u64, Session>,
@@ -150,7 +152,8 @@ impl<'a> Server<'a> {
         epoll
             .add(interrupts.fd(), INTERRUPT, READ)
             .map_err(failed(ErrorCode::InitTest))?;
-        let registry = SessionRegistry::new(&spec.policy, spec.one_off).within(&spec.policy);
+        let admission = Admission::new(&spec.policy, spec.one_off).within_host();
+        let registry = SessionRegistry::new(spec.policy.allow_split_address);
         let iperf2 = iperf2::open(&spec)?;
         if let Some(iperf2) = &iperf2 {
             epoll
@@ -173,6 +176,7 @@ impl<'a> Server<'a> {
             iperf2,
             closing: ClosingConnections::new(acceptor.closing_max()),
             acceptor,
+            admission,
             registry,
             sessions: BTreeMap::new(),
             stats: ServerStats::new(Instant::now()),
@@ -358,7 +362,7 @@ impl<'a> Server<'a> {
                     self.acceptor.forget(id);
                 }
             }
-            match self.registry.next_turn() {
+            match self.registry.next_turn(&mut self.admission) {
                 Some(id) => self.begin(id),
                 None => break,
             }
@@ -369,6 +373,11 @@ impl<'a> Server<'a> {
     fn act(&mut self, id: u64, action: ServerAction) {
         if let ServerAction::Close(outcome) = action {
             return self.close_session(id, outcome);
+        }
+        if let ServerAction::Accepted(test) = &action
+            && !self.registry.agree(Instant::now(), id, test, &mut self.admission)
+        {
+            return;
         }
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -382,7 +391,7 @@ impl<'a> Server<'a> {
         };
         let admitted = Admitted {
             first_position: self.registry.first_position(id),
-            quota: self.registry.quotas().quota(id),
+            quota: self.admission.quotas().quota(id),
         };
         session.act(action, &self.context, admitted, &mut sockets);
         if starts {
@@ -429,7 +438,7 @@ impl<'a> Server<'a> {
     }
 
     fn check_limits(&mut self, now: Instant) {
-        if !self.registry.quotas().needs_checks() {
+        if !self.admission.quotas().needs_checks() {
             self.next_look = None;
             return;
         }
@@ -444,7 +453,7 @@ impl<'a> Server<'a> {
             .chain(self.iperf2.iter_mut().flat_map(Iperf2Server::moved))
             .map(|(id, m)| (id, m.received_bytes.saturating_add(m.sent_bytes)))
             .collect();
-        for (id, reason) in self.registry.quotas().check(clock::monotonic_ns(), totals.into_iter()) {
+        for (id, reason) in self.admission.quotas().check(clock::monotonic_ns(), totals.into_iter()) {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.exceed(reason);
             } else if let Some(iperf2) = &mut self.iperf2 {
