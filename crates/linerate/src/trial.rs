@@ -7,9 +7,7 @@ use linerate_engine::dialect::iperf3::client;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::AccessRules;
 use linerate_model::spec::{ClientSpec, LocalOptions};
-use linerate_model::{
-    Direction, EndCondition, Event, EventSink, Failure, FailureKind, SinkError, Summary, TestSpec, Transport,
-};
+use linerate_model::{Direction, EndCondition, Failure, FailureKind, Summary, TestSpec, Transport};
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
 use linerate_report::trial::{self, Received};
@@ -104,28 +102,11 @@ fn try_all() -> Result<[Received; 4], Unsound> {
 
 fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
     writeln!(io::stdout(), "\n== {} ==", trial.title).map_err(|e| failed(&e))?;
-    let mut sink = Keeping {
-        report: iperf3::client_sink(options(Endpoint::Client), Output::standard()),
-        summary: None,
-    };
+    let mut sink = iperf3::client_sink(options(Endpoint::Client), Output::standard());
     let spec = client_spec(port, trial.transport, trial.direction);
-    client::run(&spec, &mut sink, signals)?;
-    received(sink.summary.as_deref()).map_err(|text| failed(&text))
-}
-
-/// Passes events on to the report, and keeps the result.
-struct Keeping {
-    report: Box<dyn EventSink>,
-    summary: Option<Box<Summary>>,
-}
-
-impl EventSink for Keeping {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        if let Event::Summary(summary) = event {
-            self.summary = Some(summary.clone());
-        }
-        self.report.event(event)
-    }
+    let result = client::run(&spec, &mut sink, signals);
+    result.outcome?;
+    received(result.summary.as_ref()).map_err(|text| failed(&text))
 }
 
 /// What the only stream of a test received.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::{client, server};
 use linerate_model::event::Endpoint;
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::{ClientSpec, ServerSpec};
 use linerate_model::{Failure, FailureKind};
 use linerate_report::iperf3::{self, Options, Style};
@@ -19,10 +20,10 @@ use linerate_sys::signal::{Signal, Signals};
 
 use linerate::command_line::iperf3::args::{OutputOptions, ProcessOptions};
 use linerate::command_line::iperf3::version;
-use linerate::diagnose::observed_test::{self as examination, Examination};
+use linerate::diagnose::observed_test as examination;
 use linerate::exit_code::ExitCode;
 use linerate::server::metrics;
-use linerate::server::service::{self as serve_, flush};
+use linerate::server::service::{flush, managed};
 use pidfile::Pidfile;
 
 /// What this build and this kernel can do, as `iperf3 --version` words it.
@@ -66,10 +67,12 @@ pub(crate) fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: Ou
     };
     let verbose = output.verbose;
     let mut sink = iperf3::client_sink(options(Endpoint::Client, output), stream);
-    if spec.test.want_peer_facts {
-        sink = Box::new(Examination::new(sink, verbose));
-    }
-    exit_code(&client::run(spec, &mut *sink, &signals))
+    let outcome = if spec.test.want_peer_facts {
+        examination::run_client(spec, &mut *sink, &signals, verbose)
+    } else {
+        client::run(spec, &mut sink, &signals).outcome
+    };
+    exit_code(&outcome)
 }
 
 /// Serves clients.
@@ -108,13 +111,16 @@ fn serve(
     output: Output,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
+    let requests = PeerRequests {
+        report: Some(iperf3::peer_report(options.clone())),
+        facts: Some(examination::facts_for_clients()),
+    };
     let mut reporter = iperf3::server_reporter(options, output);
     if let Some(address) = process.metrics {
         reporter = metrics::offer(reporter, address)
             .map_err(|text| Failure::error(linerate_iperf3::ErrorCode::InitTest.number(), text))?;
     }
-    let mut reporter = examination::answering(serve_::managed(reporter));
-    server::run(spec, &mut *reporter, interrupts)
+    server::run(spec, requests, &mut managed(reporter), interrupts)
 }
 
 /// What both ends need before the engine starts.

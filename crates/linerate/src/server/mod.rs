@@ -11,8 +11,9 @@ use std::thread::{self, JoinHandle};
 use linerate_engine::StopHandle;
 use linerate_engine::dialect::iperf3::server;
 use linerate_model::policy::{AccessRules, ServerPolicy};
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
-use linerate_model::{Event, EventSink, Failure, FailureKind, ServerReporter, SinkError};
+use linerate_model::{EventSink, Failure, FailureKind, ServerReporter, SinkError};
 
 /// A server that runs until it is dropped.
 pub(crate) struct Embedded {
@@ -33,7 +34,7 @@ impl Embedded {
         let spec = spec(host, port, access);
         let thread = thread::Builder::new()
             .name("iperf3".to_owned())
-            .spawn(move || server::run(&spec, &mut Quiet { ready }, &*theirs))
+            .spawn(move || server::run(&spec, PeerRequests::default(), &mut Quiet { ready }, &*theirs))
             .map_err(|error| failed(&error))?;
         match listening.recv() {
             Ok(port) => Ok(Self {
@@ -114,18 +115,10 @@ impl ServerReporter for Quiet {
     }
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(Silent))
+        Ok(Box::new(()))
     }
 
     fn warning(&mut self, _: &str) {}
-}
-
-struct Silent;
-
-impl EventSink for Silent {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
-        Ok(())
-    }
 }
 
 fn failed(error: &impl std::fmt::Display) -> Failure {

@@ -1,14 +1,13 @@
 //! Runs tests for an experiment: one run is one test of the engine in this process.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
-use linerate_engine::dialect::iperf3::client;
+use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_iperf3::ErrorCode;
 use linerate_lab::sweep::{Hosts, Objective, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
-use linerate_model::{Event, EventSink, Failure, FailureKind, SinkError, Summary};
+use linerate_model::{Failure, FailureKind};
 use linerate_report::sweep::clock;
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
@@ -89,35 +88,34 @@ impl<'a> Network<'a> {
         let busy_timeout = BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
         loop {
-            let (outcome, seen) = self.once(setting);
-            let Err(failure) = outcome else {
-                return self.observed(seen);
+            let result = self.once(setting);
+            let Err(failure) = &result.outcome else {
+                return self.observed(result);
             };
-            if is_busy(&failure) && asked.elapsed() < busy_timeout {
+            if is_busy(failure) && asked.elapsed() < busy_timeout {
                 self.progress.update(&format!(
                     "the server is busy with another test; asked for {}",
                     clock(asked.elapsed().as_secs_f64())
                 ));
                 self.pause(BUSY_RHYTHM)?;
-            } else if self.has_result && is_between(&failure, &seen) && asked.elapsed() < REOPENING_TIMEOUT {
+            } else if self.has_result && is_between(failure, &result) && asked.elapsed() < REOPENING_TIMEOUT {
                 self.pause(REOPENING_RHYTHM)?;
             } else {
-                return Err(self.judged(&failure));
+                return Err(self.judged(failure));
             }
         }
     }
 
-    fn once(&mut self, setting: &Setting) -> (Result<(), Failure>, ObservedEvents) {
+    fn once(&mut self, setting: &Setting) -> ClientResult {
         let mut client = self.space.test_settings(setting).client_spec(self.spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
-        let mut seen = ObservedEvents::default();
-        let outcome = client::run(&client, &mut seen, self.signals);
+        let result = client::run(&client, &mut (), self.signals);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| client.local.cpu.is_some()) {
             // What could be narrowed can be widened again.
             let _ = affinity.restore_process();
         }
-        (outcome, seen)
+        result
     }
 
     /// Waits a moment; ends it when the user wants no more.
@@ -146,15 +144,15 @@ impl<'a> Network<'a> {
         RunError::Over("interrupted".to_owned())
     }
 
-    fn observed(&mut self, seen: ObservedEvents) -> Result<(f64, RunMetrics), RunError> {
-        if let Some((local, remote)) = seen.addresses {
-            self.log.hosts.is_same_host = local.ip() == remote.ip();
+    fn observed(&mut self, result: ClientResult) -> Result<(f64, RunMetrics), RunError> {
+        if let Some(control) = &result.control {
+            self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
         }
-        if let Some(cores) = seen.facts.as_deref().and_then(cores) {
+        if let Some(cores) = result.peer_facts.as_deref().and_then(cores) {
             self.log.hosts.server_cores = Some(cores);
         }
         let failed = |text: &str| RunError::Failed(text.to_owned());
-        let summary = seen.summary.ok_or_else(|| failed("the test had no result"))?;
+        let summary = result.summary.ok_or_else(|| failed("the test had no result"))?;
         let metrics =
             metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
         let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
@@ -204,7 +202,7 @@ fn is_busy(failure: &Failure) -> bool {
 }
 
 /// Whether the server was not there, or went away before the test began.
-fn is_between(failure: &Failure, seen: &ObservedEvents) -> bool {
+fn is_between(failure: &Failure, result: &ClientResult) -> bool {
     let gone = [
         ErrorCode::Connect,
         ErrorCode::SendCookie,
@@ -215,29 +213,7 @@ fn is_between(failure: &Failure, seen: &ObservedEvents) -> bool {
         ErrorCode::CtrlRead,
         ErrorCode::CtrlWrite,
     ];
-    !seen.has_started && gone.iter().any(|code| failure.code == Some(code.number()))
-}
-
-/// Keeps the events of a run that the metrics need.
-#[derive(Debug, Default)]
-struct ObservedEvents {
-    summary: Option<Box<Summary>>,
-    addresses: Option<(SocketAddr, SocketAddr)>,
-    facts: Option<String>,
-    has_started: bool,
-}
-
-impl EventSink for ObservedEvents {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        match event {
-            Event::ControlConnected(control) => self.addresses = Some((control.local, control.remote)),
-            Event::Summary(summary) => self.summary = Some(summary.clone()),
-            Event::TestStarted => self.has_started = true,
-            Event::PeerFacts(text) => self.facts = Some(text.clone()),
-            _ => {}
-        }
-        Ok(())
-    }
+    result.summary.is_none() && gone.iter().any(|code| failure.code == Some(code.number()))
 }
 
 /// How many cores the server has, in its own account.

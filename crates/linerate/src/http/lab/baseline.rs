@@ -8,7 +8,7 @@ use linerate_lab::http::cells::PlannedTest;
 use linerate_lab::http::plan::Direction as Way;
 use linerate_model::http::Baseline;
 use linerate_model::spec::{BindSpec, ClientSpec, LocalOptions};
-use linerate_model::{Direction, EndCondition, Event, EventSink, Failure, SinkError, Summary, TestSpec};
+use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec};
 use linerate_sys::signal::Signals;
 
 /// Makes one test against an iperf3 server at `host`.
@@ -44,10 +44,9 @@ pub(super) fn test(
         server_cpu: None,
         credentials: None,
     };
-    let mut seen = Seen(None);
-    client::run(&spec, &mut seen, signals)?;
-    let summary = seen.0.unwrap_or_default();
-    Ok(baseline(planned, &summary, link))
+    let result = client::run(&spec, &mut (), signals);
+    result.outcome?;
+    Ok(baseline(planned, &result.summary.unwrap_or_default(), link))
 }
 
 fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Baseline {
@@ -73,18 +72,6 @@ fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Ba
             .map(|(lost, segments)| lost as f64 / segments),
         client_cpus: cpus(summary.cpu_local),
         server_cpus: cpus(summary.cpu_remote),
-    }
-}
-
-/// Keeps the end of a test.
-struct Seen(Option<Box<Summary>>);
-
-impl EventSink for Seen {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        if let Event::Summary(summary) = event {
-            self.0 = Some(summary.clone());
-        }
-        Ok(())
     }
 }
 

@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::ErrorCode;
 use linerate_iperf3::server::{ServerAction, ServerInput};
 use linerate_model::policy::Iperf2Listener;
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{self, Epoll, Interest, Ready};
@@ -45,12 +46,17 @@ use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ControlInput, ServerSockets, Session, Tokens};
 use udp_listener::UdpListener;
 
-/// Serves until interrupted, or for one test.
+/// Serves until interrupted, or for one test. `requests` makes what clients may request beside their results.
 ///
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted while no test could report it.
-pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
-    run_after_open(spec, reporter, interrupts, || Ok(()))
+pub fn run(
+    spec: &ServerSpec,
+    requests: PeerRequests,
+    reporter: &mut dyn ServerReporter,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
+    run_after_open(spec, requests, reporter, interrupts, || Ok(()))
 }
 
 /// As [`run`]; calls `opened` when all ports are bound, before the first client is accepted.
@@ -59,11 +65,12 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
 /// As [`run`], and that of `opened`.
 pub fn run_after_open(
     spec: &ServerSpec,
+    requests: PeerRequests,
     reporter: &mut dyn ServerReporter,
     interrupts: &dyn Interrupts,
     opened: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let server = Server::open(spec, reporter, interrupts)?;
+    let server = Server::open(spec, requests, reporter, interrupts)?;
     // Clients wait for answers of this thread while hundreds of others move data; without the favour they wait longer. It
     // needs a privilege that `opened` may give up.
     let _ = scheduling::wake_soon();
@@ -133,6 +140,7 @@ const CLOSING_POLL: Duration = Duration::from_millis(5);
 impl<'a> Server<'a> {
     fn open(
         spec: &ServerSpec,
+        requests: PeerRequests,
         out: &'a mut dyn ServerReporter,
         interrupts: &'a dyn Interrupts,
     ) -> Result<Self, Failure> {
@@ -160,7 +168,7 @@ impl<'a> Server<'a> {
                 .add(iperf2.fd(), IPERF2, READ)
                 .map_err(failed(ErrorCode::InitTest))?;
         }
-        let context = Context::new(spec)?;
+        let context = Context::new(spec, requests)?;
         let pool = BlockingPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
         epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
         let spec = &context.spec;
