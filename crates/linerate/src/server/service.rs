@@ -126,7 +126,7 @@ fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
 }
 
 /// Lets the service manager know when the server can be reached and when it ends.
-pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter {
+pub fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter {
     Forward::new(reporter, |event: &ServerEvent| {
         let state = match event {
             ServerEvent::Listening { .. } => "READY=1",
