@@ -1,11 +1,12 @@
 //! The client of an iperf3 test.
 
 use linerate_engine::Interrupts;
-use linerate_engine::dialect::iperf3::client;
+use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_model::spec::ClientSpec;
-use linerate_model::{Event, EventSink, Failure, SinkError, Summary};
+use linerate_model::{EventSink, Failure};
+use linerate_report::iperf3::TestReport;
 
-use crate::diagnose::observed_test::Examination;
+use crate::diagnose::observed_test;
 
 /// One test against an iperf3 server, linerate or the original.
 #[derive(Debug, Clone)]
@@ -20,60 +21,32 @@ impl Client {
         Self { spec }
     }
 
-    /// Runs the test and returns its totals.
-    ///
-    /// # Errors
-    /// A server that cannot be reached or refuses, a failure of either end, or an interrupt.
-    pub fn run(&self, interrupts: &dyn Interrupts) -> Result<Summary, Failure> {
-        self.observe(&mut |_| Ok(()), interrupts)
+    /// Runs the test. The outcome of the result is an error when the server cannot be reached or refuses, either end fails,
+    /// or the test is interrupted.
+    pub fn run(&self, interrupts: &dyn Interrupts) -> ClientResult {
+        self.observe(&mut (), interrupts)
     }
 
-    /// The same; `observer` gets every event as it happens: streams, intervals, totals.
-    ///
-    /// # Errors
-    /// Those of [`Self::run`], and those of the observer.
-    pub fn observe(
-        &self,
-        observer: &mut dyn FnMut(&Event) -> Result<(), SinkError>,
-        interrupts: &dyn Interrupts,
-    ) -> Result<Summary, Failure> {
-        let mut sink = Observer {
-            observer,
-            summary: None,
-        };
-        client::run(&self.spec, &mut sink, interrupts)?;
-        Ok(sink.summary.map(|summary| *summary).unwrap_or_default())
+    /// The same; `sink` receives every event as it happens: streams, intervals, totals.
+    pub fn observe(&self, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
+        client::run(&self.spec, sink, interrupts)
     }
 
-    /// Runs the test with a writer of reports. With `want_peer_facts` of the specification the report ends with a
+    /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the report ends with a
     /// diagnosis; `is_verbose` shows all of it.
     ///
     /// # Errors
-    /// Those of [`Self::run`], and those of the writer.
+    /// Those of the outcome of [`Self::run`], and those of the writer.
     pub fn report(
         &self,
-        mut writer: Box<dyn EventSink>,
+        report: &mut dyn TestReport,
         is_verbose: bool,
         interrupts: &dyn Interrupts,
     ) -> Result<(), Failure> {
         if self.spec.test.want_peer_facts {
-            writer = Box::new(Examination::new(writer, is_verbose));
+            observed_test::run_client(&self.spec, report, interrupts, is_verbose)
+        } else {
+            client::run(&self.spec, &mut *report, interrupts).outcome
         }
-        client::run(&self.spec, &mut *writer, interrupts)
-    }
-}
-
-/// Passes events on and keeps the totals.
-struct Observer<'a> {
-    observer: &'a mut dyn FnMut(&Event) -> Result<(), SinkError>,
-    summary: Option<Box<Summary>>,
-}
-
-impl EventSink for Observer<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        if let Event::Summary(summary) = event {
-            self.summary = Some(summary.clone());
-        }
-        (self.observer)(event)
     }
 }

@@ -14,6 +14,7 @@ pub mod trial;
 
 pub use client::Client;
 pub use diagnose::diagnose;
+pub use linerate_engine::dialect::iperf3::client::ClientResult;
 pub use outcome::{Error, Outcome};
 pub use progress::Progress;
 pub use server::Server;

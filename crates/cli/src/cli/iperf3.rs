@@ -58,8 +58,8 @@ fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOption
         Ok(started) => started,
         Err(failure) => return complain(&failure),
     };
-    let sink = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
-    exit_code(&Client::new(spec.clone()).report(sink, output.verbose, &signals))
+    let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
+    exit_code(&Client::new(spec.clone()).report(&mut *report, output.verbose, &signals))
 }
 
 /// Serves clients.
@@ -79,8 +79,7 @@ fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOption
         Err(failure) => return complain(&failure),
     };
     let options = output.report_options(Endpoint::Server);
-    let reporter = iperf3::server_reporter(options.clone(), stream.clone());
-    let outcome = server::run_iperf3(spec, reporter, process.metrics, &signals);
+    let outcome = server::run_iperf3(spec, options.clone(), stream.clone(), process.metrics, &signals);
     if let Err(failure) = &outcome {
         // Nothing is left to be done when the report of the end cannot be written.
         let _ = iperf3::report_failure(options, stream.clone(), failure);

@@ -6,15 +6,14 @@
 
 mod backlog;
 mod breaker;
-mod connection;
-pub mod distribution;
-pub(crate) mod failure;
 #[cfg(feature = "tls")]
-mod hyper_worker;
+mod by_hyper;
+pub mod distribution;
+mod event_loop;
+pub(crate) mod failure;
 mod message;
 mod opener;
 mod pace;
-mod pool;
 pub mod ports;
 mod ramp;
 mod recorder;

@@ -1,151 +1,100 @@
-//! A test under observation (`--lr-doctor`): both ends read their hosts while it runs, the server sends its account with
-//! its results, and the client's report ends with a diagnosis. Neither engine nor writers know of it.
+//! A test under observation (`--lr-doctor`): both ends read their hosts while it runs, the server sends its observation with
+//! its results, and the client's report ends with a diagnosis.
 
 use std::net::IpAddr;
 
 use linerate_doctor::observation::{EndpointObservation, diagnose_test};
 use linerate_doctor::{Observed, TestTimeline};
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_host::Request;
-use linerate_model::event::{Appendix, Endpoint, ServerOutput};
-use linerate_model::{Event, EventSink, Flow, ServerEvent, ServerReporter, SinkError};
-use linerate_report::doctor as report;
+use linerate_model::event::Endpoint;
+use linerate_model::sink::{Collector, CollectorFactory, Tee};
+use linerate_model::spec::ClientSpec;
+use linerate_model::{Event, EventSink, Failure, Flow, SinkError};
+use linerate_report::doctor;
+use linerate_report::iperf3::{Appendix, TestReport};
 
 use super::watch::{OWN_THREADS, STEP, Watch};
 
 /// Name of the diagnosis in structured reports.
 const NAME: &str = "lr_doctor";
 
-/// Passes events on and adds a diagnosis to the report of a client.
-pub(crate) struct Examination<'a> {
-    inner: Box<dyn EventSink + 'a>,
-    observer: Observer,
+/// Runs one test as its client and adds a diagnosis to its report.
+pub(crate) fn run_client(
+    spec: &ClientSpec,
+    report: &mut dyn TestReport,
+    interrupts: &dyn Interrupts,
     verbose: bool,
-    server: Option<EndpointObservation>,
+) -> Result<(), Failure> {
+    let mut observer = Observer::default();
+    let result = client::run_before_end(spec, &mut Tee(&mut observer, &mut *report), interrupts);
+    // A failure to report the end cannot be reported.
+    let _ = report_end(&result, report, observer, verbose);
+    result.outcome
 }
 
-impl<'a> Examination<'a> {
-    pub(crate) fn new(inner: Box<dyn EventSink + 'a>, verbose: bool) -> Self {
-        Self {
-            inner,
-            observer: Observer::default(),
-            verbose,
-            server: None,
+/// Reports the diagnosis and the end of the test.
+fn report_end(
+    result: &ClientResult,
+    report: &mut dyn TestReport,
+    mut observer: Observer,
+    verbose: bool,
+) -> Result<(), SinkError> {
+    let server = match result.peer_facts.as_deref().map(EndpointObservation::from_peer) {
+        Some(Err(_)) => {
+            report.event(&Event::Warning("the server's account cannot be read".into()))?;
+            None
         }
+        observation => observation.and_then(Result::ok),
+    };
+    let last = result.last_event();
+    observer.event(&last)?;
+    if let Some(client) = observer.observation() {
+        let diagnosis = diagnose_test(client, server);
+        report.append(&Appendix {
+            name: NAME,
+            text: doctor::text(&diagnosis, verbose).trim_end().to_owned(),
+            json: doctor::json(&diagnosis),
+        })?;
     }
-
-    fn report(&mut self) -> Result<(), SinkError> {
-        let Some(client) = self.observer.observation() else {
-            return Ok(());
-        };
-        let diagnosis = diagnose_test(client, self.server.take());
-        self.inner.event(&Event::Appendix(Box::new(Appendix {
-            name: NAME.to_owned(),
-            text: report::text(&diagnosis, self.verbose).trim_end().to_owned(),
-            json: report::json(&diagnosis),
-        })))
-    }
+    report.event(&last)
 }
 
-impl EventSink for Examination<'_> {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.observer.note(event);
-        match event {
-            Event::PeerFacts(text) => match EndpointObservation::from_peer(text) {
-                Ok(observation) => self.server = Some(observation),
-                Err(_) => self
-                    .inner
-                    .event(&Event::Warning("the server's account cannot be read".into()))?,
-            },
-            Event::Finished | Event::Failed(_) => self.report()?,
-            _ => {}
-        }
-        self.inner.event(event)
-    }
-
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        self.inner.server_output()
-    }
+/// Collects facts of this host for clients that request them and may have them.
+pub(crate) fn facts_for_clients() -> CollectorFactory<String> {
+    Box::new(|| Box::new(Observer::default()))
 }
 
-/// Lets a server answer clients that ask what it knows about its host and may know it.
-pub(crate) fn answering(inner: Box<dyn ServerReporter>) -> Box<dyn ServerReporter> {
-    Box::new(Answering(inner))
-}
-
-struct Answering(Box<dyn ServerReporter>);
-
-impl ServerReporter for Answering {
-    fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError> {
-        self.0.listening(port, test_number)
-    }
-
-    fn reopened(&mut self) -> Result<(), SinkError> {
-        self.0.reopened()
-    }
-
-    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(Answer {
-            inner: self.0.open_test()?,
-            observer: Observer::default(),
-        }))
-    }
-
-    fn warning(&mut self, text: &str) {
-        self.0.warning(text);
-    }
-
-    fn server_event(&mut self, event: &ServerEvent) {
-        self.0.server_event(event);
-    }
-}
-
-/// One test of a server.
-struct Answer {
-    inner: Box<dyn EventSink>,
-    observer: Observer,
-}
-
-impl EventSink for Answer {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        self.observer.note(event);
-        self.inner.event(event)
-    }
-
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        self.inner.server_output()
-    }
-
-    fn facts_for_peer(&mut self) -> Option<String> {
-        serde_json::to_string(&self.observer.observation()?).ok()
-    }
-}
-
-/// Follows a test and, if its facts are requested, the host it runs on.
+/// Follows a test and the host it runs on.
 #[derive(Default)]
 struct Observer {
     timeline: TestTimeline,
-    is_wanted: bool,
     endpoint: Option<Endpoint>,
     peer: Option<IpAddr>,
     watch: Option<Watch>,
 }
 
-impl Observer {
-    fn note(&mut self, event: &Event) {
+impl EventSink for Observer {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         match event {
-            Event::TestAccepted(header) => {
-                self.is_wanted = header.spec.want_peer_facts;
-                self.endpoint = Some(header.endpoint);
-            }
+            Event::TestAccepted(header) => self.endpoint = Some(header.endpoint),
             Event::StreamOpened(stream) => self.peer = Some(stream.remote.ip()),
-            Event::TestStarted if self.is_wanted => self.watch = Watch::start(self.request(), STEP),
+            Event::TestStarted => self.watch = Watch::start(self.request(), STEP),
             _ => {}
         }
-        if self.is_wanted {
-            self.timeline.note(event);
-        }
+        self.timeline.note(event);
+        Ok(())
     }
+}
 
+impl Collector<String> for Observer {
+    fn collect(&mut self) -> Option<String> {
+        serde_json::to_string(&self.observation()?).ok()
+    }
+}
+
+impl Observer {
     fn request(&self) -> Request {
         Request {
             interfaces: Vec::new(),

@@ -11,31 +11,38 @@ use std::thread::{self, JoinHandle};
 
 use linerate_engine::{Interrupts, StopHandle};
 use linerate_iperf3::ErrorCode;
-use linerate_report::Output;
+use linerate_report::{Output, iperf3};
 use std::time::Duration;
 
 use crate::diagnose::observed_test;
 use linerate_engine::dialect::iperf3::server;
 use linerate_model::policy::{AccessRules, ServerPolicy};
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::{BindSpec, LocalOptions, ServerSpec};
-use linerate_model::{Event, EventSink, Failure, FailureKind, ServerReporter, SinkError};
+use linerate_model::{EventSink, Failure, FailureKind, ServerReporter, SinkError};
 
-/// Serves iperf3 clients until `interrupts` or `spec` end it. `metrics` is the address of the Prometheus endpoint.
+/// Serves iperf3 clients until `interrupts` or `spec` end it, and reports every test. `metrics` is the address of the
+/// Prometheus endpoint.
 ///
 /// # Errors
 /// What ended the server; also a signal.
 pub fn run_iperf3(
     spec: &ServerSpec,
-    mut reporter: Box<dyn ServerReporter>,
+    options: iperf3::Options,
+    output: Output,
     metrics: Option<SocketAddr>,
     interrupts: &dyn Interrupts,
 ) -> Result<(), Failure> {
+    let requests = PeerRequests {
+        report: Some(iperf3::peer_report(options.clone())),
+        facts: Some(observed_test::facts_for_clients()),
+    };
+    let mut reporter = iperf3::server_reporter(options, output);
     if let Some(address) = metrics {
         reporter =
             metrics::offer(reporter, address).map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
     }
-    let mut reporter = observed_test::answering(service::managed(reporter));
-    server::run(spec, &mut *reporter, interrupts)
+    server::run(spec, requests, &mut service::managed(reporter), interrupts)
 }
 
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
@@ -67,7 +74,7 @@ impl Server {
         let spec = spec(host, port, access);
         let thread = thread::Builder::new()
             .name("iperf3".to_owned())
-            .spawn(move || server::run(&spec, &mut Quiet { ready }, &*theirs))
+            .spawn(move || server::run(&spec, PeerRequests::default(), &mut Quiet { ready }, &*theirs))
             .map_err(|error| failed(&error))?;
         match listening.recv() {
             Ok(port) => Ok(Self {
@@ -148,18 +155,10 @@ impl ServerReporter for Quiet {
     }
 
     fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError> {
-        Ok(Box::new(Silent))
+        Ok(Box::new(()))
     }
 
     fn warning(&mut self, _: &str) {}
-}
-
-struct Silent;
-
-impl EventSink for Silent {
-    fn event(&mut self, _: &Event) -> Result<(), SinkError> {
-        Ok(())
-    }
 }
 
 fn failed(error: &impl std::fmt::Display) -> Failure {

@@ -12,6 +12,7 @@ use linerate_engine::dialect::iperf3::server;
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
+use linerate_model::sink::{Forward, PeerRequests};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_report::service::LogOptions;
@@ -80,18 +81,21 @@ fn run(what: &Service) -> Result<(), Failure> {
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| system(&e))?;
     let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| system(&e))?;
-    let reporter = service::log_reporter(what.log, output.clone());
+    let mut reporter = service::log_reporter(what.log, output.clone());
     let report = iperf3::Options::new(Endpoint::Server, program_version(), system_line());
-    let mut reporter = service::with_peer_reports(reporter, report);
+    let requests = PeerRequests {
+        report: Some(iperf3::peer_report(report)),
+        facts: Some(observed_test::facts_for_clients()),
+    };
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
     }
     for warning in &what.warnings {
         reporter.warning(warning);
     }
-    let mut reporter = observed_test::answering(managed(reporter));
+    let mut reporter = managed(reporter);
     let signals = ServiceSignals::new(signals);
-    let outcome = server::run_after_open(&what.spec, &mut *reporter, &signals, || assume_user(what));
+    let outcome = server::run_after_open(&what.spec, requests, &mut reporter, &signals, || assume_user(what));
     super::flush(&output, &outcome);
     outcome
 }
@@ -121,8 +125,8 @@ fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
 }
 
 /// Lets the service manager know when the server can be reached and when it ends.
-pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> Box<dyn ServerReporter> {
-    service::observed(reporter, |event| {
+pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter {
+    Forward::new(reporter, |event: &ServerEvent| {
         let state = match event {
             ServerEvent::Listening { .. } => "READY=1",
             ServerEvent::Stopping { .. } => "STOPPING=1",

@@ -1,19 +1,18 @@
 //! Runs tests for an experiment: one run is one test of the engine in this process.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
 use linerate_iperf3::ErrorCode;
 use linerate_lab::sweep::{Hosts, Objective, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
-use linerate_model::{Event, Failure, FailureKind, SinkError, Summary};
+use linerate_model::{Failure, FailureKind};
 use linerate_report::sweep::clock;
 use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::signal::Signals;
 
-use crate::Client;
+use crate::{Client, ClientResult};
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -88,37 +87,35 @@ impl<'a> Network<'a> {
         let busy_timeout = BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
         let asked = Instant::now();
         loop {
-            let (outcome, seen) = self.once(setting);
-            let failure = match outcome {
-                Ok(summary) => return self.observed(&summary, &seen),
-                Err(failure) => failure,
+            let result = self.once(setting);
+            let Err(failure) = &result.outcome else {
+                return self.observed(result);
             };
-            if is_busy(&failure) && asked.elapsed() < busy_timeout {
+            if is_busy(failure) && asked.elapsed() < busy_timeout {
                 self.progress.update(&format!(
                     "the server is busy with another test; asked for {}",
                     clock(asked.elapsed().as_secs_f64())
                 ));
                 self.pause(BUSY_RHYTHM)?;
-            } else if self.has_result && is_between(&failure, &seen) && asked.elapsed() < REOPENING_TIMEOUT {
+            } else if self.has_result && is_between(failure, &result) && asked.elapsed() < REOPENING_TIMEOUT {
                 self.pause(REOPENING_RHYTHM)?;
             } else {
-                return Err(self.judged(&failure));
+                return Err(self.judged(failure));
             }
         }
     }
 
-    fn once(&mut self, setting: &Setting) -> (Result<Summary, Failure>, ObservedEvents) {
+    fn once(&mut self, setting: &Setting) -> ClientResult {
         let mut client = self.space.test_settings(setting).client_spec(self.spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
-        let mut seen = ObservedEvents::default();
         let is_pinned = client.local.cpu.is_some();
-        let outcome = Client::new(client).observe(&mut |event| seen.note(event), self.signals);
+        let result = Client::new(client).run(self.signals);
         if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
             let _ = affinity.restore_process();
         }
-        (outcome, seen)
+        result
     }
 
     /// Waits a moment; ends it when the user wants no more.
@@ -147,16 +144,17 @@ impl<'a> Network<'a> {
         RunError::Over("interrupted".to_owned())
     }
 
-    fn observed(&mut self, summary: &Summary, seen: &ObservedEvents) -> Result<(f64, RunMetrics), RunError> {
-        if let Some((local, remote)) = seen.addresses {
-            self.log.hosts.is_same_host = local.ip() == remote.ip();
+    fn observed(&mut self, result: ClientResult) -> Result<(f64, RunMetrics), RunError> {
+        if let Some(control) = &result.control {
+            self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
         }
-        if let Some(cores) = seen.facts.as_deref().and_then(cores) {
+        if let Some(cores) = result.peer_facts.as_deref().and_then(cores) {
             self.log.hosts.server_cores = Some(cores);
         }
         let failed = |text: &str| RunError::Failed(text.to_owned());
+        let summary = result.summary.ok_or_else(|| failed("the test had no result"))?;
         let metrics =
-            metrics::run_metrics(summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
+            metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
         let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
         self.log.is_client_cpu_only |=
             self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();
@@ -204,7 +202,7 @@ fn is_busy(failure: &Failure) -> bool {
 }
 
 /// Whether the server was not there, or went away before the test began.
-fn is_between(failure: &Failure, seen: &ObservedEvents) -> bool {
+fn is_between(failure: &Failure, result: &ClientResult) -> bool {
     let gone = [
         ErrorCode::Connect,
         ErrorCode::SendCookie,
@@ -215,27 +213,7 @@ fn is_between(failure: &Failure, seen: &ObservedEvents) -> bool {
         ErrorCode::CtrlRead,
         ErrorCode::CtrlWrite,
     ];
-    !seen.has_started && gone.iter().any(|code| failure.code == Some(code.number()))
-}
-
-/// Keeps the events of a run that the metrics need.
-#[derive(Debug, Default)]
-struct ObservedEvents {
-    addresses: Option<(SocketAddr, SocketAddr)>,
-    facts: Option<String>,
-    has_started: bool,
-}
-
-impl ObservedEvents {
-    fn note(&mut self, event: &Event) -> Result<(), SinkError> {
-        match event {
-            Event::ControlConnected(control) => self.addresses = Some((control.local, control.remote)),
-            Event::TestStarted => self.has_started = true,
-            Event::PeerFacts(text) => self.facts = Some(text.clone()),
-            _ => {}
-        }
-        Ok(())
-    }
+    result.summary.is_none() && gone.iter().any(|code| failure.code == Some(code.number()))
 }
 
 /// How many cores the server has, in its own account.

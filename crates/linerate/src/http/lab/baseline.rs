@@ -45,8 +45,9 @@ pub(super) fn test(
         server_cpu: None,
         credentials: None,
     };
-    let summary = Client::new(spec).run(signals)?;
-    Ok(baseline(planned, &summary, link))
+    let result = Client::new(spec).run(signals);
+    result.outcome?;
+    Ok(baseline(planned, &result.summary.unwrap_or_default(), link))
 }
 
 fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Baseline {

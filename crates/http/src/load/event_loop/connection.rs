@@ -3,24 +3,20 @@
 use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use super::recorder::Sent;
-use super::response::ResponseReader;
+use crate::load::recorder::Sent;
+use crate::load::response::ResponseReader;
 
 /// A connection and its outstanding requests.
 #[derive(Debug, Default)]
-pub(crate) struct Connection {
+pub(super) struct Connection {
     link: Link,
-    pub(crate) reader: ResponseReader,
+    pub(super) reader: ResponseReader,
     /// Requests without a response, the oldest first. Allocated by the first one.
-    pub(crate) outstanding: VecDeque<Sent>,
+    pub(super) outstanding: VecDeque<Sent>,
     /// An incomplete header.
-    pub(crate) kept: Option<Box<[u8]>>,
+    pub(super) kept: Option<Box<[u8]>>,
     /// Bytes of requests that did not fit into the send buffer.
-    pub(crate) unsent_bytes: u32,
-    /// Unannounced losses.
-    pub(crate) losses: u8,
-    /// It has been open, and has a first response if one is required.
-    pub(crate) was_ready: bool,
+    pub(super) unsent_bytes: u32,
 }
 
 #[derive(Debug, Default)]
@@ -35,12 +31,12 @@ enum Link {
 }
 
 impl Connection {
-    pub(crate) fn connect(&mut self, socket: OwnedFd, since_ns: u64) {
+    pub(super) fn connect(&mut self, socket: OwnedFd, since_ns: u64) {
         self.link = Link::Connecting { socket, since_ns };
     }
 
-    /// The connection is established; returns when it was started.
-    pub(crate) fn establish(&mut self) -> Option<u64> {
+    /// The connection is established; returns when its opening was started.
+    pub(super) fn establish(&mut self) -> Option<u64> {
         match std::mem::take(&mut self.link) {
             Link::Connecting { socket, since_ns } => {
                 self.link = Link::Open(socket);
@@ -54,7 +50,7 @@ impl Connection {
     }
 
     /// Closes it and resets its state; returns the outstanding requests.
-    pub(crate) fn close(&mut self) -> VecDeque<Sent> {
+    pub(super) fn close(&mut self) -> VecDeque<Sent> {
         self.link = Link::Closed;
         self.reader = ResponseReader::default();
         self.kept = None;
@@ -62,24 +58,29 @@ impl Connection {
         std::mem::take(&mut self.outstanding)
     }
 
-    pub(crate) fn is_open(&self) -> bool {
+    pub(super) fn is_open(&self) -> bool {
         matches!(self.link, Link::Open(_))
     }
 
     /// Ready for a request.
-    pub(crate) fn is_free(&self) -> bool {
+    pub(super) fn is_free(&self) -> bool {
         self.is_open() && self.outstanding.is_empty()
     }
 
     /// When its opening was started.
-    pub(crate) fn connecting_since(&self) -> Option<u64> {
+    pub(super) fn connecting_since(&self) -> Option<u64> {
         match self.link {
             Link::Connecting { since_ns, .. } => Some(since_ns),
             Link::Closed | Link::Open(_) => None,
         }
     }
 
-    pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
+    /// When the oldest request without a response was sent.
+    pub(super) fn oldest_sent_ns(&self) -> Option<u64> {
+        self.outstanding.front().map(|sent| sent.sent_ns)
+    }
+
+    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.link {
             Link::Closed => None,
             Link::Connecting { socket, .. } | Link::Open(socket) => Some(socket.as_fd()),
@@ -87,7 +88,7 @@ impl Connection {
     }
 
     /// Part of a response has arrived.
-    pub(crate) fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.kept.is_some() || self.reader.has_begun()
     }
 }

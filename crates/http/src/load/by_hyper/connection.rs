@@ -16,11 +16,12 @@ use tokio::net::TcpStream;
 use tokio::task::{JoinHandle, spawn_local};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::state::{Next, Shared};
+use super::slots::{Next, Shared};
 use crate::client::{Established, Failure, Head, NoResponse, Session, read_body};
 use crate::load::failure;
 use crate::load::ramp::Loss;
 use crate::load::response::ReceivedResponse;
+use crate::load::worker::NO_RESPONSE_IN_TIME;
 
 /// State of a connection as its slots observe it.
 #[derive(Debug, Default)]
@@ -38,20 +39,18 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
     let established = match open(&shared, socket).await {
         Ok(established) => established,
         Err(failure) => {
-            shared.state.borrow_mut().refuse(failure.class, &failure.text);
+            shared.state.borrow_mut().worker.refuse(failure.class, &failure.text);
             shared.changed.notify_one();
             return;
         }
     };
-    let is_first = {
-        let state = &mut *shared.state.borrow_mut();
-        state.recorder.stats.protocol.get_or_insert(established.protocol);
-        state.arrived(number, clock::monotonic_ns().saturating_sub(since_ns))
+    let sends_first_request = {
+        let worker = &mut shared.state.borrow_mut().worker;
+        worker.recorder.stats.protocol.get_or_insert(established.protocol);
+        let sends_first_request = worker.arrived(number, clock::monotonic_ns().saturating_sub(since_ns));
+        worker.begin(usize::from(sends_first_request));
+        sends_first_request
     };
-    let was_ready = is_first && shared.spec.sends_first_request;
-    if was_ready {
-        shared.state.borrow_mut().begin_first_request();
-    }
     shared.changed.notify_one();
     let outcome = Rc::new(Outcome::default());
     let slots = shared.state.borrow().slots_of(number);
@@ -60,7 +59,7 @@ pub(super) async fn run(shared: Rc<Shared>, number: u32, socket: OwnedFd, since_
         .zip(sessions)
         .enumerate()
         .map(|(index, (slot, session))| {
-            let is_first_request = was_ready && index == 0;
+            let is_first_request = sends_first_request && index == 0;
             spawn_local(serve(
                 Rc::clone(&shared),
                 Rc::clone(&outcome),
@@ -140,39 +139,38 @@ async fn drive(
 
 /// Accounts for a lost connection.
 fn lose(shared: &Shared, number: u32, outcome: &Outcome, ended: &Result<(), hyper::Error>) {
-    let state = &mut *shared.state.borrow_mut();
+    let worker = &mut shared.state.borrow_mut().worker;
     // hyper does not expose GOAWAY of HTTP/2; failures are reported by the requests.
     let is_orderly = shared.client.is_http2()
         && outcome.has_response.get()
         && !outcome.has_failed.get()
         && !matches!(shared.spec.mode, Mode::Idle { .. });
     if outcome.is_announced.get() || is_orderly {
-        return state.lose(number, Loss::Announced);
+        return worker.lose(number, Loss::Announced);
     }
-    if !outcome.has_failed.get() && !state.run_state.is_over() {
-        state.recorder.stats.connections.dropped += 1;
+    if !outcome.has_failed.get() && !worker.run_state.is_over() {
+        worker.recorder.stats.connections.dropped += 1;
         if ended.is_err() {
             let text = || "lost while nothing was asked".to_owned();
-            state.recorder.connection_failed(ErrorClass::ResetIdle, text);
+            worker.recorder.connection_failed(ErrorClass::ResetIdle, text);
         }
     }
-    state.lose(number, Loss::Unannounced);
+    worker.lose(number, Loss::Unannounced);
 }
 
 /// A slot: one request after the other, until the connection ends.
 async fn serve(shared: Rc<Shared>, outcome: Rc<Outcome>, slot: u32, mut session: Session, is_first_request: bool) {
     if is_first_request {
-        let goes_on = exchange(&shared, &outcome, slot, &mut session, clock::monotonic_ns()).await;
-        shared.state.borrow_mut().end_first_request();
+        let stays_open = exchange(&shared, &outcome, slot, &mut session, clock::monotonic_ns()).await;
         shared.changed.notify_one();
-        if !goes_on {
+        if !stays_open {
             return;
         }
     }
     let mut has_response = false;
     while let Ok(true) = timeout(shared.timeout(), session.is_ready()).await {
         let next = shared.state.borrow_mut().next(slot, has_response);
-        if shared.state.borrow().needs_wakeup() {
+        if shared.state.borrow().worker.needs_wakeup() {
             shared.changed.notify_one();
         }
         let due_ns = match next {
@@ -198,7 +196,7 @@ async fn exchange(shared: &Shared, outcome: &Outcome, slot: u32, session: &mut S
         Ok(completed) => completed,
         Err(_) => Err(NoResponse::Failed(Failure {
             class: ErrorClass::Timeout,
-            text: "no complete response in time".to_owned(),
+            text: NO_RESPONSE_IN_TIME.to_owned(),
         })),
     };
     let state = &mut *shared.state.borrow_mut();

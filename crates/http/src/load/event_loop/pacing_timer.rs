@@ -106,13 +106,13 @@ mod tests {
         for at_ns in [NEVER - 1, soon_ns, soon_ns + 1_000_000_000] {
             timer.arm(at_ns, None).expect("set");
         }
-        let ringing = expired(&timer, Duration::from_secs(20));
+        let expirations = expired(&timer, Duration::from_secs(20));
         assert!(monotonic_ns() >= soon_ns);
-        let index = ringing.iter().position(|rings| *rings).expect("it rang");
+        let index = expirations.iter().position(|is_expired| *is_expired).expect("one");
         timer.acknowledge(index);
-        assert_eq!(expired(&timer, Duration::ZERO), [false; 2], "it was silenced");
+        assert_eq!(expired(&timer, Duration::ZERO), [false; 2], "it is acknowledged");
         timer.arm(monotonic_ns(), None).expect("set");
-        assert_ne!(expired(&timer, Duration::from_secs(20)), [false; 2], "and rings again");
+        assert_ne!(expired(&timer, Duration::from_secs(20)), [false; 2], "it expires again");
     }
 
     #[test]
