@@ -1,12 +1,17 @@
 //! The client of an iperf3 test.
 
+use std::time::Duration;
+
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
-use linerate_model::spec::ClientSpec;
-use linerate_model::{EventSink, Failure};
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::{EventSink, Failure, TestSpec};
 use linerate_report::iperf3::TestReport;
 
 use crate::diagnose::observed_test;
+
+/// Longest time to set up the control connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One test against an iperf3 server, linerate or the original.
 #[derive(Debug, Clone)]
@@ -19,6 +24,22 @@ impl Client {
     #[must_use]
     pub fn new(spec: ClientSpec) -> Self {
         Self { spec }
+    }
+
+    /// `test` against the server at `port` of `host`, a name or an address, with the defaults of this end.
+    #[must_use]
+    pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
+        Self::new(ClientSpec {
+            host: host.to_owned(),
+            local: LocalOptions {
+                port,
+                ..LocalOptions::default()
+            },
+            test,
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            server_cpu: None,
+            credentials: None,
+        })
     }
 
     /// Runs the test. The outcome of the result is an error when the server cannot be reached or refuses, either end fails,
