@@ -50,7 +50,7 @@ impl Client {
 
     /// The same; `sink` receives every event as it happens: streams, intervals, totals.
     pub fn observe(&self, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
-        client::run(&self.spec, sink, interrupts)
+        traced(client::run(&self.spec, sink, interrupts))
     }
 
     /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the report ends with a
@@ -67,7 +67,15 @@ impl Client {
         if self.spec.test.want_peer_facts {
             observed_test::run_client(&self.spec, report, interrupts, is_verbose)
         } else {
-            client::run(&self.spec, &mut *report, interrupts).outcome
+            traced(client::run(&self.spec, &mut *report, interrupts)).outcome
         }
     }
+}
+
+fn traced(result: ClientResult) -> ClientResult {
+    match &result.outcome {
+        Ok(()) => tracing::debug!("test ended"),
+        Err(failure) => tracing::debug!(%failure, "test ended"),
+    }
+    result
 }

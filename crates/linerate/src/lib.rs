@@ -7,6 +7,9 @@
 //!
 //! The folder `examples` holds a client, a server and a diagnosis. Rates are in bit/s, amounts in bytes and times in ns
 //! unless a name or a type states another unit. A value that could not be measured is `None`.
+//!
+//! Control threads emit [`tracing`] events at level `debug`: connection accepted, dialect recognised, admission decided,
+//! state sent, test ended.
 
 #![forbid(unsafe_code)]
 

@@ -93,8 +93,12 @@ impl Server<'_> {
             return Ok(());
         };
         let cookie = match word {
-            FirstBytes::Cookie(cookie) => cookie,
+            FirstBytes::Cookie(cookie) => {
+                tracing::debug!(client = id, %peer, dialect = "iperf3", "dialect recognised");
+                cookie
+            }
             FirstBytes::Other(opening) => {
+                tracing::debug!(client = id, %peer, dialect = "iperf2", "dialect recognised");
                 self.acceptor.forget(id);
                 self.hand_over(fd, peer, &opening);
                 return Ok(());
