@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use linerate_host::load::{Tested, Watched};
+use linerate_host::{Tested, Watched};
 use linerate_http::control::Control;
 use linerate_http::server::{Access, Server, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_sys::poll::{Interest, wait_fd};
