@@ -40,6 +40,9 @@ pub(crate) struct DoctorArgs {
     /// Explain a rule and leave
     #[arg(long, value_name = "ID", exclusive = true)]
     pub(crate) explain: Option<String>,
+    /// Explain a fact, or list all facts, and leave
+    #[arg(long, value_name = "KEY", exclusive = true, num_args = 0..=1, default_missing_value = "")]
+    pub(crate) explain_fact: Option<String>,
     /// Write the suggested commands with their undo as a script, all commented out
     #[arg(long, conflicts_with = "json")]
     pub(crate) fix_script: bool,

@@ -10,6 +10,7 @@ use linerate_doctor::arithmetic::{self, Encapsulation, Network, Transport};
 use linerate_doctor::import::{TEXT_BYTES_MAX, import};
 use linerate_doctor::{Observed, catalogue, compare, diagnose};
 use linerate_host::{Request, collect};
+use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::Snapshot;
 use linerate_report::doctor as report;
@@ -28,6 +29,9 @@ const FILES_MAX: usize = 1000;
 pub(crate) fn run_doctor(args: &DoctorArgs) -> ExitCode {
     if let Some(id) = &args.explain {
         return explain(id);
+    }
+    if let Some(key) = &args.explain_fact {
+        return explain_fact(key);
     }
     if args.ceiling {
         return print(&ceilings());
@@ -207,6 +211,24 @@ fn explain(id: &str) -> ExitCode {
         rule.confidence.name(),
         rule.reference
     ))
+}
+
+/// Explains the fact of a key, or lists the keys of all facts.
+fn explain_fact(key: &str) -> ExitCode {
+    if key.is_empty() {
+        let lines = facts::all().map(|fact| format!("{:<34} {:<14} {}\n", fact.pattern, fact.unit, fact.meaning));
+        return print(&lines.collect::<String>());
+    }
+    match facts::find(key) {
+        Some(fact) => print(&format!(
+            "{}  {}\n\nunit    {}\nsource  {}\n",
+            fact.pattern, fact.meaning, fact.unit, fact.source
+        )),
+        None => complain(
+            &format!("there is no fact {key}; --explain-fact lists all"),
+            ExitCode::Usage,
+        ),
+    }
 }
 
 /// Tables of what can be reached at best.
