@@ -9,6 +9,7 @@ mod chunks;
 mod content;
 mod date;
 mod listeners;
+#[cfg(any(test, fuzzing))]
 pub(crate) mod loopback_harness;
 mod machine;
 mod resource;
