@@ -34,6 +34,7 @@ use content::{BodyPattern, Content};
 use threads::{Thread, ThreadInputs};
 use worker::Shared;
 
+pub(crate) use access::local_networks;
 pub use resource::{BODY_BYTES_MAX, size};
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};
