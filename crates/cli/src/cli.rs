@@ -13,3 +13,4 @@ pub(crate) mod native;
 mod roff;
 pub(crate) mod serve;
 pub(crate) mod sweep;
+mod try_self;

@@ -6,12 +6,12 @@
 
 mod argv0;
 mod cli;
-mod run;
+mod exit_code;
 
 use std::ffi::{OsStr, OsString};
 
 use argv0::Dialect;
-use linerate::exit_code::ExitCode;
+use exit_code::ExitCode;
 
 fn main() -> std::process::ExitCode {
     linerate_sys::process::return_large_blocks();

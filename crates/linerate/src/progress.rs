@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 
 /// Writes progress.
 #[derive(Debug)]
-pub(crate) struct Progress {
+pub struct Progress {
     verbosity: Verbosity,
     /// Lines of the text that is replaced next.
     drawn_lines: usize,
@@ -18,7 +18,8 @@ enum Verbosity {
 }
 
 impl Progress {
-    pub(crate) fn new(is_quiet: bool) -> Self {
+    /// To standard error; with `is_quiet` nothing is written.
+    pub fn new(is_quiet: bool) -> Self {
         let verbosity = match (is_quiet, io::stderr().is_terminal()) {
             (true, _) => Verbosity::Silent,
             (false, true) => Verbosity::Terminal,
@@ -31,12 +32,12 @@ impl Progress {
     }
 
     /// Whether text can be replaced.
-    pub(crate) fn is_terminal(&self) -> bool {
+    pub fn is_terminal(&self) -> bool {
         self.verbosity == Verbosity::Terminal
     }
 
     /// Writes a line that stays.
-    pub(crate) fn line(&mut self, text: &str) {
+    pub fn line(&mut self, text: &str) {
         if self.verbosity != Verbosity::Silent {
             self.clear();
             write(&format!("{text}\n"));
@@ -44,7 +45,7 @@ impl Progress {
     }
 
     /// Writes text that the next text replaces; a line elsewhere.
-    pub(crate) fn update(&mut self, text: &str) {
+    pub fn update(&mut self, text: &str) {
         if !self.is_terminal() {
             return self.line(text);
         }
@@ -55,7 +56,7 @@ impl Progress {
     }
 
     /// Erases the text that would be replaced.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         // Carriage return, lines up and erase below (ECMA-48, CUU and ED).
         match std::mem::take(&mut self.drawn_lines) {
             0 => {}
@@ -71,7 +72,7 @@ fn write(text: &str) {
 }
 
 /// Blocks where the locale is UTF-8 (locale(7): the first of these that is set decides).
-pub(crate) fn glyphs() -> linerate_report::Glyphs {
+pub fn glyphs() -> linerate_report::Glyphs {
     let set = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
         .into_iter()

@@ -13,7 +13,7 @@ use linerate_sys::process;
 use super::iperf3::completion;
 use super::man::{self, ManualPage};
 use super::native::Cli;
-use linerate::exit_code::ExitCode;
+use crate::exit_code::ExitCode;
 
 /// What to write.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use clap::Args;
 use linerate_sys::error::io_text;
 use thiserror::Error;
 
-use linerate::exit_code::ExitCode;
+use crate::exit_code::ExitCode;
 
 /// Names of the dialects of this build.
 const NAMES: [&str; 3] = ["iperf3", "iperf", "iperf2"];

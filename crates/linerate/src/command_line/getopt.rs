@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Whether an option takes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Argument {
+pub(crate) enum Argument {
     /// Never.
     None,
     /// Always: attached, after `=`, or the next word.
@@ -20,46 +20,46 @@ pub enum Argument {
 
 /// A one-letter option.
 #[derive(Debug, Clone, Copy)]
-pub struct Short<Id> {
+pub(crate) struct Short<Id> {
     /// The letter, ASCII.
-    pub letter: u8,
+    pub(crate) letter: u8,
     /// Whether it takes a value; may differ from the long form.
-    pub argument: Argument,
+    pub(crate) argument: Argument,
     /// What the parser reports.
-    pub id: Id,
+    pub(crate) id: Id,
 }
 
 /// A long option, without its dashes.
 #[derive(Debug, Clone, Copy)]
-pub struct Long<Id> {
+pub(crate) struct Long<Id> {
     /// The full name.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// Whether it takes a value.
-    pub argument: Argument,
+    pub(crate) argument: Argument,
     /// What the parser reports.
-    pub id: Id,
+    pub(crate) id: Id,
 }
 
 /// All options of a program. The order of the long options decides the order of candidates in messages.
 #[derive(Debug, Clone)]
-pub struct Grammar<Id> {
+pub(crate) struct Grammar<Id> {
     /// One-letter options.
-    pub shorts: Vec<Short<Id>>,
+    pub(crate) shorts: Vec<Short<Id>>,
     /// Long options.
-    pub longs: Vec<Long<Id>>,
+    pub(crate) longs: Vec<Long<Id>>,
 }
 
 /// One option as it was found on the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Found<'a, Id> {
+pub(crate) struct Found<'a, Id> {
     /// Which one.
-    pub id: Id,
+    pub(crate) id: Id,
     /// Its value, if it has one.
-    pub value: Option<&'a OsStr>,
+    pub(crate) value: Option<&'a OsStr>,
 }
 
 /// Walks over the words after the program name. Words that are no options are set aside. After an error the walk continues behind the offending option.
-pub struct Getopt<'a, Id> {
+pub(crate) struct Getopt<'a, Id> {
     grammar: &'a Grammar<Id>,
     words: std::slice::Iter<'a, OsString>,
     /// Letters of a cluster such as `-Rt1` that are still to be read.
@@ -69,7 +69,7 @@ pub struct Getopt<'a, Id> {
 
 impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
     /// Starts at the first of `words`, which exclude the program name.
-    pub fn new(grammar: &'a Grammar<Id>, words: &'a [OsString]) -> Self {
+    pub(crate) fn new(grammar: &'a Grammar<Id>, words: &'a [OsString]) -> Self {
         Self {
             grammar,
             words: words.iter(),
@@ -79,7 +79,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
     }
 
     /// The words met so far that are no options, for programs that do not ignore them.
-    pub fn operands(&self) -> &[&'a OsStr] {
+    pub(crate) fn operands(&self) -> &[&'a OsStr] {
         &self.operands
     }
 
@@ -172,7 +172,7 @@ impl<'a, Id: Copy + PartialEq> Iterator for Getopt<'a, Id> {
 
 /// Why a word is no valid option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GetoptError {
+pub(crate) enum GetoptError {
     /// `--bogus`; everything after the dashes.
     Unrecognized(Vec<u8>),
     /// A prefix of several names.
@@ -194,19 +194,19 @@ pub enum GetoptError {
 
 /// How a C library quotes in its messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Quoting {
+pub(crate) struct Quoting {
     /// Before a long option.
-    pub open: &'static str,
+    pub(crate) open: &'static str,
     /// After a long option.
-    pub close: &'static str,
+    pub(crate) close: &'static str,
     /// Around a letter.
-    pub letter: &'static str,
+    pub(crate) letter: &'static str,
     /// An ambiguous abbreviation is followed by what it may stand for.
-    pub names_candidates: bool,
+    pub(crate) names_candidates: bool,
 }
 
 /// The wording of glibc since 2.17.
-pub const GLIBC: Quoting = Quoting {
+pub(crate) const GLIBC: Quoting = Quoting {
     open: "'",
     close: "'",
     letter: "'",
@@ -214,7 +214,7 @@ pub const GLIBC: Quoting = Quoting {
 };
 
 /// The wording of older GNU programs, which some still carry with them.
-pub const OLD_GNU: Quoting = Quoting {
+pub(crate) const OLD_GNU: Quoting = Quoting {
     open: "`",
     close: "'",
     letter: "",
@@ -223,7 +223,7 @@ pub const OLD_GNU: Quoting = Quoting {
 
 impl GetoptError {
     /// The message of the C library without a line end, as bytes because it quotes what was typed.
-    pub fn message(&self, program: &OsStr, quoting: Quoting) -> Vec<u8> {
+    pub(crate) fn message(&self, program: &OsStr, quoting: Quoting) -> Vec<u8> {
         let Quoting {
             open, close, letter, ..
         } = quoting;

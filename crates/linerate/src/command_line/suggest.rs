@@ -20,12 +20,12 @@ const DIALECTS: [Dialect; 2] = [
     Dialect {
         command: "iperf3",
         name: "iperf3",
-        grammar: iperf3::options::grammar,
+        grammar: iperf3::grammar,
     },
     Dialect {
         command: "iperf2",
         name: "iperf 2",
-        grammar: iperf2::options::grammar,
+        grammar: iperf2::grammar,
     },
 ];
 

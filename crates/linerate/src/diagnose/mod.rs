@@ -1,134 +1,122 @@
-//! Carries out `linerate doctor`: collects or reads facts, has them judged, writes the report. Changes nothing.
+//! What limits this host, or hosts whose facts were saved. Nothing is changed.
 
-pub mod observed_test;
+mod ceilings;
+pub(crate) mod observed_test;
 pub(crate) mod watch;
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use linerate_doctor::arithmetic::{self, Encapsulation, Network, Transport};
 use linerate_doctor::import::{TEXT_BYTES_MAX, import};
-use linerate_doctor::{Observed, catalogue, compare, diagnose};
+use linerate_doctor::{Observed, catalogue, compare};
 use linerate_host::{Request, collect};
-use linerate_model::finding::{Diagnosis, Severity};
+use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;
-use linerate_report::doctor as report;
 use linerate_sys::error::io_text;
 
-use crate::diagnose::watch::{STEP, Watch};
-use crate::exit_code::ExitCode;
+use crate::Error;
 
-/// Something that keeps facts from being judged.
-type Trouble = String;
+pub use ceilings::ceilings;
+use watch::{STEP, Watch};
 
 /// Files one directory may contribute.
 const FILES_MAX: usize = 1000;
 
-/// What is examined, and how it is reported.
+/// Where the facts come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// This host.
+    Host {
+        /// Interfaces to read; empty for the one to `peer`, or all that are up.
+        interfaces: Vec<String>,
+        /// Name or address of a host whose path is of interest.
+        peer: Option<String>,
+        /// Time over which counters are observed; `None` reads them once.
+        period: Option<Duration>,
+    },
+    /// Saved facts, or pasted output of commands: files, directories, or `-` for standard input.
+    Files(Vec<PathBuf>),
+    /// The differences between two hosts, or two moments of one.
+    Compared([PathBuf; 2]),
+}
+
+/// What is diagnosed.
 #[derive(Debug, Clone)]
 pub struct Query {
-    pub interfaces: Vec<String>,
-    pub to: Option<String>,
-    pub window: Option<Duration>,
-    pub line_rate: Option<f64>,
-    pub json: bool,
+    /// Where the facts come from.
+    pub source: Source,
+    /// Speed of the path in Mbit/s, where it is not the interface's.
+    pub line_rate_mbps: Option<f64>,
+    /// File for the facts, to be diagnosed elsewhere.
     pub save: Option<PathBuf>,
-    pub from: Vec<PathBuf>,
-    pub diff: Vec<PathBuf>,
+    /// Ids of the rules to check; empty for all.
     pub only: Vec<String>,
-    pub explain: Option<String>,
-    pub fix_script: bool,
-    pub fail_on: Option<Severity>,
-    pub ceiling: bool,
-    pub verbose: bool,
 }
 
-pub fn run_doctor(args: &Query) -> ExitCode {
-    if let Some(id) = &args.explain {
-        return explain(id);
+/// Collects or reads facts and applies the rules.
+///
+/// # Errors
+/// An unknown rule, or facts that cannot be read.
+pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
+    let is_unknown = |id: &&String| !catalogue().any(|rule| rule.id.eq_ignore_ascii_case(id));
+    if let Some(unknown) = query.only.iter().find(is_unknown) {
+        return Err(Error::usage(format!("there is no rule {unknown}")));
     }
-    if args.ceiling {
-        return print(&ceilings());
-    }
-    if let Some(unknown) = args
-        .only
-        .iter()
-        .find(|id| !catalogue().any(|rule| rule.id.eq_ignore_ascii_case(id)))
-    {
-        return complain(&format!("there is no rule {unknown}"), ExitCode::Usage);
-    }
-    match judged(args) {
-        Ok(diagnosis) => {
-            let written = print(&text(args, &diagnosis));
-            match args.fail_on {
-                Some(level) if written == ExitCode::Done && is_at_least(&diagnosis, level) => ExitCode::Found,
-                _ => written,
-            }
-        }
-        Err(trouble) => complain(&trouble, ExitCode::NotCompleted),
-    }
+    judged(query).map_err(Error::failed)
 }
 
-fn is_at_least(diagnosis: &Diagnosis, level: Severity) -> bool {
-    diagnosis.findings.iter().any(|finding| finding.severity >= level)
-}
-
-fn text(args: &Query, diagnosis: &Diagnosis) -> String {
-    match (args.json, args.fix_script) {
-        (true, _) => report::json(diagnosis),
-        (false, true) => report::fix_script(diagnosis),
-        (false, false) => report::text(diagnosis, args.verbose),
-    }
-}
-
-fn judged(args: &Query) -> Result<Diagnosis, Trouble> {
+fn judged(query: &Query) -> Result<Diagnosis, String> {
     let mut unread = Vec::new();
-    let mut observed = match (args.diff.is_empty(), args.from.is_empty()) {
-        (false, _) => {
-            let sides: Result<Vec<_>, _> = args.diff.iter().map(|path| side(path, &mut unread)).collect();
+    let mut observed = match &query.source {
+        Source::Compared(paths) => {
+            let sides: Result<Vec<_>, _> = paths.iter().map(|path| side(path, &mut unread)).collect();
             sides?
         }
-        (true, false) => {
-            let read: Result<Vec<_>, _> = args.from.iter().map(|path| snapshots(path, &mut unread)).collect();
+        Source::Files(paths) => {
+            let read: Result<Vec<_>, _> = paths.iter().map(|path| snapshots(path, &mut unread)).collect();
             read?.into_iter().flatten().map(Observed::once).collect()
         }
-        (true, true) => vec![live(args)?],
+        Source::Host {
+            interfaces,
+            peer,
+            period,
+        } => vec![live(interfaces, peer.as_deref(), *period)?],
     };
-    if let Some(rate) = args.line_rate {
+    if let Some(rate) = query.line_rate_mbps {
         for one in &mut observed {
             one.snapshot
                 .set_in("path.line_rate_mbps", rate, "Mbit/s", "command line");
         }
     }
-    if let Some(path) = &args.save {
+    if let Some(path) = &query.save {
         save(path, &observed)?;
     }
-    let mut diagnosis = match (args.diff.is_empty(), observed.as_slice()) {
-        (false, [a, b]) => compare(a, b, &args.only),
-        _ => diagnose(&observed, &args.only),
+    let mut diagnosis = match (&query.source, observed.as_slice()) {
+        (Source::Compared(_), [a, b]) => compare(a, b, &query.only),
+        _ => linerate_doctor::diagnose(&observed, &query.only),
     };
     diagnosis.unread = unread;
     Ok(diagnosis)
 }
 
-/// Reads this host: once, or once a second over the window.
-fn live(args: &Query) -> Result<Observed, Trouble> {
+/// Reads this host: once, or once a second over the period.
+fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> Result<Observed, String> {
     let request = Request {
-        interfaces: args.interfaces.clone(),
-        peer: args.to.as_deref().map(address).transpose()?,
+        interfaces: interfaces.to_vec(),
+        peer: peer.map(address).transpose()?,
         own_threads: false,
     };
     let first = collect(&request);
-    if let Some(name) = args.interfaces.iter().find(|name| {
+    if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
     }) {
         return Err(format!("there is no interface {name}"));
     }
-    let Some(length) = args.window else {
+    let Some(length) = period else {
         return Ok(Observed::once(first));
     };
     let watch = Watch::start(request, STEP.min(length / 2)).ok_or("the system has no thread to spare")?;
@@ -139,7 +127,7 @@ fn live(args: &Query) -> Result<Observed, Trouble> {
 }
 
 /// The first address of a name.
-fn address(name: &str) -> Result<IpAddr, Trouble> {
+fn address(name: &str) -> Result<IpAddr, String> {
     let mut addresses = (name, 0)
         .to_socket_addrs()
         .map_err(|error| format!("{name}: {error}"))?;
@@ -148,7 +136,7 @@ fn address(name: &str) -> Result<IpAddr, Trouble> {
 }
 
 /// One side of a comparison: the first host a file speaks of.
-fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Trouble> {
+fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, String> {
     let first = snapshots(path, unread)?.into_iter().next();
     first
         .map(Observed::once)
@@ -156,7 +144,7 @@ fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Trouble> {
 }
 
 /// Snapshots of a file, of all files of a directory, or of the standard input.
-fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Trouble> {
+fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, String> {
     let (mut found, mut understood) = (Vec::new(), 0);
     for file in files(path)? {
         let text = read(&file).map_err(|error| format!("{}: {}", file.display(), io_text(&error)))?;
@@ -180,7 +168,7 @@ fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Tro
     Ok(found)
 }
 
-fn files(path: &Path) -> Result<Vec<PathBuf>, Trouble> {
+fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -207,85 +195,11 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn save(path: &Path, observed: &[Observed]) -> Result<(), Trouble> {
+fn save(path: &Path, observed: &[Observed]) -> Result<(), String> {
     let [one] = observed else {
         return Err("--save keeps the facts of one host".to_owned());
     };
     let mut text = serde_json::to_string(&one.snapshot).map_err(|error| error.to_string())?;
     text.push('\n');
     fs::write(path, text).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))
-}
-
-fn explain(id: &str) -> ExitCode {
-    let Some(rule) = catalogue().find(|rule| rule.id.eq_ignore_ascii_case(id)) else {
-        return complain(&format!("there is no rule {id}"), ExitCode::Usage);
-    };
-    print(&format!(
-        "{}  {}\n\n{}\n\nseverity    {}\nconfidence  {} at best\nsee         {}\n",
-        rule.id,
-        rule.title,
-        rule.explanation,
-        rule.severity.name(),
-        rule.confidence.name(),
-        rule.reference
-    ))
-}
-
-/// Tables of what can be reached at best.
-fn ceilings() -> String {
-    use std::fmt::Write as _;
-    let mut out = String::from(
-        "Goodput of a 1 Gbit/s link in Mbit/s (linear in speed)\n   MTU    TCP/4 TCP/4 ts    TCP/6 TCP/6 ts    UDP/4    UDP/6\n",
-    );
-    let columns = [
-        (Network::V4, Transport::Tcp),
-        (Network::V4, Transport::TcpTimestamps),
-        (Network::V6, Transport::Tcp),
-        (Network::V6, Transport::TcpTimestamps),
-        (Network::V4, Transport::Udp),
-        (Network::V6, Transport::Udp),
-    ];
-    for mtu in [576.0, 1280.0, 1400.0, 1500.0, 9000.0] {
-        let _ = write!(out, "{mtu:>6}");
-        for (network, transport) in columns {
-            let ceiling = arithmetic::goodput_ceiling(1000.0, mtu, network, transport, Encapsulation::default());
-            let _ = write!(out, " {:>8.1}", ceiling.unwrap_or(0.0));
-        }
-        out.push('\n');
-    }
-    out.push_str(
-        "\nPCI Express, one direction, 128 bytes per packet, in Gbit/s\n   GT/s       x1       x4       x8      x16\n",
-    );
-    for speed in [2.5, 5.0, 8.0, 16.0, 32.0, 64.0] {
-        let _ = write!(out, "{speed:>7}");
-        for lanes in [1.0, 4.0, 8.0, 16.0] {
-            let usable = arithmetic::pcie_usable_bps(speed, lanes, 128.0).unwrap_or(0.0);
-            let _ = write!(out, " {:>8.1}", usable / 1e9);
-        }
-        out.push('\n');
-    }
-    out.push_str("\nBytes in flight that fill the path, in MB; a receive buffer needs twice as much\n   RTT ms   1 Gbit/s  10 Gbit/s 100 Gbit/s\n");
-    for rtt_ms in [0.1, 1.0, 10.0, 100.0] {
-        let _ = write!(out, "{rtt_ms:>9}");
-        for rate in [1e9, 1e10, 1e11] {
-            let _ = write!(out, " {:>10.3}", arithmetic::bdp_bytes(rate, rtt_ms * 1000.0) / 1e6);
-        }
-        out.push('\n');
-    }
-    out
-}
-
-fn print(text: &str) -> ExitCode {
-    match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => complain(
-            &format!("cannot write to the standard output: {error}"),
-            ExitCode::NotCompleted,
-        ),
-        _ => ExitCode::Done,
-    }
-}
-
-fn complain(trouble: &str, code: ExitCode) -> ExitCode {
-    let _ = writeln!(io::stderr(), "linerate doctor: {trouble}");
-    code
 }

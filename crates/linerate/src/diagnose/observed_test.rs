@@ -21,7 +21,7 @@ use super::watch::{OWN_THREADS, STEP, Watch};
 const NAME: &str = "lr_doctor";
 
 /// Runs one test as its client and adds a diagnosis to its report.
-pub fn run_client(
+pub(crate) fn run_client(
     spec: &ClientSpec,
     report: &mut dyn TestReport,
     interrupts: &dyn Interrupts,
@@ -62,7 +62,7 @@ fn report_end(
 }
 
 /// Collects facts of this host for clients that request them and may have them.
-pub fn facts_for_clients() -> CollectorFactory<String> {
+pub(crate) fn facts_for_clients() -> CollectorFactory<String> {
     Box::new(|| Box::new(Observer::default()))
 }
 

@@ -1,20 +1,18 @@
 //! `linerate http agent`: the control channel with the measurements of this host.
 
-use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_host::load::{EnvironmentQuery, Tested, Watched, environment};
+use linerate_host::{EnvironmentQuery, Tested, Watched, environment};
 use linerate_http::control::{
     Agent, CellBegun, CellMark, Control, ControlSpec, Info, PROGRAM, Refusal, TCP_CAPABILITY,
 };
 use linerate_model::http::{EndpointStats, Reading};
-use linerate_sys::poll::{Interest, wait_fd};
-use linerate_sys::signal::{Signal, Signals};
 
+use super::cannot_watch;
 use super::watch::{STEP, STEP_LONG, Watch};
-use crate::exit_code::ExitCode;
+use crate::Error;
 use crate::server::in_use;
 
 /// An agent, resolved.
@@ -44,68 +42,69 @@ const LOOK_WINDOW: Duration = Duration::from_millis(300);
 /// Longer cells are sampled less often.
 const LONG_MS: u64 = 60_000;
 
-/// Watches until a signal comes.
-///
-/// # Errors
-/// In words, when the channel cannot be opened.
-pub fn run(spec: &AgentSpec) -> Result<ExitCode, String> {
-    // Before any thread: threads inherit that signals wait.
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.map_err(|error| error.to_string())?;
-    let control = match open(&spec.watched, None, &spec.control) {
-        Ok(control) => control,
-        Err(trouble) => {
-            super::say(&trouble);
-            return Ok(ExitCode::NotCompleted);
-        }
-    };
-    announce(&spec.watched, control.address(), &spec.control);
-    while signals.take().ok().flatten().is_none() {
-        // A wait that fails would end at once and for ever; the signals are looked at either way.
-        if wait_fd(&signals, Interest::READ, None).is_err() {
-            break;
-        }
+/// A control channel with measurements of this host, open until it is dropped.
+pub struct RunningAgent {
+    _control: Control,
+    introduction: String,
+}
+
+impl RunningAgent {
+    /// Opens the channel.
+    ///
+    /// # Errors
+    /// An address in use, or a host that cannot be observed.
+    pub fn start(spec: &AgentSpec) -> Result<Self, Error> {
+        let control = open(&spec.watched, None, &spec.control)?;
+        Ok(Self {
+            introduction: announcement(&spec.watched, control.address(), &spec.control),
+            _control: control,
+        })
     }
-    Ok(ExitCode::Done)
+
+    /// What is observed, address and generated token, one line each.
+    pub fn introduction(&self) -> &str {
+        &self.introduction
+    }
+}
+
+impl ControlChannel {
+    /// What the operator should know.
+    pub fn warning(&self) -> Option<String> {
+        self.warning.as_ref().map(|text| format!("warning - {text}"))
+    }
 }
 
 /// Opens a control channel for the watched processes; `server` adds the threads of our own server.
 ///
 /// # Errors
-/// In words.
-pub fn open(
+/// An address in use, or a host that cannot be observed.
+pub(super) fn open(
     watched: &Watched,
     server: Option<Arc<dyn TestedServer>>,
     channel: &ControlChannel,
-) -> Result<Control, String> {
-    if let Some(warning) = &channel.warning {
-        super::say(&format!("warning - {warning}"));
-    }
-    let watch = Watch::start(watched.clone()).map_err(|error| format!("cannot watch this host: {error}"))?;
+) -> Result<Control, Error> {
+    let watch = Watch::start(watched.clone()).map_err(cannot_watch)?;
     let agent = HostAgent {
         watch,
         server,
         cells: Mutex::default(),
     };
     Control::open(channel.spec.clone(), Arc::new(agent))
-        .map_err(|error| in_use::explained_os(&error, "choose another one with --control"))
+        .map_err(|error| Error::failed(in_use::explained_os(&error, "choose another one with --control")))
 }
 
-fn announce(watched: &Watched, address: SocketAddr, channel: &ControlChannel) {
+fn announcement(watched: &Watched, address: SocketAddr, channel: &ControlChannel) -> String {
     let pids: Vec<String> = watched.pids.iter().map(u32::to_string).collect();
     let port = match watched.tested {
         Tested::Server { port } => format!(", TCP port {port}"),
         _ => String::new(),
     };
-    // An agent without a terminal works all the same.
-    let mut out = io::stdout();
-    let _ = writeln!(out, "Watching process {}{port}", pids.join(", "));
-    let _ = out.write_all(introduction(address, channel).as_bytes());
-    let _ = out.flush();
+    let introduction = introduction(address, channel);
+    format!("Watching process {}{port}\n{introduction}", pids.join(", "))
 }
 
 /// Address and token of the channel, for the user to pass to the client.
-pub fn introduction(address: SocketAddr, channel: &ControlChannel) -> String {
+pub(super) fn introduction(address: SocketAddr, channel: &ControlChannel) -> String {
     let mut text = format!("  control      http://{address}\n");
     if let Some(token) = channel.spec.token.as_ref().filter(|_| channel.is_token_new) {
         text.push_str(&format!("  token        {}\n", token.reveal()));
@@ -114,7 +113,7 @@ pub fn introduction(address: SocketAddr, channel: &ControlChannel) -> String {
 }
 
 /// Our own server under test.
-pub trait TestedServer: Send + Sync {
+pub(super) trait TestedServer: Send + Sync {
     /// Connections of each thread since its start.
     fn connections(&self) -> Vec<ThreadConnections>;
 
@@ -130,11 +129,11 @@ pub trait TestedServer: Send + Sync {
 
 /// Connections of one thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ThreadConnections {
+pub(super) struct ThreadConnections {
     /// Accepted so far.
-    pub accepted: u64,
+    pub(super) accepted: u64,
     /// Open now.
-    pub open: u64,
+    pub(super) open: u64,
 }
 
 /// Agent for this host.

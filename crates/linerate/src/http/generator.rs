@@ -15,19 +15,29 @@ use std::time::Duration;
 /// How connections are opened and closed.
 #[derive(Debug, Clone)]
 pub struct Opening {
+    /// Threads; `None` for the CPUs this process may use.
     pub threads: Option<u32>,
     /// Worker processes; `None`: as many as needed.
     pub processes: Option<u32>,
+    /// Connections opened per second; `None` for no limit.
     pub ramp_per_s: Option<u32>,
+    /// Connections being opened at a time.
     pub connects_in_flight: u32,
+    /// Longest time to open one.
     pub connect_timeout: Duration,
+    /// Times a connection is reopened after an unannounced loss.
     pub reconnects: u8,
+    /// Local addresses; empty for the choice of the kernel.
     pub sources: Vec<IpAddr>,
+    /// Device whose addresses are local addresses as well.
     pub source_device: Option<String>,
+    /// How local ports are chosen.
     pub ports: PortChoice,
     /// By a reset; `None`: depends on the location of the server.
     pub resets_at_end: Option<bool>,
+    /// TCP keepalive interval of idle connections; `None` without.
     pub tcp_keepalive: Option<Duration>,
+    /// Given addresses of names.
     pub resolved: Vec<Resolved>,
     /// Address family; `true` for IPv6.
     pub only_v6: Option<bool>,
@@ -36,8 +46,11 @@ pub struct Opening {
 /// A given address of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
+    /// The name.
     pub host: String,
+    /// The port for which it holds.
     pub port: u16,
+    /// The address.
     pub address: IpAddr,
 }
 
@@ -45,7 +58,11 @@ pub struct Resolved {
 ///
 /// # Errors
 /// A name that has no address of the family that is wanted.
-pub fn addresses(target: &Target, resolved: &[Resolved], only_v6: Option<bool>) -> Result<Vec<SocketAddr>, String> {
+pub(super) fn addresses(
+    target: &Target,
+    resolved: &[Resolved],
+    only_v6: Option<bool>,
+) -> Result<Vec<SocketAddr>, String> {
     let first_port = *target.ports.start();
     let given = resolved
         .iter()
@@ -73,7 +90,7 @@ pub fn addresses(target: &Target, resolved: &[Resolved], only_v6: Option<bool>) 
 ///
 /// # Errors
 /// A device without an address.
-pub fn sources(opening: &Opening) -> Result<Vec<IpAddr>, String> {
+pub(super) fn sources(opening: &Opening) -> Result<Vec<IpAddr>, String> {
     let mut sources = opening.sources.clone();
     if let Some(device) = &opening.source_device {
         let known = interfaces::addresses().into_iter().map(|(address, _)| address);
@@ -91,20 +108,20 @@ pub fn sources(opening: &Opening) -> Result<Vec<IpAddr>, String> {
 }
 
 /// `net.ipv4.ip_local_port_range`.
-pub fn port_range() -> Option<(u16, u16)> {
+pub(super) fn port_range() -> Option<(u16, u16)> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut numbers = text.split_ascii_whitespace().map(str::parse::<u16>);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
 /// Ports the administrator keeps for others.
-pub fn reserved_ports() -> Vec<u16> {
+pub(super) fn reserved_ports() -> Vec<u16> {
     let text = fs::read_to_string("/proc/sys/net/ipv4/ip_local_reserved_ports");
     text.map(|text| parse_reserved(&text)).unwrap_or_default()
 }
 
 /// Threads of the generator. A server on the same host (`is_local`) is left half of its CPUs.
-pub fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
+pub(super) fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
     let cpus = cpu::affinity().map_or_else(|_| cpu::online_cpus(), |affinity| affinity.count());
     let cpus = u32::try_from(cpus).unwrap_or(1);
     wanted.unwrap_or(if is_local { cpus / 2 } else { cpus }).max(1)
@@ -114,7 +131,7 @@ pub fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
 ///
 /// # Errors
 /// A limit that cannot be read or that no number of processes gets around, or a program that cannot find itself.
-pub fn worker_pool(connections: u32, threads: u32, processes: Option<u32>) -> Result<WorkerPool, String> {
+pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>) -> Result<WorkerPool, String> {
     let workers = threads.min(connections);
     let needed = descriptors_for(connections, workers);
     let limit = process::raise_fd_limit_to(needed).map_err(|error| error.to_string())?;

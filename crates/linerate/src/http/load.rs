@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_host::load as host;
+use linerate_host as host;
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, Local, SecondPart};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};
@@ -17,14 +17,14 @@ use linerate_model::http::{Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase
 use linerate_report::http::{LoadReport, load_json, load_text};
 use linerate_sys::interfaces;
 
-use super::command_error::CommandError;
-use super::generator;
 use super::lab::{is_local, is_wanted, outputs};
 use super::observed::{BothSides, LoadProgress, Observed, step_of};
 use super::server_side::ServerSide;
 use super::signals::Stop;
 use super::watch::Watch;
-use crate::exit_code::ExitCode;
+use super::{cannot_watch, generator, probe_error};
+use crate::Error;
+use crate::Outcome;
 use crate::http::generator::Opening;
 use crate::http::output::Output;
 use crate::http::server_side::ControlPath;
@@ -37,75 +37,82 @@ use linerate_lab::http::units::nanoseconds;
 /// A load as far as the command line determines it.
 #[derive(Debug, Clone)]
 pub struct LoadPlan {
+    /// The server and the path.
     pub target: Target,
+    /// The request as bytes.
     pub request: Vec<u8>,
+    /// HTTP/1.1 or HTTP/2, with or without TLS.
     pub protocol: Protocol,
     /// Concurrent requests per connection of HTTP/2.
     pub streams: u32,
+    /// Whether the method is HEAD, whose responses have no body.
     pub is_head: bool,
+    /// Connections, mode and duration, as the safety limits see them.
     pub demand: Demand,
+    /// Statements about the ownership of the server.
     pub claims: TargetOwnership,
+    /// Access to the control channel of the server.
     pub control: ControlPath,
+    /// Recorded part.
     pub duration: Duration,
+    /// Unrecorded part before it.
     pub warmup: Duration,
+    /// Longest time for a response.
     pub timeout: Duration,
+    /// Details of the pace.
     pub pace: PaceDetails,
+    /// How connections are opened and closed.
     pub opening: Opening,
+    /// Whether all bodies must equal the first.
     pub verifies: bool,
+    /// Whether the user confirms a load on a foreign server.
     pub asks_first: bool,
+    /// Whether the load continues although the server fails.
     pub tolerates_failures: bool,
+    /// Form of the output.
     pub output: Output,
 }
 
 /// Details common to all modes.
 #[derive(Debug, Clone, Copy)]
 pub struct PaceDetails {
+    /// One request on every connection before the load begins.
     pub sends_first_request: bool,
+    /// Busy-waiting before a due time.
     pub spins: bool,
+    /// Seed of random arrivals.
     pub seed: u64,
 }
 
-/// Runs a load.
+/// Runs a load: probes the server, sends requests, reports what was measured.
 ///
 /// # Errors
-/// Invalid options that only this host and the server reveal.
-pub fn run(plan: &LoadPlan) -> Result<ExitCode, String> {
-    match carry_out(plan) {
-        Ok(code) => Ok(code),
-        Err(trouble) if trouble.code == ExitCode::Usage => Err(trouble.to_string()),
-        Err(trouble) => {
-            super::say(&trouble.to_string());
-            Ok(trouble.code)
-        }
-    }
-}
-
-fn carry_out(plan: &LoadPlan) -> Result<ExitCode, CommandError> {
+/// Options that this host or the server does not allow, or a server that does not answer.
+pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     let opening = &plan.opening;
-    let destinations =
-        generator::addresses(&plan.target, &opening.resolved, opening.only_v6).map_err(CommandError::usage)?;
+    let destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6).map_err(Error::usage)?;
     let first = *destinations
         .first()
-        .ok_or_else(|| CommandError::usage("the URL names no port"))?;
+        .ok_or_else(|| Error::usage("the URL names no port"))?;
     let mut side = ServerSide::contact(first, &plan.control)?;
     let claims = TargetOwnership {
         is_ours: side.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
         ..plan.claims
     };
-    let bytes_max = safety_limits::check(&plan.demand, scope(first), claims).map_err(CommandError::usage)?;
+    let bytes_max = safety_limits::check(&plan.demand, scope(first), claims).map_err(Error::usage)?;
     let answer = probe_server(plan, first)?;
     let mut progress = Progress::new(plan.output.quiet);
     let remark = introduction(first, &answer);
     progress.line(&remark);
     if redirects_elsewhere(plan, &answer) {
-        return Err(CommandError::failed(
+        return Err(Error::failed(
             "the server redirects to another host, which is not followed; name that one if it is yours",
         ));
     }
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
-        return Ok(ExitCode::NotCompleted);
+        return Ok(Outcome::NotCompleted);
     }
-    let stop = Stop::new().map_err(CommandError::failed)?;
+    let stop = Stop::new().map_err(Error::failed)?;
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let spec = spec(plan, destinations)?;
     let result = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
@@ -124,11 +131,11 @@ fn watched(
     breaker: Breaker,
     (side, mut stop): (Option<&mut ServerSide>, Stop),
     progress: Progress,
-) -> Result<Watched, CommandError> {
+) -> Result<Watched, Error> {
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
     let threads = generator::threads(are_local, threads);
-    let pool = generator::worker_pool(spec.connections, threads, processes).map_err(CommandError::failed)?;
+    let pool = generator::worker_pool(spec.connections, threads, processes).map_err(Error::failed)?;
     let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
     let own = host::Watched {
         pids: vec![std::process::id()],
@@ -140,7 +147,7 @@ fn watched(
             None => host::Tested::Nothing,
         },
     };
-    let watch = Watch::start(own).map_err(|error| CommandError::failed(format!("cannot watch this host: {error}")))?;
+    let watch = Watch::start(own).map_err(cannot_watch)?;
     let mut progress = SecondsPrinter {
         progress,
         is_stream: plan.output.json_stream,
@@ -163,16 +170,16 @@ fn watched(
     let outcome = load::run(spec, &pool, Some(breaker), &mut seen);
     let sides = seen.stats;
     progress.progress.clear();
-    let mut load = outcome.map_err(CommandError::failed)?;
+    let mut load = outcome.map_err(Error::failed)?;
     load.flags = flags::flags(&load);
     Ok(Watched { load, sides })
 }
 
-fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, CommandError> {
+fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Error> {
     let opening = &plan.opening;
     let are_local = destinations.iter().all(|address| is_local(address.ip()));
     Ok(LoadSpec {
-        sources: generator::sources(opening).map_err(CommandError::usage)?,
+        sources: generator::sources(opening).map_err(Error::usage)?,
         ports: opening.ports,
         request: plan.request.clone(),
         is_head: plan.is_head,
@@ -207,8 +214,8 @@ fn scope(address: SocketAddr) -> TargetScope {
     TargetScope::of(address.ip(), &interfaces::addresses())
 }
 
-fn probe_server(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, CommandError> {
-    let sources = generator::sources(&plan.opening).map_err(CommandError::usage)?;
+fn probe_server(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Error> {
+    let sources = generator::sources(&plan.opening).map_err(Error::usage)?;
     let target = ProbeTarget {
         address,
         local: Local {
@@ -219,7 +226,7 @@ fn probe_server(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Com
         protocol: &plan.protocol,
         timeout: plan.timeout.max(SHORTEST_PROBE),
     };
-    probe::send(target, &plan.request, plan.is_head).map_err(CommandError::of_probe)
+    probe::send(target, &plan.request, plan.is_head).map_err(probe_error)
 }
 
 fn introduction(address: SocketAddr, answer: &ProbeResult) -> String {
@@ -255,12 +262,7 @@ fn redirects_elsewhere(plan: &LoadPlan, answer: &ProbeResult) -> bool {
 }
 
 /// Writes what was found, with the verdict that one run allows.
-fn report(
-    plan: &LoadPlan,
-    found: &Watched,
-    side: Option<&ServerSide>,
-    remark: String,
-) -> Result<ExitCode, CommandError> {
+fn report(plan: &LoadPlan, found: &Watched, side: Option<&ServerSide>, remark: String) -> Result<Outcome, Error> {
     let run = CellRun {
         key: CellKey {
             phase: Phase::Matrix,
@@ -340,15 +342,15 @@ fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Op
     study.cells.into_iter().next()
 }
 
-fn code(result: &LoadResult) -> ExitCode {
+fn code(result: &LoadResult) -> Outcome {
     if result.flags.contains(&Flag::Interrupted) {
-        ExitCode::Interrupted
+        Outcome::Interrupted
     } else if result.connections.opened == 0 {
-        ExitCode::Unreachable
+        Outcome::Unreachable
     } else if result.flags.contains(&Flag::BreakerTripped) || (result.requests > 0 && result.ok == 0) {
-        ExitCode::NotCompleted
+        Outcome::NotCompleted
     } else {
-        ExitCode::Done
+        Outcome::Done
     }
 }
 

@@ -1,30 +1,34 @@
-//! Carries out the command lines of the HTTP lab.
+//! The HTTP lab: a server of payloads, a load generator, and experiments with both.
 
 pub mod agent;
-mod command_error;
-pub mod generator;
+mod generator;
 pub mod lab;
 pub mod load;
 mod observed;
-pub mod output;
+mod output;
 mod restartable_server;
 pub mod serve;
-pub mod server_side;
+mod server_side;
 mod signals;
 pub(crate) mod watch;
 pub mod worker;
 
-use std::io::{self, Write};
+use linerate_http::probe::ProbeError;
 
-use crate::exit_code::ExitCode;
+use crate::{Error, Outcome};
 
-/// Says what is wrong with a command line.
-pub fn complain(trouble: &str) -> ExitCode {
-    say(trouble);
-    ExitCode::Usage
+pub use generator::{Opening, Resolved};
+pub use output::{Files, Output};
+pub use server_side::ControlPath;
+
+fn cannot_watch(error: impl std::fmt::Display) -> Error {
+    Error::failed(format!("cannot watch this host: {error}"))
 }
 
-fn say(trouble: &str) {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "linerate http: {trouble}");
+/// A server that could not be reached, or an invalid request.
+fn probe_error(error: ProbeError) -> Error {
+    match error {
+        ProbeError::Request(_) => Error::usage(error),
+        error => Error::new(Outcome::Unreachable, error),
+    }
 }

@@ -1,22 +1,18 @@
-//! `linerate http serve`: serves until a signal.
+//! The HTTP server with what belongs to it: a control channel, and an iperf3 server for the TCP baseline.
 
 use std::fmt::Write as _;
-use std::io::{self, Write};
 use std::sync::Arc;
 
-use linerate_host::load::{Tested, Watched};
+use linerate_host::{Tested, Watched};
 use linerate_http::control::Control;
-use linerate_http::server::{Access, Server, ServerSpec, ServerStats, StartError, ThreadStats};
+use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_model::policy::AccessRules;
-use linerate_sys::poll::{Interest, wait_fd};
-use linerate_sys::signal::{Signal, Signals};
-use linerate_sys::{process, sd_notify};
+use linerate_sys::process;
 
 use super::agent::{self, ControlChannel, TestedServer};
 use super::restartable_server::RestartableServer;
-use crate::exit_code::ExitCode;
-use crate::server::Embedded;
-use crate::server::in_use;
+use crate::Error;
+use crate::server::{self as iperf3, in_use};
 
 /// A resolved server.
 #[derive(Debug)]
@@ -40,98 +36,93 @@ pub struct TcpSpec {
     pub access: AccessRules,
 }
 
-/// Serves until a signal.
-pub fn run(plan: &ServePlan) -> ExitCode {
-    match serve(plan) {
-        Ok(stats) => {
-            say(&summary(&stats));
-            ExitCode::Done
-        }
-        Err(text) => {
-            complain(&text);
-            ExitCode::NotCompleted
-        }
-    }
+/// A running HTTP server with its control channel and its iperf3 server.
+pub struct HttpServer {
+    server: Arc<RestartableServer>,
+    control: Option<Control>,
+    tcp: Option<iperf3::Server>,
+    introduction: String,
+    warnings: Vec<String>,
 }
 
-fn serve(plan: &ServePlan) -> Result<ServerStats, String> {
-    // Before any thread starts: threads inherit the signal mask.
-    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(|e| e.to_string())?;
-    // Without the privilege to raise the limit fewer connections fit.
-    let _ = process::raise_fd_limit();
-    let server = Server::start(&plan.spec).map_err(|error| match &error {
-        StartError::System(error) => in_use::explained_os(error, "choose another one with --bind"),
-        error => error.to_string(),
-    })?;
-    let mut text = announcement(&plan.spec, &server);
-    let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
-    if let Some(tcp) = &tcp {
-        text.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
+impl HttpServer {
+    /// Starts what the plan names.
+    ///
+    /// # Errors
+    /// A listener that cannot be opened, or a host that cannot be observed.
+    pub fn start(plan: &ServePlan) -> Result<Self, Error> {
+        // Without the privilege to raise the limit fewer connections fit.
+        let _ = process::raise_fd_limit();
+        let server = HttpListener::start(&plan.spec).map_err(|error| match &error {
+            StartError::System(error) => Error::failed(in_use::explained_os(error, "choose another one with --bind")),
+            error => Error::failed(error),
+        })?;
+        let mut introduction = announcement(&plan.spec, &server);
+        let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
+        if let Some(tcp) = &tcp {
+            introduction.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
+        }
+        let tcp_port = tcp.as_ref().map(iperf3::Server::port);
+        let mut running = Self {
+            server: Arc::new(RestartableServer::new(&plan.spec, server, tcp_port)),
+            control: None,
+            tcp,
+            introduction,
+            warnings: Vec::new(),
+        };
+        if let Some(channel) = &plan.control {
+            running.open_control(channel)?;
+        }
+        Ok(running)
     }
-    let server = Arc::new(RestartableServer::new(
-        &plan.spec,
-        server,
-        tcp.as_ref().map(Embedded::port),
-    ));
-    let control = plan
-        .control
-        .as_ref()
-        .map_or(Ok(None), |channel| open_control(&server, channel))?;
-    if let (Some(control), Some(channel)) = (&control, &plan.control) {
-        text.push_str(&agent::introduction(control.address(), channel));
+
+    /// Addresses, limits and a generated token, one line each.
+    pub fn introduction(&self) -> &str {
+        &self.introduction
     }
-    say(&text);
-    // Notification of the service manager is optional.
-    let _ = sd_notify::notify("READY=1");
-    wait_for_signal(&signals).map_err(|error| error.to_string())?;
-    let _ = sd_notify::notify("STOPPING=1");
-    drop((control, tcp));
-    Ok(server.stop())
+
+    /// What the operator should know.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Stops every part and returns a line of statistics for the server and for each thread.
+    pub fn stop(self) -> String {
+        drop((self.control, self.tcp));
+        summary(&self.server.stop())
+    }
+
+    /// Opens the control channel. A default port in use only disables the channel.
+    fn open_control(&mut self, channel: &ControlChannel) -> Result<(), Error> {
+        let port = self.server.port();
+        let watched = Watched {
+            pids: vec![std::process::id()],
+            tested: port.map_or(Tested::Nothing, |port| Tested::Server { port }),
+        };
+        self.warnings.extend(channel.warning());
+        let server = Arc::clone(&self.server) as Arc<dyn TestedServer>;
+        match agent::open(&watched, Some(server), channel) {
+            Ok(control) => {
+                self.introduction
+                    .push_str(&agent::introduction(control.address(), channel));
+                self.control = Some(control);
+            }
+            Err(why) if channel.is_address_chosen => return Err(why),
+            Err(why) => self.warnings.push(format!("no control channel: {why}")),
+        }
+        Ok(())
+    }
 }
 
 /// Starts the iperf3 server.
-fn open_tcp(spec: &TcpSpec) -> Result<Embedded, String> {
-    Embedded::start(spec.host.clone(), spec.port, spec.access.clone()).map_err(|failure| {
+fn open_tcp(spec: &TcpSpec) -> Result<iperf3::Server, Error> {
+    iperf3::Server::start(spec.host.clone(), spec.port, spec.access.clone()).map_err(|failure| {
         let text = format!("--tcp {}: {failure}", spec.port);
-        in_use::explained(&text, spec.port, "choose another one with --tcp")
+        Error::failed(in_use::explained(&text, spec.port, "choose another one with --tcp"))
     })
 }
 
-/// Opens the control channel. A default port in use only disables the channel.
-fn open_control(server: &Arc<RestartableServer>, channel: &ControlChannel) -> Result<Option<Control>, String> {
-    let watched = Watched {
-        pids: vec![std::process::id()],
-        tested: server.port().map_or(Tested::Nothing, |port| Tested::Server { port }),
-    };
-    match agent::open(&watched, Some(Arc::clone(server) as Arc<dyn TestedServer>), channel) {
-        Ok(control) => Ok(Some(control)),
-        Err(why) if channel.is_address_chosen => Err(why),
-        Err(why) => {
-            complain(&format!("no control channel: {why}"));
-            Ok(None)
-        }
-    }
-}
-
-fn complain(text: &str) {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "linerate http serve: {text}");
-}
-
-fn wait_for_signal(signals: &Signals) -> io::Result<()> {
-    while signals.take()?.is_none() {
-        wait_fd(signals, Interest::READ, None)?;
-    }
-    Ok(())
-}
-
-/// A closed pipe does not stop the server.
-fn say(text: &str) {
-    let mut stdout = io::stdout().lock();
-    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
-}
-
-fn announcement(spec: &ServerSpec, server: &Server) -> String {
+fn announcement(spec: &ServerSpec, server: &HttpListener) -> String {
     let addresses: Vec<String> = server.addresses().iter().map(|a| format!("http://{a}")).collect();
     let backlog = match server.backlog() {
         Some(effective) if effective < spec.backlog => {

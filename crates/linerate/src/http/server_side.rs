@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token};
 use linerate_model::http::EndpointStats;
 
-use super::command_error::CommandError;
-use crate::exit_code::ExitCode;
+use crate::Error;
+use crate::Outcome;
 
 /// A way to a control channel.
 #[derive(Debug, Clone)]
@@ -19,13 +19,13 @@ pub struct ControlPath {
 
 /// A control channel that answered.
 #[derive(Debug)]
-pub struct ServerSide {
+pub(super) struct ServerSide {
     client: ControlClient,
-    pub info: Info,
+    pub(super) info: Info,
     /// How far the clocks may be apart.
-    pub clock_error_ns: Option<u64>,
+    pub(super) clock_error_ns: Option<u64>,
     /// It did not answer once.
-    pub is_lost: bool,
+    pub(super) is_lost: bool,
 }
 
 impl ServerSide {
@@ -33,10 +33,10 @@ impl ServerSide {
     ///
     /// # Errors
     /// A channel that was named, or for which there is a token, and does not answer.
-    pub fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, CommandError> {
+    pub(super) fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, Error> {
         let is_wanted = path.url.is_some() || path.token.is_some();
         let client = match &path.url {
-            Some(url) => ControlClient::new(url, path.token.clone()).map_err(CommandError::usage)?,
+            Some(url) => ControlClient::new(url, path.token.clone()).map_err(Error::usage)?,
             None => {
                 let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
                 ControlClient::at(SocketAddr::new(server.ip(), port), path.token.clone())
@@ -44,7 +44,7 @@ impl ServerSide {
         };
         match Self::ask(client, is_wanted) {
             Ok(side) => Ok(Some(side)),
-            Err(error) if is_wanted => Err(CommandError::new(ExitCode::Unreachable, error)),
+            Err(error) if is_wanted => Err(Error::new(Outcome::Unreachable, error)),
             Err(_) => Ok(None),
         }
     }
@@ -65,7 +65,7 @@ impl ServerSide {
     }
 
     /// A load begins; what it costs does not count yet.
-    pub fn prepare(&mut self, mark: &CellMark) {
+    pub(super) fn prepare(&mut self, mark: &CellMark) {
         let mark = CellMark {
             is_warm_up: true,
             ..mark.clone()
@@ -74,20 +74,20 @@ impl ServerSide {
     }
 
     /// Stats count from here.
-    pub fn begin(&mut self, mark: &CellMark) {
+    pub(super) fn begin(&mut self, mark: &CellMark) {
         // A channel that was lost would only keep the load waiting once more.
         self.is_lost = self.is_lost || self.client.begin_cell(mark).is_err();
     }
 
     /// The stats since [`Self::begin`]; absent when the channel was lost.
-    pub fn end(&mut self, id: &str) -> Option<EndpointStats> {
+    pub(super) fn end(&mut self, id: &str) -> Option<EndpointStats> {
         let stats = self.client.end_cell(id);
         self.is_lost |= stats.is_err();
         stats.ok()
     }
 
     /// The CPUs' busy share and the connections, over a moment.
-    pub fn is_at_rest(&mut self) -> Option<bool> {
+    pub(super) fn is_at_rest(&mut self) -> Option<bool> {
         let mark = CellMark::named("rest");
         self.client.begin_cell(&mark).ok()?;
         std::thread::sleep(super::lab::REST_WINDOW);
@@ -96,7 +96,7 @@ impl ServerSide {
     }
 
     /// Its threads as if newly started, so that memory is measured from the same beginning.
-    pub fn restart_workers(&mut self) {
+    pub(super) fn restart_workers(&mut self) {
         if self.info.can("restart-workers") {
             // Without it, the memory of the last step is part of the next one's, which its regression shows.
             let _ = self.client.restart_workers();
@@ -104,7 +104,7 @@ impl ServerSide {
     }
 
     /// Forgets that it was lost once.
-    pub fn take_loss(&mut self) -> bool {
+    pub(super) fn take_loss(&mut self) -> bool {
         std::mem::take(&mut self.is_lost)
     }
 }

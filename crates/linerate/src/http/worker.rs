@@ -5,17 +5,14 @@ use std::io;
 use linerate_http::load;
 use linerate_sys::process;
 
-use crate::exit_code::ExitCode;
+use crate::Error;
 
 /// Runs the assigned workers.
-pub fn run() -> ExitCode {
+///
+/// # Errors
+/// An assignment that cannot be read, or a lost parent.
+pub fn run() -> Result<(), Error> {
     // Each process has its own limit, which is its purpose.
     let _ = process::raise_fd_limit();
-    match load::work(io::stdin(), io::stdout()) {
-        Ok(()) => ExitCode::Done,
-        Err(error) => {
-            super::say(&format!("worker: {error}"));
-            ExitCode::NotCompleted
-        }
-    }
+    load::work(io::stdin(), io::stdout()).map_err(|error| Error::failed(format!("worker: {error}")))
 }

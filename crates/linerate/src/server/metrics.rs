@@ -31,7 +31,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub fn offer(inner: Box<dyn ServerReporter>, address: SocketAddr) -> Result<Box<dyn ServerReporter>, String> {
+pub(crate) fn offer(inner: Box<dyn ServerReporter>, address: SocketAddr) -> Result<Box<dyn ServerReporter>, String> {
     let named = |error: io::Error| {
         let text = format!("unable to listen on {address} for metrics: {}", io_text(&error));
         in_use::explained(&text, address.port(), "choose another address for metrics")

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::fs::File;
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -24,9 +23,9 @@ use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{process, sd_notify};
 
 use super::{in_use, metrics};
-use crate::command_line::iperf3::version;
-use crate::diagnose::observed_test as examination;
-use crate::exit_code::ExitCode;
+use crate::Error;
+use crate::command_line::iperf3::{program_version, system_line};
+use crate::diagnose::observed_test;
 
 /// What is to be served, and how it is watched.
 #[derive(Debug)]
@@ -41,19 +40,6 @@ pub struct Service {
     pub warnings: Vec<String>,
     /// Who serves, once the ports are bound; `None` for the user who started it.
     pub user: Option<User>,
-}
-
-/// Serves until a signal comes.
-pub fn run(what: &Service) -> ExitCode {
-    match serve(what) {
-        Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Done,
-        Err(failure) => {
-            // There is nowhere left to complain if stderr is gone.
-            let _ = writeln!(io::stderr(), "linerate: error - {}", explained(&failure, &what.spec));
-            ExitCode::NotCompleted
-        }
-        Ok(()) => ExitCode::Done,
-    }
 }
 
 /// Names the port of a listener that could not be opened, and what to do.
@@ -76,17 +62,30 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
     }
 }
 
-fn serve(what: &Service) -> Result<(), Failure> {
+/// Serves until a signal comes.
+///
+/// # Errors
+/// What ends the server, with a hint where a port is in use.
+pub fn serve(service: &Service) -> Result<(), Error> {
+    match run(service) {
+        Err(failure) if failure.kind != FailureKind::Interrupted => {
+            Err(Error::failed(explained(&failure, &service.spec)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn run(what: &Service) -> Result<(), Failure> {
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
     let signals = signals.map_err(|e| system(&e))?;
     let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| system(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
-    let report = iperf3::Options::new(Endpoint::Server, version::program_version(), version::system_line());
+    let report = iperf3::Options::new(Endpoint::Server, program_version(), system_line());
     let requests = PeerRequests {
         report: Some(iperf3::peer_report(report)),
-        facts: Some(examination::facts_for_clients()),
+        facts: Some(observed_test::facts_for_clients()),
     };
     if let Some(address) = what.metrics {
         reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
@@ -97,7 +96,7 @@ fn serve(what: &Service) -> Result<(), Failure> {
     let mut reporter = managed(reporter);
     let signals = ServiceSignals::new(signals);
     let outcome = dialect::serve(&what.spec, requests, &mut reporter, &signals, || assume_user(what));
-    flush(&output, &outcome);
+    super::flush(&output, &outcome);
     outcome
 }
 
@@ -136,16 +135,6 @@ pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter 
         // Without its manager a service serves all the same.
         let _ = sd_notify::notify(state);
     })
-}
-
-/// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.
-pub fn flush(output: &Output, outcome: &Result<(), Failure>) {
-    let is_interrupted = outcome.as_ref().is_err_and(|f| f.kind == FailureKind::Interrupted);
-    output.flush(if is_interrupted {
-        Duration::from_millis(500)
-    } else {
-        Duration::from_secs(10)
-    });
 }
 
 /// Signals of a service: the end of a terminal is none, it asks for the lists to be read again.

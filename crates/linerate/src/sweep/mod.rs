@@ -1,56 +1,50 @@
-//! `linerate sweep`: joins the plan, the runs, the reasons and the reports.
+//! Sweeps: which setting of a path is best. Joins the plan, the runs and the reasons.
 
 mod network;
 
 use std::fs;
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
 
-use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec, sweep};
+use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec};
 use linerate_lab::{Estimate, explore};
 use linerate_report::sweep as report;
-use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::signal::Signals;
 use linerate_sys::{cpu, process};
 
-use crate::exit_code::ExitCode;
-use crate::progress::Progress;
+use crate::{Error, Progress};
 use network::Network;
 
-/// Destinations and forms of the reports.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct SweepOutput {
-    pub json: bool,
-    pub csv: Option<PathBuf>,
-    pub html: Option<PathBuf>,
-    pub quiet: bool,
+/// What a sweep found.
+#[derive(Debug)]
+pub struct SweepResult {
+    /// Every run, and the best setting as far as the runs determine one.
+    pub sweep: Sweep,
+    /// Whether any run had a result.
+    pub has_result: bool,
+    /// Whether a signal ended it.
+    pub is_interrupted: bool,
+    /// Why no further run was possible; `None` for a sweep that reached its end or its budget.
+    pub ended_by: Option<String>,
 }
 
-/// Carries out a sweep.
+/// Runs short tests against a server and compares their settings. A signal ends it with the runs made until then.
 ///
 /// # Errors
-/// A command line that does not fit this host.
-pub fn run(spec: &SweepSpec, output: &SweepOutput) -> Result<ExitCode, String> {
-    let space = SettingSpace::new(spec, &host_choices())?;
+/// A specification that does not fit this host.
+pub fn sweep(spec: &SweepSpec, signals: &Signals, mut progress: Progress) -> Result<SweepResult, Error> {
+    let space = SettingSpace::new(spec, &host_choices()).map_err(Error::usage)?;
     let plan = spec.plan(&space);
-    let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
-        Ok(signals) => signals,
-        Err(error) => return Ok(complain(&error.text())),
-    };
     // Many streams need many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
-    let mut progress = Progress::new(output.quiet);
     let estimate = plan.estimate();
     announce(&mut progress, spec, estimate);
-    let mut network = Network::new(spec, &space, &signals, progress);
+    let mut network = Network::new(spec, &space, signals, progress);
     let outcome = explore(&plan, &mut network);
     let (log, ending) = network.finish();
-    let sweep = sweep(spec, &space, &plan, estimate, &outcome, &log);
-    let written = write_reports(output, &sweep, ending.has_result);
-    Ok(match (&outcome.ended_by, written) {
-        _ if ending.is_interrupted => ExitCode::Interrupted,
-        (Some(reason), _) => complain(reason),
-        (None, Err(trouble)) => complain(&trouble),
-        (None, Ok(())) => ExitCode::Done,
+    Ok(SweepResult {
+        sweep: linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, &log),
+        has_result: ending.has_result,
+        is_interrupted: ending.is_interrupted,
+        ended_by: outcome.ended_by,
     })
 }
 
@@ -90,37 +84,4 @@ fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
             report::clock(spec.budget.as_secs_f64())
         ));
     }
-}
-
-/// Writes the reports. Without any result only JSON is written: people have the reason.
-fn write_reports(output: &SweepOutput, sweep: &Sweep, has_result: bool) -> Result<(), String> {
-    let text = match (output.json, has_result) {
-        (true, _) => report::json(sweep),
-        (false, true) => report::text(sweep, crate::progress::glyphs()),
-        (false, false) => String::new(),
-    };
-    let printed = match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(format!("cannot write to the standard output: {error}"))
-        }
-        _ => Ok(()),
-    };
-    let write = |path: &Path, text: String| {
-        fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
-    };
-    let csv = output
-        .csv
-        .as_deref()
-        .map_or(Ok(()), |path| write(path, report::csv(sweep)));
-    let html = output
-        .html
-        .as_deref()
-        .map_or(Ok(()), |path| write(path, report::html(sweep)));
-    printed.and(csv).and(html)
-}
-
-fn complain(trouble: &str) -> ExitCode {
-    // There is nowhere left to complain if stderr is gone.
-    let _ = writeln!(io::stderr(), "linerate sweep: {trouble}");
-    ExitCode::NotCompleted
 }

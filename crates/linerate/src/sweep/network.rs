@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use linerate_doctor::observation::EndpointObservation;
-use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_iperf3::ErrorCode;
 use linerate_lab::sweep::{Hosts, Objective, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
 use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
@@ -13,7 +12,7 @@ use linerate_sys::cpu::{self, Affinity};
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::signal::Signals;
 
-use crate::progress;
+use crate::{Client, ClientResult};
 
 /// Longest wait for a server that is busy with another client.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,7 +27,7 @@ pub(super) struct Network<'a> {
     spec: &'a SweepSpec,
     space: &'a SettingSpace<'a>,
     signals: &'a Signals,
-    progress: progress::Progress,
+    progress: crate::Progress,
     started: Instant,
     /// Where this process may run when no run pins it.
     affinity: Option<Affinity>,
@@ -48,7 +47,7 @@ impl<'a> Network<'a> {
         spec: &'a SweepSpec,
         space: &'a SettingSpace<'a>,
         signals: &'a Signals,
-        progress: progress::Progress,
+        progress: crate::Progress,
     ) -> Self {
         let affinity = cpu::affinity().ok();
         let cores = affinity
@@ -110,8 +109,9 @@ impl<'a> Network<'a> {
         let mut client = self.space.test_settings(setting).client_spec(self.spec);
         // Once is enough, and datagrams travel differently when the server counts for us.
         client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
-        let result = client::run(&client, &mut (), self.signals);
-        if let Some(affinity) = self.affinity.as_ref().filter(|_| client.local.cpu.is_some()) {
+        let is_pinned = client.local.cpu.is_some();
+        let result = Client::new(client).run(self.signals);
+        if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
             // What could be narrowed can be widened again.
             let _ = affinity.restore_process();
         }

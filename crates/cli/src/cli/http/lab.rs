@@ -12,8 +12,8 @@ use linerate_lab::http::plan::Plan;
 use super::output::{FilesArgs, OutputArgs};
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
-use linerate::http::lab::spec::{Directory, LabSpec, PLAN_FILE, Stage};
-use linerate::http::output::{Files, Output};
+use linerate::http::lab::{Directory, LabSpec, PLAN_FILE, Stage};
+use linerate::http::{Files, Output};
 
 /// An experiment: what it is about, which parts of it, and how it is reported.
 #[derive(Debug, Args)]

@@ -8,7 +8,7 @@ use clap::{Args, ValueEnum};
 use linerate_http::load::PortChoice;
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
-use linerate_http::safety_limits::{Demand, TargetOwnership};
+use linerate_http::safety_limits::Demand;
 use linerate_http::target::Target;
 use linerate_lab::http::plan;
 use linerate_lab::http::preflight::too_many_connections;
@@ -18,8 +18,8 @@ use super::output::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
 use super::values::{self, Ramp};
-use linerate::http::generator::{Opening, Resolved};
 use linerate::http::load::{LoadPlan, PaceDetails};
+use linerate::http::{Opening, Resolved};
 
 /// Options of a load.
 #[derive(Debug, Args)]

@@ -27,8 +27,8 @@ pub(crate) struct FilesArgs {
 }
 
 impl OutputArgs {
-    pub(crate) fn resolve(self) -> linerate::http::output::Output {
-        linerate::http::output::Output {
+    pub(crate) fn resolve(self) -> linerate::http::Output {
+        linerate::http::Output {
             json: self.json,
             json_stream: self.json_stream,
             quiet: self.quiet,

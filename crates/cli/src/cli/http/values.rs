@@ -1,6 +1,6 @@
 //! Values of options.
 
-use linerate::http::generator::Resolved;
+use linerate::http::Resolved;
 use std::net::IpAddr;
 use std::time::Duration;
 

@@ -5,19 +5,22 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_model::event::Endpoint;
 use linerate_model::spec::{LocalOptions, Payload, TestSpec};
 use linerate_model::workload::{HistogramSpec, WorkingLoad};
+use linerate_report::iperf2::{Excluded, Layout, Options, Style, Units};
 
 use super::message::{Message, Stop};
-use super::options::{self, Effect, OPTIONS};
+use super::options::{self, OPTIONS};
 use crate::command_line::getopt::{Getopt, OLD_GNU};
+use crate::command_line::options::Value;
 
 /// What an option's effect returns: an error ends the program at once.
-pub type Outcome = Result<(), Stop>;
+pub(crate) type Outcome = Result<(), Stop>;
 
 /// Client or server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     /// Client of this host.
     Client(String),
     /// Server.
@@ -26,52 +29,52 @@ pub enum Role {
 
 /// Everything that was typed. Model types are used as they are where an option fills a field on its own.
 #[derive(Debug)]
-pub struct Args {
+pub(crate) struct Args {
     /// The first of `-s` and `-c` decides.
-    pub role: Option<Role>,
+    pub(crate) role: Option<Role>,
     /// Options of this end.
-    pub local: LocalOptions,
+    pub(crate) local: LocalOptions,
     /// The test, but for the fields that depend on several options.
-    pub test: TestSpec,
+    pub(crate) test: TestSpec,
     /// Seconds, not positive for no limit.
-    pub time_s: Option<f64>,
+    pub(crate) time_s: Option<f64>,
     /// Amount in bytes.
-    pub amount_bytes: Option<u64>,
+    pub(crate) amount_bytes: Option<u64>,
     /// Block length in bytes.
-    pub block_len_bytes: Option<u32>,
+    pub(crate) block_len_bytes: Option<u32>,
     /// Rate limit.
-    pub rate: Option<RateArg>,
+    pub(crate) rate: Option<RateArg>,
     /// Ways of sending from the other end.
-    pub ways: WaysArgs,
+    pub(crate) ways: WaysArgs,
     /// Frames, bursts and pauses.
-    pub shape: ShapeArgs,
+    pub(crate) shape: ShapeArgs,
     /// Requests and replies.
-    pub bounce: BounceArgs,
+    pub(crate) bounce: BounceArgs,
     /// `--connect-only`, with a number of connections.
-    pub connect_only: Option<Option<u32>>,
+    pub(crate) connect_only: Option<Option<u32>>,
     /// `--permit-key`, with the key.
-    pub permit_key: Option<Option<String>>,
+    pub(crate) permit_key: Option<Option<String>>,
     /// Streams.
-    pub parallel: Option<u32>,
+    pub(crate) parallel: Option<u32>,
     /// Start times.
-    pub start: StartArgs,
+    pub(crate) start: StartArgs,
     /// A distribution was asked for.
-    pub histogram: Option<HistogramSpec>,
+    pub(crate) histogram: Option<HistogramSpec>,
     /// Options only a server has.
-    pub server: ServerArgs,
+    pub(crate) server: ServerArgs,
     /// Options of a server that were typed, and those only clients have.
-    pub misplaced: Misplaced,
+    pub(crate) misplaced: Misplaced,
     /// Go to the background.
-    pub daemon: bool,
+    pub(crate) daemon: bool,
     /// Reports.
-    pub output: OutputOptions,
+    pub(crate) output: OutputOptions,
     /// Remarks for the user, in order.
-    pub messages: Vec<Message>,
+    pub(crate) messages: Vec<Message>,
 }
 
 /// A rate as typed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RateArg {
+pub(crate) enum RateArg {
     /// Bit/s and, behind a comma, a standard deviation.
     Bits {
         /// Target.
@@ -85,90 +88,80 @@ pub enum RateArg {
 
 /// Ways of sending from the other end; at most one of them is possible.
 #[derive(Debug, Default)]
-pub struct WaysArgs {
+pub(crate) struct WaysArgs {
     /// `-R`
-    pub reverse: bool,
+    pub(crate) reverse: bool,
     /// `--full-duplex`
-    pub full_duplex: bool,
+    pub(crate) full_duplex: bool,
     /// `-d`
-    pub dual: bool,
+    pub(crate) dual: bool,
     /// `-r`
-    pub trade_off: bool,
+    pub(crate) trade_off: bool,
 }
 
 /// Frames, bursts and pauses.
 #[derive(Debug, Default)]
-pub struct ShapeArgs {
+pub(crate) struct ShapeArgs {
     /// Frames per second, mean and deviation in bit/s.
-    pub isochronous: Option<(f64, f64, f64)>,
+    pub(crate) isochronous: Option<(f64, f64, f64)>,
     /// Gap between datagrams in s.
-    pub gap_s: Option<f64>,
+    pub(crate) gap_s: Option<f64>,
     /// Bytes of a burst.
-    pub burst_bytes: Option<u32>,
+    pub(crate) burst_bytes: Option<u32>,
     /// Seconds between bursts.
-    pub burst_period_s: Option<f64>,
+    pub(crate) burst_period_s: Option<f64>,
     /// Weight of the pause.
-    pub near_congestion: Option<f64>,
+    pub(crate) near_congestion: Option<f64>,
 }
 
 /// Requests and replies.
 #[derive(Debug, Default)]
-pub struct BounceArgs {
+pub(crate) struct BounceArgs {
     /// `--bounceback`, with the requests of a burst.
-    pub burst: Option<u32>,
+    pub(crate) burst: Option<u32>,
     /// Time the server waits.
-    pub hold: Duration,
+    pub(crate) hold: Duration,
     /// Seconds between bursts.
-    pub period_s: Option<f64>,
+    pub(crate) period_s: Option<f64>,
     /// Bytes of a request.
-    pub request_bytes: Option<u32>,
+    pub(crate) request_bytes: Option<u32>,
     /// Bytes of a reply.
-    pub reply_bytes: Option<u32>,
+    pub(crate) reply_bytes: Option<u32>,
     /// The server acknowledges as it likes.
-    pub slow_ack: bool,
+    pub(crate) slow_ack: bool,
     /// Streams beside it.
-    pub load: Option<WorkingLoad>,
+    pub(crate) load: Option<WorkingLoad>,
 }
 
 /// Start times.
 #[derive(Debug, Default)]
-pub struct StartArgs {
+pub(crate) struct StartArgs {
     /// Since 1970, as typed and as read.
-    pub at: Option<(String, f64)>,
+    pub(crate) at: Option<(String, f64)>,
     /// After connecting, in s.
-    pub after_s: Option<f64>,
+    pub(crate) after_s: Option<f64>,
 }
 
 /// Options only a server has.
 #[derive(Debug, Default)]
-pub struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// One test after the other.
-    pub one_at_a_time: bool,
+    pub(crate) one_at_a_time: bool,
     /// TOS byte of what is sent.
-    pub reply_tos: Option<u8>,
+    pub(crate) reply_tos: Option<u8>,
     /// Time the permit key is valid.
-    pub permit_key_s: Option<f64>,
+    pub(crate) permit_key_s: Option<f64>,
     /// Time for a header in s.
-    pub handshake_s: Option<f64>,
+    pub(crate) handshake_s: Option<f64>,
 }
 
 /// Options that mean nothing at the other end: they are named and ignored, in the words of the table.
 #[derive(Debug, Default)]
-pub struct Misplaced {
+pub(crate) struct Misplaced {
     /// What a server says.
-    pub on_server: Vec<&'static str>,
+    pub(crate) on_server: Vec<&'static str>,
     /// What a client says.
-    pub on_client: Vec<&'static str>,
-}
-
-/// Release whose words and columns are used.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Layout {
-    /// 2.1.8
-    #[default]
-    V2_1,
-    /// 2.2.1
-    V2_2,
+    pub(crate) on_client: Vec<&'static str>,
 }
 
 /// How reports look and where they go.
@@ -200,19 +193,25 @@ pub struct OutputOptions {
     pub file: Option<PathBuf>,
 }
 
-/// Parts of a report that are left out.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Excluded {
-    /// Connect lines.
-    pub connection: bool,
-    /// Interval and final lines.
-    pub data: bool,
-    /// Multicast settings.
-    pub multicast: bool,
-    /// The banner.
-    pub settings: bool,
-    /// The server's report.
-    pub server: bool,
+impl OutputOptions {
+    /// The options of the writers for one end.
+    #[must_use]
+    pub fn report_options(&self, endpoint: Endpoint, local: &LocalOptions) -> Options {
+        Options {
+            layout: self.layout,
+            style: if self.csv { Style::Csv } else { Style::Text },
+            units: self.format.and_then(Units::from_letter).unwrap_or_default(),
+            enhanced: self.enhanced,
+            sum_only: self.sum_only,
+            hide_addresses: self.hide_addresses,
+            print_mss: self.print_mss,
+            utc: self.utc,
+            excluded: self.excluded,
+            process_id: std::process::id(),
+            defaults: local.end.defaults.clone(),
+            ..Options::new(endpoint)
+        }
+    }
 }
 
 impl Args {
@@ -220,7 +219,7 @@ impl Args {
     ///
     /// # Errors
     /// The first option that ends the program; what was said before is part of it.
-    pub fn parse(
+    pub(crate) fn parse(
         program: &OsStr,
         words: &[OsString],
         environment: &dyn Fn(&str) -> Option<OsString>,
@@ -255,15 +254,15 @@ impl Args {
     }
 
     /// A line on the standard error.
-    pub fn say(&mut self, text: impl Into<String>) {
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
         self.messages.push(Message::Error(text.into().into_bytes()));
     }
 
-    pub fn is_server(&self) -> bool {
+    pub(crate) fn is_server(&self) -> bool {
         self.role == Some(Role::Server)
     }
 
-    pub fn is_client(&self) -> bool {
+    pub(crate) fn is_client(&self) -> bool {
         matches!(self.role, Some(Role::Client(_)))
     }
 
@@ -312,7 +311,7 @@ impl Args {
                 continue;
             };
             // The presence of the variable is enough for a switch.
-            let value = (!matches!(option.effect, Effect::Switch(_))).then_some(value.as_os_str());
+            let value = (option.effect.value() != Value::None).then_some(value.as_os_str());
             option.act(self, value)?;
         }
         Ok(())
@@ -320,7 +319,7 @@ impl Args {
 }
 
 /// `--lr-format` counts wherever it stands, so it is looked for before anything acts.
-pub fn layout(words: &[OsString]) -> Layout {
+pub(crate) fn layout(words: &[OsString]) -> Layout {
     let grammar = options::grammar();
     let mut layout = Layout::default();
     for found in Getopt::new(&grammar, words).flatten() {
@@ -335,7 +334,7 @@ pub fn layout(words: &[OsString]) -> Layout {
 }
 
 /// The layout of a release, if it is one of the two.
-pub fn named_layout(value: &OsStr) -> Option<Layout> {
+pub(crate) fn named_layout(value: &OsStr) -> Option<Layout> {
     match value.as_encoded_bytes() {
         b"2.1" | b"2.1.8" => Some(Layout::V2_1),
         b"2.2" | b"2.2.1" => Some(Layout::V2_2),
@@ -344,6 +343,6 @@ pub fn named_layout(value: &OsStr) -> Option<Layout> {
 }
 
 /// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
-pub fn text(value: &OsStr) -> String {
+pub(crate) fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }

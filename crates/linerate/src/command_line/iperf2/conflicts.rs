@@ -7,6 +7,7 @@ use linerate_model::Transport;
 
 use super::args::{Args, RateArg};
 use super::message::Stop;
+use super::resolve::Command;
 
 /// Options of a client that can contradict each other.
 struct Asked<'a> {
@@ -131,7 +132,7 @@ const CONFLICTS: &[Conflict] = &[
 ///
 /// # Errors
 /// All complaints.
-pub fn check_client(args: &Args, host: &str, block_len_bytes: u32, now: Duration) -> Result<(), Stop> {
+pub(crate) fn check_client(args: &Args, host: &str, block_len_bytes: u32, now: Duration) -> Result<(), Stop> {
     let to_group = is_group(host);
     let asked = Asked { args, to_group };
     let conflicts = CONFLICTS.iter().filter(|(applies, _)| applies(&asked));
@@ -148,7 +149,7 @@ pub fn check_client(args: &Args, host: &str, block_len_bytes: u32, now: Duration
 ///
 /// # Errors
 /// All complaints.
-pub fn check_server(args: &Args) -> Result<(), Stop> {
+pub(crate) fn check_server(args: &Args) -> Result<(), Stop> {
     let mut wrong: Vec<String> = Vec::new();
     if args.test.transport == Transport::Udp && args.permit_key.is_some() {
         wrong.push("ERROR: Option of --permit-key not supported with UDP".to_owned());
@@ -166,7 +167,7 @@ fn complain(wrong: Vec<String>) -> Result<(), Stop> {
 }
 
 /// A group of IPv4 (224.0.0.0/4) or IPv6 (ff00::/8).
-pub fn is_group(host: &str) -> bool {
+pub(crate) fn is_group(host: &str) -> bool {
     host.parse::<IpAddr>().is_ok_and(|address| address.is_multicast())
 }
 
@@ -280,3 +281,35 @@ const BOUNCE_BYTES_MIN: u32 = 64;
 const BLOCK_BYTES_MAX: u32 = 64 << 20;
 /// Furthest start.
 const START_AHEAD_MAX_S: f64 = 3600.0;
+
+/// Options that are parsed and whose function does not exist.
+pub(crate) fn check_supported(command: &Command) -> Result<(), Stop> {
+    let (local, test, output) = match command {
+        Command::Client { spec, output } => (&spec.local, Some(&spec.test), output),
+        Command::Server { spec, output, .. } => {
+            let defaults = spec.local.end.defaults.as_ref();
+            (&spec.local, defaults.map(|defaults| &defaults.test), output)
+        }
+    };
+    let is_server = matches!(command, Command::Server { .. });
+    let rows = [
+        (
+            test.is_some_and(|test| test.workload.rate_deviation_bps.is_some()),
+            "a rate that varies around its target (-b mean,deviation) is not supported",
+        ),
+        (local.end.realtime, "the real-time scheduler (-z) is not supported"),
+        (local.end.send_delay.is_some(), "--tcp-tx-delay is not supported"),
+        (
+            is_server && output.sum_by_destination,
+            "sums by destination (--sum-dstip) are not supported",
+        ),
+        (
+            is_server && test.is_some_and(|test| test.pacing.rate_bps.is_some()),
+            "a limit on what a server reads (-b) is not supported",
+        ),
+    ];
+    match rows.into_iter().find(|(is_wanted, _)| *is_wanted) {
+        Some((_, text)) => Err(Stop::error(format!("ERROR: {text}"))),
+        None => Ok(()),
+    }
+}

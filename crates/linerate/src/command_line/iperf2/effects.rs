@@ -8,15 +8,16 @@ use std::time::Duration;
 
 use linerate_model::Transport;
 use linerate_model::workload::{ConnectRetry, HistogramSpec, WorkingLoad};
+use linerate_report::iperf2::Layout;
 
-use super::args::{Args, Layout, Outcome, RateArg, Role, named_layout, text};
+use super::args::{Args, Outcome, RateArg, Role, named_layout, text};
 use super::message::{Message, Stop};
 use super::tos::{tos_of, tos_of_dscp};
 use crate::command_line::numbers::{atof, atoi, scan_float};
 
 // Roles
 
-pub fn server(args: &mut Args) -> Outcome {
+pub(crate) fn server(args: &mut Args) -> Outcome {
     if args.is_client() {
         args.say("WARNING: option -s is not valid for client mode");
     } else {
@@ -26,7 +27,7 @@ pub fn server(args: &mut Args) -> Outcome {
 }
 
 /// A server stays one without a word.
-pub fn client(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
     if !args.is_server() {
         let (host, device) = split_device(&text(value));
         args.role = Some(Role::Client(host));
@@ -35,7 +36,7 @@ pub fn client(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn single_udp(args: &mut Args) -> Outcome {
+pub(crate) fn single_udp(args: &mut Args) -> Outcome {
     args.test.transport = Transport::Udp;
     args.server.one_at_a_time = true;
     Ok(())
@@ -43,7 +44,7 @@ pub fn single_udp(args: &mut Args) -> Outcome {
 
 // Addresses and ports
 
-pub fn port(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
     let typed = value.as_bytes();
     let mut ends = typed.splitn(2, |byte| *byte == b'-');
     args.local.port = port_number("-p", ends.next().unwrap_or_default())?;
@@ -58,7 +59,7 @@ pub fn port(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn listen_port(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn listen_port(args: &mut Args, value: &OsStr) -> Outcome {
     if args.is_client() {
         args.test.workload.back_port = Some(port_number("-L", value.as_bytes())?);
     } else {
@@ -77,7 +78,7 @@ fn port_number(option: &str, typed: &[u8]) -> Result<u16, Stop> {
 }
 
 /// `host`, `host:port`, `[v6]:port`, each with `%device`. Many colons without brackets are an IPv6 address.
-pub fn bind(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
     let (address, device) = split_device(&text(value));
     let bind = &mut args.local.bind;
     bind.device = device;
@@ -107,7 +108,7 @@ fn split_device(address: &str) -> (String, Option<String>) {
     (host.to_owned(), Some(device.to_owned()))
 }
 
-pub fn multicast_source(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn multicast_source(args: &mut Args, value: &OsStr) -> Outcome {
     if args.is_client() {
         args.say("WARNING: option -H is not valid for client mode");
     } else {
@@ -116,19 +117,19 @@ pub fn multicast_source(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn local_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn local_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     args.test.workload.without_routing = value.is_none_or(|value| atoi(value.as_bytes()) != 0);
     Ok(())
 }
 
-pub fn ttl(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn ttl(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.workload.multicast_ttl = Some(u8::try_from(atoi(value.as_bytes())).unwrap_or(1));
     Ok(())
 }
 
 // The end of the test
 
-pub fn time(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
     let time_s = whole_float(value)
         .ok_or_else(|| Stop::error(format!("ERROR: -t value of '{}' not recognized", text(value))))?;
     // Of a time and an amount the later one counts.
@@ -136,7 +137,7 @@ pub fn time(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn amount(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn amount(args: &mut Args, value: &OsStr) -> Outcome {
     let bytes = bytes(value);
     if bytes == 0 {
         return Err(Stop::error(format!("Invalid value for -n amount of '{}'", text(value))));
@@ -145,7 +146,7 @@ pub fn amount(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn interval(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
     if matches!(value.as_bytes(), [b'f' | b'F', ..]) {
         args.output.per_frame = true;
         args.output.enhanced = true;
@@ -163,7 +164,7 @@ pub fn interval(args: &mut Args, value: &OsStr) -> Outcome {
 // Rates and lengths
 
 /// `10m`, `10m,1m` or `100pps`.
-pub fn bandwidth(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bandwidth(args: &mut Args, value: &OsStr) -> Outcome {
     let typed = value.as_bytes();
     args.rate = Some(match typed.strip_suffix(b"pps").or_else(|| typed.strip_suffix(b"p")) {
         Some(number) => RateArg::Datagrams(atof(number).max(0.0) as u64),
@@ -180,43 +181,43 @@ pub fn bandwidth(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn length(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn length(args: &mut Args, value: &OsStr) -> Outcome {
     args.block_len_bytes = Some(bytes_u32(value)).filter(|len| *len > 0);
     Ok(())
 }
 
-pub fn window(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.socket.window_bytes = Some(bytes_u32(value));
     Ok(())
 }
 
-pub fn window_clamp(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn window_clamp(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.workload.window_clamp_bytes = Some(bytes_u32(value)).filter(|clamp| *clamp > 0);
     Ok(())
 }
 
-pub fn unsent_limit(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn unsent_limit(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.workload.unsent_limit_bytes = Some(bytes_u32(value)).filter(|limit| *limit > 0);
     args.output.enhanced = true;
     Ok(())
 }
 
-pub fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.pacing.fq_rate_bps = Some(bits_or_bytes(value.as_bytes()) as u64).filter(|rate| *rate > 0);
     Ok(())
 }
 
-pub fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
     args.parallel = Some(u32::try_from(atoi(value.as_bytes())).unwrap_or(0).min(STREAMS_MAX));
     Ok(())
 }
 
-pub fn mss(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.socket.mss_bytes = u32::try_from(atoi(value.as_bytes())).ok().filter(|mss| *mss > 0);
     Ok(())
 }
 
-pub fn tos(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
     match tos_of(value.as_bytes()) {
         Some(tos) => args.test.socket.tos = tos,
         None => args.say(format!("Invalid --tos value of {}", text(value))),
@@ -224,7 +225,7 @@ pub fn tos(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
     match tos_of_dscp(value.as_bytes()) {
         Some(tos) => args.test.socket.tos = tos,
         None => args.say(format!("Invalid --dscp value of {}", text(value))),
@@ -232,7 +233,7 @@ pub fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn tos_override(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn tos_override(args: &mut Args, value: &OsStr) -> Outcome {
     match tos_of(value.as_bytes()) {
         Some(tos) => args.server.reply_tos = Some(tos),
         None => args.say(format!("Invalid --tos-override value of {}", text(value))),
@@ -240,7 +241,7 @@ pub fn tos_override(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn send_delay(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn send_delay(args: &mut Args, value: &OsStr) -> Outcome {
     args.local.end.send_delay = Duration::try_from_secs_f64(atof(value.as_bytes()) / 1000.0)
         .ok()
         .filter(|d| !d.is_zero());
@@ -249,12 +250,12 @@ pub fn send_delay(args: &mut Args, value: &OsStr) -> Outcome {
 
 // Ways
 
-pub fn dual(args: &mut Args) -> Outcome {
+pub(crate) fn dual(args: &mut Args) -> Outcome {
     args.ways.dual |= connects_back(args, "-d");
     Ok(())
 }
 
-pub fn trade_off(args: &mut Args) -> Outcome {
+pub(crate) fn trade_off(args: &mut Args) -> Outcome {
     args.ways.trade_off |= connects_back(args, "-r");
     Ok(())
 }
@@ -274,7 +275,7 @@ fn connects_back(args: &mut Args, option: &str) -> bool {
 // Shapes
 
 /// `60:20m,1m`; what is missing keeps its default.
-pub fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let typed = value.unwrap_or_default().as_bytes();
     let mut parts = typed.splitn(2, |byte| *byte == b':');
     let frames = parts.next().unwrap_or_default();
@@ -297,30 +298,30 @@ pub fn isochronous(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     Ok(())
 }
 
-pub fn gap(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn gap(args: &mut Args, value: &OsStr) -> Outcome {
     args.shape.gap_s = Some(atof(value.as_bytes()) / 1000.0);
     Ok(())
 }
 
-pub fn burst_size(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn burst_size(args: &mut Args, value: &OsStr) -> Outcome {
     args.shape.burst_bytes = Some(bytes_u32(value));
     args.output.enhanced = true;
     Ok(())
 }
 
-pub fn burst_period(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn burst_period(args: &mut Args, value: &OsStr) -> Outcome {
     args.shape.burst_period_s = Some(seconds_of(value)).filter(|period_s| *period_s > 0.0);
     args.output.enhanced |= args.shape.burst_period_s.is_some();
     Ok(())
 }
 
-pub fn near_congestion(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn near_congestion(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let weight = value.map_or(0.5, |value| atof(value.as_bytes()));
     args.shape.near_congestion = Some(if weight.is_finite() { weight.max(0.0) } else { 0.5 });
     Ok(())
 }
 
-pub fn connect_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn connect_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     args.connect_only = Some(
         value
             .and_then(|value| u32::try_from(atoi(value.as_bytes())).ok())
@@ -329,19 +330,19 @@ pub fn connect_only(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     Ok(())
 }
 
-pub fn connect_retries(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn connect_retries(args: &mut Args, value: &OsStr) -> Outcome {
     let retry = retry(args);
     retry.attempts = u32::try_from(atoi(value.as_bytes())).ok();
     retry.pause = Duration::from_millis(200);
     Ok(())
 }
 
-pub fn connect_retry_time(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn connect_retry_time(args: &mut Args, value: &OsStr) -> Outcome {
     retry(args).within = Duration::try_from_secs_f64(seconds_of(value)).ok();
     Ok(())
 }
 
-pub fn connect_retry_pause(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn connect_retry_pause(args: &mut Args, value: &OsStr) -> Outcome {
     retry(args).pause = Duration::try_from_secs_f64(seconds_of(value)).unwrap_or_default();
     Ok(())
 }
@@ -356,19 +357,19 @@ fn retry(args: &mut Args) -> &mut ConnectRetry {
 
 // Requests and replies
 
-pub fn bounceback(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn bounceback(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let burst = value.and_then(|value| u32::try_from(atoi(value.as_bytes())).ok());
     args.bounce.burst = Some(burst.filter(|burst| *burst > 0).unwrap_or(10));
     Ok(())
 }
 
-pub fn bounce_hold(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bounce_hold(args: &mut Args, value: &OsStr) -> Outcome {
     args.bounce.hold = Duration::try_from_secs_f64(atof(value.as_bytes()) / 1000.0).unwrap_or_default();
     Ok(())
 }
 
 /// `up`, `down` or `bidir`, each with a number of streams.
-pub fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let typed = value.unwrap_or_default().as_bytes();
     let mut parts = typed.splitn(2, |byte| *byte == b',');
     let (up, down) = match parts.next().unwrap_or_default() {
@@ -394,7 +395,7 @@ pub fn working_load(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 // Measurements
 
 /// `1m,1000` or `100u,10000,5,95`.
-pub fn histogram(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn histogram(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let mut spec = HistogramSpec {
         bin_width_us: 100,
         bins: if args.output.layout == Layout::V2_1 {
@@ -426,12 +427,12 @@ pub fn histogram(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     Ok(())
 }
 
-pub fn permit_key(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn permit_key(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     args.permit_key = Some(value.map(text));
     Ok(())
 }
 
-pub fn start_at(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn start_at(args: &mut Args, value: &OsStr) -> Outcome {
     args.start.at = Some((text(value), seconds_of(value)));
     args.output.enhanced = true;
     Ok(())
@@ -439,7 +440,7 @@ pub fn start_at(args: &mut Args, value: &OsStr) -> Outcome {
 
 // Files and reports
 
-pub fn file(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn file(args: &mut Args, value: &OsStr) -> Outcome {
     if args.is_server() {
         args.say("WARNING: option -F is not valid for server mode");
     } else {
@@ -448,7 +449,7 @@ pub fn file(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn stdin(args: &mut Args) -> Outcome {
+pub(crate) fn stdin(args: &mut Args) -> Outcome {
     if args.is_server() {
         args.say("WARNING: option -I is not valid for server mode");
     } else {
@@ -458,13 +459,13 @@ pub fn stdin(args: &mut Args) -> Outcome {
 }
 
 /// An unknown letter stands for adaptive bits.
-pub fn format(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
     let letter = value.as_bytes().first().map(|byte| char::from(*byte));
     args.output.format = letter.filter(|letter| "bkmgtpaBKMGTPA".contains(*letter));
     Ok(())
 }
 
-pub fn style(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn style(args: &mut Args, value: &OsStr) -> Outcome {
     match value.as_bytes() {
         [b'c' | b'C', ..] => args.output.csv = true,
         _ => args.say(format!(
@@ -475,7 +476,7 @@ pub fn style(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn exclude(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn exclude(args: &mut Args, value: &OsStr) -> Outcome {
     for letter in value.as_bytes() {
         let excluded = &mut args.output.excluded;
         match letter.to_ascii_uppercase() {
@@ -493,7 +494,7 @@ pub fn exclude(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn output(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn output(args: &mut Args, value: &OsStr) -> Outcome {
     let notice = format!(
         "Output from stdout and stderr will be redirected to file {}",
         text(value)
@@ -503,7 +504,7 @@ pub fn output(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
     match named_layout(value) {
         Some(_) => Ok(()),
         None => Err(Stop::error(format!(
@@ -513,7 +514,7 @@ pub fn layout(_args: &mut Args, value: &OsStr) -> Outcome {
     }
 }
 
-pub fn no_queue(args: &mut Args, _value: &OsStr) -> Outcome {
+pub(crate) fn no_queue(args: &mut Args, _value: &OsStr) -> Outcome {
     args.say("WARNING: --NUM_REPORT_STRUCTS has no meaning here: nothing is queued between measuring and reporting");
     Ok(())
 }
@@ -521,13 +522,13 @@ pub fn no_queue(args: &mut Args, _value: &OsStr) -> Outcome {
 // Values
 
 /// A number that is not negative; 0 if it is none.
-pub fn seconds_of(value: &OsStr) -> f64 {
+pub(crate) fn seconds_of(value: &OsStr) -> f64 {
     let seconds = atof(value.as_bytes());
     if seconds.is_finite() { seconds.max(0.0) } else { 0.0 }
 }
 
 /// A number of bytes, cut to 32 bits.
-pub fn bytes_u32(value: &OsStr) -> u32 {
+pub(crate) fn bytes_u32(value: &OsStr) -> u32 {
     u32::try_from(bytes(value)).unwrap_or(u32::MAX)
 }
 

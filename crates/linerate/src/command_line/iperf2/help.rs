@@ -2,21 +2,13 @@
 
 use std::ffi::OsStr;
 
-use super::args::Layout;
-use super::options::{OPTIONS, OptionRow, Section};
-use crate::command_line::help_layout;
+use linerate_report::iperf2::Layout;
 
-/// The sections of the help in their order.
-pub const SECTIONS: [(Section, &str); 5] = [
-    (Section::Both, "Client or server"),
-    (Section::Server, "Server"),
-    (Section::Client, "Client"),
-    (Section::Reports, "Reports"),
-    (Section::Added, "Added by linerate"),
-];
+use super::options::option_groups;
+use crate::command_line::options::listing;
 
 /// Printed without an option that selects client or server.
-pub fn short_usage(program: &OsStr) -> Vec<u8> {
+pub(crate) fn short_usage(program: &OsStr) -> Vec<u8> {
     let program = program.as_encoded_bytes();
     let lines: [&[u8]; 5] = [
         b"Usage: ",
@@ -29,7 +21,7 @@ pub fn short_usage(program: &OsStr) -> Vec<u8> {
 }
 
 /// The version in the form scripts know.
-pub fn version(layout: Layout) -> String {
+pub(crate) fn version(layout: Layout) -> String {
     let release = match layout {
         Layout::V2_1 => "2.1.8",
         Layout::V2_2 => "2.2.1",
@@ -41,22 +33,13 @@ pub fn version(layout: Layout) -> String {
 }
 
 /// The long help.
-pub fn long_help() -> String {
+pub(crate) fn long_help() -> String {
     let mut help = String::from(
         "Usage: iperf [-s|-c host] [options]
        iperf [-h|--help] [-v|--version]
 ",
     );
-    for (section, title) in SECTIONS {
-        help.push_str(&format!("\n{title}:\n"));
-        for option in OPTIONS.iter().filter(|option| option.section == section) {
-            help.push_str(&entry(option));
-        }
-    }
-    help.push_str("\nKnown and refused:\n");
-    for option in OPTIONS.iter().filter(|option| option.section == Section::Refused) {
-        help.push_str(&entry(option));
-    }
+    help.push_str(&listing(&option_groups()));
     help.push_str(
         "
 Where [kmgKMG] is shown, a number may be followed by a letter: k, m and g are powers of 1000, K, M and G of 1024.
@@ -66,10 +49,6 @@ IPERF_ and the long name in capitals for most others, such as IPERF_BANDWIDTH.
 ",
     );
     help
-}
-
-fn entry(option: &OptionRow) -> String {
-    help_layout::entry(option.short, option.long, &option.placeholder(), option.help)
 }
 
 #[cfg(test)]

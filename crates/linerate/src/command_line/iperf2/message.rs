@@ -1,6 +1,4 @@
-//! What the program says before a test, and how it ends without one.
-
-use crate::exit_code::ExitCode;
+//! Messages before a test, and what ends the program without one.
 
 /// One remark for the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +11,7 @@ pub enum Message {
 
 /// The program ends without a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// `-h`
     Help,
     /// `-v`
@@ -28,16 +26,7 @@ pub enum Stop {
 
 impl Stop {
     /// One line and failure.
-    pub fn error(text: impl Into<String>) -> Self {
+    pub(crate) fn error(text: impl Into<String>) -> Self {
         Self::Refused(vec![text.into()])
-    }
-
-    /// Exit code. After its help or version, 2.1.8 reports failure and 2.2.1 success.
-    pub fn exit_code(&self, is_new_release: bool) -> ExitCode {
-        match self {
-            Self::Help | Self::Version if is_new_release => ExitCode::Done,
-            Self::Help | Self::Version | Self::Refused(_) => ExitCode::NotCompleted,
-            Self::Usage | Self::Quiet(_) => ExitCode::Done,
-        }
     }
 }

@@ -9,11 +9,12 @@ use linerate_model::spec::AddressFamily;
 use super::args::{Args, Outcome, text};
 use super::effects as fx;
 use super::message::Stop;
-use crate::command_line::getopt::{Argument, Grammar, Long, Short};
+use crate::command_line::getopt::{Argument, Grammar};
+use crate::command_line::options::{self, OptionGroup, OptionHelp};
 
 /// Where the help lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
+pub(crate) enum Section {
     /// Client and server.
     Both,
     /// Server.
@@ -30,92 +31,102 @@ pub enum Section {
     Absent,
 }
 
-/// What an option does, and with it whether it takes a value; the text stands for the value in the help. One-letter
-/// forms never take an optional value.
-#[derive(Debug, Clone, Copy)]
-pub enum Effect {
-    /// No value.
-    Switch(fn(&mut Args) -> Outcome),
-    /// One value.
-    Value(&'static str, fn(&mut Args, &OsStr) -> Outcome),
-    /// A value only after `=`.
-    MaybeValue(&'static str, fn(&mut Args, Option<&OsStr>) -> Outcome),
-    /// Known and refused, with the reason.
-    Refused(Argument, &'static str),
-}
+/// What an option does.
+pub(crate) type Effect = options::Effect<Args, Stop>;
 
 /// One option.
 #[derive(Debug, Clone, Copy)]
-pub struct OptionRow {
+pub(crate) struct OptionRow {
     /// One-letter form.
-    pub short: Option<char>,
+    pub(crate) short: Option<char>,
     /// Long form.
-    pub long: &'static str,
+    pub(crate) long: &'static str,
     /// Other names for the same, which the help does not show.
-    pub aliases: &'static [&'static str],
+    pub(crate) aliases: &'static [&'static str],
     /// Variable of the environment that does the same.
-    pub variable: Option<&'static str>,
+    pub(crate) variable: Option<&'static str>,
     /// Where it is listed.
-    pub section: Section,
+    pub(crate) section: Section,
     /// What it does.
-    pub effect: Effect,
+    pub(crate) effect: Effect,
+    /// Why it is refused; `None` for an option that acts.
+    pub(crate) refusal: Option<&'static str>,
     /// What a server says that gets it.
-    pub server_says: Option<&'static str>,
+    pub(crate) server_says: Option<&'static str>,
     /// What a client says that gets it.
-    pub client_says: Option<&'static str>,
+    pub(crate) client_says: Option<&'static str>,
     /// One or two sentences.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
 }
 
 /// Name of the option that chooses the release whose layout is used.
-pub const LR_FORMAT: &str = "lr-format";
+pub(crate) const LR_FORMAT: &str = "lr-format";
+
+/// The sections of the help in their order.
+const SECTIONS: [(Section, &str); 6] = [
+    (Section::Both, "Client or server"),
+    (Section::Server, "Server"),
+    (Section::Client, "Client"),
+    (Section::Reports, "Reports"),
+    (Section::Added, "Added by linerate"),
+    (Section::Refused, "Known and refused"),
+];
+
+/// The options in the order of the help; those of the last group are refused.
+#[must_use]
+pub fn option_groups() -> Vec<OptionGroup> {
+    let group = |(section, title)| OptionGroup {
+        title,
+        options: options_of(section),
+    };
+    SECTIONS.map(group).to_vec()
+}
+
+/// Options that have no effect; the help does not list them.
+#[must_use]
+pub fn options_without_effect() -> Vec<OptionHelp> {
+    options_of(Section::Absent)
+}
+
+/// Variables of the environment with the long option whose default they hold.
+#[must_use]
+pub fn variables() -> Vec<(&'static str, &'static str)> {
+    let variable = |option: &OptionRow| Some((option.variable?, option.long));
+    OPTIONS.iter().filter_map(variable).collect()
+}
+
+fn options_of(section: Section) -> Vec<OptionHelp> {
+    let options = OPTIONS.iter().filter(|option| option.section == section);
+    options.map(OptionRow::documented).collect()
+}
 
 /// The table in the form the parser reads; ids are positions in [`OPTIONS`].
-pub fn grammar() -> Grammar<usize> {
-    let mut grammar = Grammar {
-        shorts: Vec::new(),
-        longs: Vec::new(),
-    };
-    for (id, option) in OPTIONS.iter().enumerate() {
-        let (argument, short_argument) = match option.effect {
-            Effect::Switch(_) => (Argument::None, Argument::None),
-            Effect::Value(..) => (Argument::Required, Argument::Required),
-            Effect::MaybeValue(..) => (Argument::Optional, Argument::None),
-            Effect::Refused(argument, _) => (argument, argument),
-        };
-        if let Some(letter) = option.short.and_then(|letter| u8::try_from(letter).ok()) {
-            grammar.shorts.push(Short {
-                letter,
-                argument: short_argument,
-                id,
-            });
-        }
-        for name in std::iter::once(&option.long).chain(option.aliases) {
-            grammar.longs.push(Long { name, argument, id });
-        }
-    }
-    grammar
+pub(crate) fn grammar() -> Grammar<usize> {
+    let row = |option: &OptionRow| (option.short, option.names(), option.effect.argument());
+    options::grammar(OPTIONS.iter().map(row))
 }
 
 impl OptionRow {
     /// Carries the option out.
-    pub fn act(&self, args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    pub(crate) fn act(&self, args: &mut Args, value: Option<&OsStr>) -> Outcome {
         args.misplaced.on_server.extend(self.server_says);
         args.misplaced.on_client.extend(self.client_says);
-        match self.effect {
-            Effect::Switch(act) => act(args),
-            Effect::Value(_, act) => act(args, value.unwrap_or_default()),
-            Effect::MaybeValue(_, act) => act(args, value),
-            Effect::Refused(_, reason) => Err(Stop::error(format!("ERROR: --{} {reason}", self.long))),
+        match self.refusal {
+            Some(reason) => Err(Stop::error(format!("ERROR: --{} {reason}", self.long))),
+            None => self.effect.act(args, value),
         }
     }
 
-    /// The value's placeholder as the help writes it behind the long form.
-    pub fn placeholder(&self) -> String {
-        match self.effect {
-            Effect::Switch(_) | Effect::Refused(..) => String::new(),
-            Effect::Value(name, _) => format!(" {name}"),
-            Effect::MaybeValue(name, _) => format!("[={name}]"),
+    fn names(&self) -> Vec<&'static str> {
+        std::iter::once(&self.long).chain(self.aliases).copied().collect()
+    }
+
+    fn documented(&self) -> OptionHelp {
+        OptionHelp {
+            short: self.short,
+            longs: self.names(),
+            value: self.refusal.map_or(self.effect.value(), |_| options::Value::None),
+            help: self.help,
         }
     }
 
@@ -140,8 +151,8 @@ impl OptionRow {
     }
 }
 
-use Effect::{MaybeValue, Refused, Switch, Value};
 use Section as S;
+use options::Effect::{MaybeValue, Switch, Value};
 
 const fn row(
     short: Option<char>,
@@ -157,19 +168,27 @@ const fn row(
         variable: None,
         section,
         effect,
+        refusal: None,
         server_says: None,
         client_says: None,
         help,
     }
 }
 
-const fn refused(long: &'static str, argument: Argument, reason: &'static str) -> OptionRow {
-    row(None, long, S::Refused, Refused(argument, reason), reason)
+const fn refused(short: Option<char>, long: &'static str, argument: Argument, reason: &'static str) -> OptionRow {
+    let effect = match argument {
+        Argument::None => Switch(|_| Ok(())),
+        Argument::Required => Value("", |_, _| Ok(())),
+        Argument::Optional => MaybeValue("", |_, _| Ok(())),
+    };
+    let mut row = row(short, long, S::Refused, effect, reason);
+    row.refusal = Some(reason);
+    row
 }
 
 /// Every option.
 #[rustfmt::skip]
-pub static OPTIONS: &[OptionRow] = &[
+pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('s'), "server", S::Server, Switch(fx::server),
         "Be the server: wait for clients.").variable("IPERF_SERVER"),
     row(Some('c'), "client", S::Client, Value("HOST[%DEV]", fx::client),
@@ -355,22 +374,21 @@ pub static OPTIONS: &[OptionRow] = &[
         "was never finished; a message says so and the test goes on"),
     row(None, "NUM_REPORT_STRUCTS", S::Absent, Value("N", fx::no_queue),
         "has no meaning here: nothing is queued between measuring and reporting"),
-    row(Some('A'), "awdl", S::Refused, Refused(Argument::None, "is for a wireless link that Linux does not have"),
-        "is for a wireless link that Linux does not have"),
-    refused("bounceback-txdelay", Argument::Required, "is not supported, use --bounceback-hold"),
-    refused("fq-rate-step", Argument::Required, "is not supported, use one --fq-rate per test"),
-    refused("fq-rate-step-interval", Argument::Required, "is not supported, use one --fq-rate per test"),
-    refused("working-load-cca", Argument::Required, "is not supported, all streams use the algorithm of -Z"),
-    refused("jitter-histograms", Argument::Optional, "is not supported, use --histograms for delays"),
-    refused("udp-l4s", Argument::None, "is not supported"),
-    refused("udp-l4s-video", Argument::None, "is not supported"),
-    refused("l2checks", Argument::None, "is not supported: frames are not looked at below IP"),
-    refused("tap-dev", Argument::Optional, "is not supported: data go through sockets only"),
-    refused("tun-dev", Argument::Optional, "is not supported: data go through sockets only"),
+    refused(Some('A'), "awdl", Argument::None, "is for a wireless link that Linux does not have"),
+    refused(None, "bounceback-txdelay", Argument::Required, "is not supported, use --bounceback-hold"),
+    refused(None, "fq-rate-step", Argument::Required, "is not supported, use one --fq-rate per test"),
+    refused(None, "fq-rate-step-interval", Argument::Required, "is not supported, use one --fq-rate per test"),
+    refused(None, "working-load-cca", Argument::Required, "is not supported, all streams use the algorithm of -Z"),
+    refused(None, "jitter-histograms", Argument::Optional, "is not supported, use --histograms for delays"),
+    refused(None, "udp-l4s", Argument::None, "is not supported"),
+    refused(None, "udp-l4s-video", Argument::None, "is not supported"),
+    refused(None, "l2checks", Argument::None, "is not supported: frames are not looked at below IP"),
+    refused(None, "tap-dev", Argument::Optional, "is not supported: data go through sockets only"),
+    refused(None, "tun-dev", Argument::Optional, "is not supported: data go through sockets only"),
 ];
 
 /// Variables of the environment in the order in which the original looks at them.
-pub const ENVIRONMENT: [&str; 33] = [
+pub(crate) const ENVIRONMENT: [&str; 33] = [
     "IPERF_BANDWIDTH",
     "IPERF_CLIENT",
     "IPERF_DUALTEST",

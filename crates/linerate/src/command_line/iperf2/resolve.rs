@@ -7,8 +7,9 @@ use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{AddressFamily, ClientSpec, ServerSpec, TestSpec};
 use linerate_model::workload::{BounceBack, Iperf2Defaults, Isochronous, Pairing, Release, Shape, Start};
 use linerate_model::{Direction, EndCondition, Transport};
+use linerate_report::iperf2::Layout;
 
-use super::args::{Args, Layout, OutputOptions, RateArg, Role};
+use super::args::{Args, OutputOptions, RateArg, Role};
 use super::conflicts;
 use super::message::{Message, Stop};
 
@@ -34,11 +35,11 @@ pub enum Command {
 }
 
 /// What resolving needs from outside.
-pub struct Surroundings<'a> {
+pub(crate) struct Surroundings<'a> {
     /// Time since 1970.
-    pub now: Duration,
+    pub(crate) now: Duration,
     /// A random word, for a server with a permit key.
-    pub secret: &'a dyn Fn() -> String,
+    pub(crate) secret: &'a dyn Fn() -> String,
 }
 
 /// Default rate of a UDP stream.
@@ -52,12 +53,14 @@ const PERMIT_KEY_S: f64 = 20.0;
 ///
 /// # Errors
 /// What ends the program without a test.
-pub fn resolve(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
-    match args.role.clone() {
+pub(crate) fn resolve(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
+    let command = match args.role.clone() {
         None => Err(Stop::Usage),
         Some(Role::Client(host)) => client(args, host, surroundings),
         Some(Role::Server) => server(args, surroundings),
-    }
+    }?;
+    conflicts::check_supported(&command)?;
+    Ok(command)
 }
 
 fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
@@ -361,7 +364,7 @@ impl Args {
     }
 
     /// Everything that is to be said, in order; empties the list.
-    pub fn take_messages(&mut self) -> Vec<Message> {
+    pub(crate) fn take_messages(&mut self) -> Vec<Message> {
         std::mem::take(&mut self.messages)
     }
 }
@@ -369,7 +372,7 @@ impl Args {
 /// Connections of a test that opens nothing but them.
 const CONNECTIONS: u32 = 10;
 /// Default size of a burst in bytes.
-pub const BURST_BYTES: u32 = 1 << 20;
+pub(crate) const BURST_BYTES: u32 = 1 << 20;
 
 #[cfg(test)]
 #[path = "resolve_tests.rs"]

@@ -3,7 +3,7 @@
 use crate::command_line::numbers::integer_any_base;
 
 /// Reads a number in any base or a name. The whole text must be one.
-pub fn tos_of(text: &[u8]) -> Option<u8> {
+pub(crate) fn tos_of(text: &[u8]) -> Option<u8> {
     if let Some((number, rest)) = integer_any_base(text) {
         return u8::try_from(number).ok().filter(|_| rest.is_empty());
     }
@@ -14,7 +14,7 @@ pub fn tos_of(text: &[u8]) -> Option<u8> {
 }
 
 /// Reads a code point or a name as the byte it stands for.
-pub fn tos_of_dscp(text: &[u8]) -> Option<u8> {
+pub(crate) fn tos_of_dscp(text: &[u8]) -> Option<u8> {
     match integer_any_base(text) {
         Some((number, rest)) => u8::try_from(number)
             .ok()

@@ -6,20 +6,23 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use linerate_model::event::Endpoint;
 use linerate_model::policy::ServerPolicy;
 use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
 use linerate_model::units::UnitFormat;
+use linerate_report::iperf3::{Options, Style};
 
 use super::error::{ParameterError, UsageError};
-use super::options::{self, Effect, OPTIONS, Role, Section};
+use super::options::{self, OPTIONS, Role, Section};
+use super::version::{program_version, system_line};
 use crate::command_line::getopt::{Getopt, Grammar};
 
 /// What an option's effect returns.
-pub type Outcome = Result<(), ParameterError>;
+pub(crate) type Outcome = Result<(), ParameterError>;
 
 /// What the command line asks for.
 #[derive(Debug)]
-pub enum Parsed {
+pub(crate) enum Parsed {
     /// A test or a server.
     Run(Box<Args>),
     /// The version and nothing else.
@@ -30,52 +33,52 @@ pub enum Parsed {
 
 /// Everything that was typed. Model types are used as they are where an option fills a field on its own.
 #[derive(Debug)]
-pub struct Args {
+pub(crate) struct Args {
     /// Client or server.
-    pub role: Option<ChosenRole>,
+    pub(crate) role: Option<ChosenRole>,
     /// An option was seen that only a client understands.
-    pub client_only_seen: bool,
+    pub(crate) client_only_seen: bool,
     /// An option was seen that only a server understands.
-    pub server_only_seen: bool,
+    pub(crate) server_only_seen: bool,
     /// Options of this end.
-    pub local: LocalOptions,
+    pub(crate) local: LocalOptions,
     /// A receive time-out was named.
-    pub rcv_timeout_given: bool,
+    pub(crate) rcv_timeout_given: bool,
     /// The test, but for the fields that depend on several options: `end`, the block length, the rate.
-    pub test: TestSpec,
+    pub(crate) test: TestSpec,
     /// What was said about the end of the test.
-    pub end: EndArgs,
+    pub(crate) end: EndArgs,
     /// Block length, 0 for the default.
-    pub block_len_bytes: f64,
+    pub(crate) block_len_bytes: f64,
     /// Rate per stream in bit/s, 0 for no limit.
-    pub rate_bps: Option<u64>,
+    pub(crate) rate_bps: Option<u64>,
     /// Datagrams are handed over in large buffers.
-    pub gsro: bool,
+    pub(crate) gsro: bool,
     /// Longest time to set up the control connection.
-    pub connect_timeout: Option<Duration>,
+    pub(crate) connect_timeout: Option<Duration>,
     /// CPU the server is asked to pin itself to.
-    pub server_cpu: Option<u32>,
+    pub(crate) server_cpu: Option<u32>,
     /// Options of a server.
-    pub server: ServerArgs,
+    pub(crate) server: ServerArgs,
     /// Authentication, both ends.
-    pub auth: AuthArgs,
+    pub(crate) auth: AuthArgs,
     /// Files and background.
-    pub process: ProcessOptions,
+    pub(crate) process: ProcessOptions,
     /// Reports.
-    pub output: OutputOptions,
+    pub(crate) output: OutputOptions,
     /// A unit was named.
-    pub format_given: bool,
+    pub(crate) format_given: bool,
     /// Remarks for the user, printed before the test.
-    pub warnings: Vec<&'static str>,
+    pub(crate) warnings: Vec<&'static str>,
     /// Bound of `-P`.
-    pub streams_max: u32,
+    pub(crate) streams_max: u32,
     /// Set by options that end everything.
-    pub stop: Option<Stop>,
+    pub(crate) stop: Option<Stop>,
 }
 
 /// Client or server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChosenRole {
+pub(crate) enum ChosenRole {
     /// Client of this host.
     Client(String),
     /// Server.
@@ -84,7 +87,7 @@ pub enum ChosenRole {
 
 /// Options that end everything at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stop {
+pub(crate) enum Stop {
     /// `-v`
     Version,
     /// `-h`
@@ -93,49 +96,49 @@ pub enum Stop {
 
 /// What was said about the end of the test.
 #[derive(Debug, Default)]
-pub struct EndArgs {
+pub(crate) struct EndArgs {
     /// Seconds, 0 for no limit.
-    pub duration_s: Option<u32>,
+    pub(crate) duration_s: Option<u32>,
     /// Bytes, 0 for no limit.
-    pub bytes: u64,
+    pub(crate) bytes: u64,
     /// Blocks, 0 for no limit.
-    pub blocks: u64,
+    pub(crate) blocks: u64,
 }
 
 /// Options of a server.
 #[derive(Debug, Default)]
-pub struct ServerArgs {
+pub(crate) struct ServerArgs {
     /// Leave after one test.
-    pub one_off: bool,
+    pub(crate) one_off: bool,
     /// Time without a client.
-    pub idle_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
     /// Highest average rate.
-    pub bitrate_limit: Option<BitrateLimit>,
+    pub(crate) bitrate_limit: Option<BitrateLimit>,
     /// Longest test.
-    pub max_duration: Option<Duration>,
+    pub(crate) max_duration: Option<Duration>,
     /// How the server is shared among its clients.
-    pub policy: ServerPolicy,
+    pub(crate) policy: ServerPolicy,
     /// The idle timeout was set.
-    pub liveness_given: bool,
+    pub(crate) liveness_given: bool,
 }
 
 /// Authentication, both ends.
 #[derive(Debug, Default)]
-pub struct AuthArgs {
+pub(crate) struct AuthArgs {
     /// User name of a client.
-    pub username: Option<String>,
+    pub(crate) username: Option<String>,
     /// The server's public key, at the client.
-    pub public_key_path: Option<PathBuf>,
+    pub(crate) public_key_path: Option<PathBuf>,
     /// The server's private key, at the server.
-    pub private_key_path: Option<PathBuf>,
+    pub(crate) private_key_path: Option<PathBuf>,
     /// Users a server knows.
-    pub users_path: Option<PathBuf>,
+    pub(crate) users_path: Option<PathBuf>,
     /// Largest accepted difference of the clocks.
-    pub max_skew_s: Option<u32>,
+    pub(crate) max_skew_s: Option<u32>,
     /// Old padding.
     pub pkcs1_padding: bool,
     /// Either padding; servers only.
-    pub both_paddings: bool,
+    pub(crate) both_paddings: bool,
 }
 
 /// What the process does besides testing.
@@ -176,6 +179,30 @@ pub struct OutputOptions {
     pub additions: bool,
 }
 
+impl OutputOptions {
+    /// The options of the writers for one end.
+    #[must_use]
+    pub fn report_options(&self, endpoint: Endpoint) -> Options {
+        let style = match (self.json_stream, self.json) {
+            (true, _) => Style::JsonStream {
+                full_output: self.json_stream_full,
+            },
+            (false, true) => Style::Json,
+            (false, false) => Style::Text,
+        };
+        Options {
+            style,
+            format: self.format,
+            verbose: self.verbose,
+            debug: self.debug,
+            timestamps: self.timestamps.clone(),
+            title: self.title.clone(),
+            additions: self.additions,
+            ..Options::new(endpoint, program_version(), system_line())
+        }
+    }
+}
+
 /// Highest `-P` the original accepts.
 const STREAMS_MAX: u32 = 128;
 /// Highest `-P` after `--lr-many-streams`.
@@ -186,7 +213,7 @@ impl Args {
     ///
     /// # Errors
     /// The first option that cannot be read or is out of its bounds.
-    pub fn parse(words: &[OsString]) -> Result<Parsed, UsageError> {
+    pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, UsageError> {
         let grammar = options::grammar();
         let mut args = Self::new(streams_max(&grammar, words));
         for found in Getopt::new(&grammar, words) {
@@ -194,11 +221,7 @@ impl Args {
             let Some(option) = OPTIONS.get(found.id) else { continue };
             args.note_role(option.role);
             args.output.additions |= option.section == Section::Added;
-            match option.effect {
-                Effect::Switch(act) => act(&mut args),
-                Effect::Value(_, act) => act(&mut args, found.value.unwrap_or_default()),
-                Effect::MaybeValue(_, act) => act(&mut args, found.value),
-            }?;
+            option.effect.act(&mut args, found.value)?;
             match args.stop {
                 Some(Stop::Version) => return Ok(Parsed::Version),
                 Some(Stop::Help) => return Ok(Parsed::Help),
@@ -254,6 +277,6 @@ fn streams_max(grammar: &Grammar<usize>, words: &[OsString]) -> u32 {
 }
 
 /// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
-pub fn text(value: &OsStr) -> String {
+pub(crate) fn text(value: &OsStr) -> String {
     value.to_string_lossy().into_owned()
 }

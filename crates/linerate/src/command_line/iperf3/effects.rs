@@ -13,7 +13,7 @@ use linerate_model::units::UnitFormat;
 use super::args::{Args, ChosenRole, Outcome, text};
 use super::error::ParameterError;
 use crate::command_line::numbers::{Base, atof, atoi, integer_any_base, whole_with_unit, with_unit};
-use crate::command_line::policy;
+use crate::command_line::values;
 
 /// One day: longest test and longest time-out.
 const DAY_S: i32 = 86_400;
@@ -26,7 +26,7 @@ const AMOUNT_MAX: u64 = i64::MAX as u64;
 
 // Roles
 
-pub fn server(args: &mut Args) -> Outcome {
+pub(crate) fn server(args: &mut Args) -> Outcome {
     if matches!(args.role, Some(ChosenRole::Client(_))) {
         return Err(ParameterError::ServerAndClient);
     }
@@ -34,7 +34,7 @@ pub fn server(args: &mut Args) -> Outcome {
     Ok(())
 }
 
-pub fn client(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
     if args.role == Some(ChosenRole::Server) {
         return Err(ParameterError::ServerAndClient);
     }
@@ -46,17 +46,17 @@ pub fn client(args: &mut Args, value: &OsStr) -> Outcome {
 
 // Addresses and ports
 
-pub fn port(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
     args.local.port = port_number(value)?;
     Ok(())
 }
 
-pub fn client_port(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn client_port(args: &mut Args, value: &OsStr) -> Outcome {
     args.local.bind.client_port = Some(port_number(value)?);
     Ok(())
 }
 
-pub fn bind(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
     let (host, device) = split_device(&text(value));
     args.local.bind.host = (!host.is_empty()).then_some(host);
     args.local.bind.device = device.or(args.local.bind.device.take());
@@ -85,7 +85,7 @@ fn split_device(text: &str) -> (String, Option<String>) {
 
 // The test
 
-pub fn direction(args: &mut Args, wanted: Direction) -> Outcome {
+pub(crate) fn direction(args: &mut Args, wanted: Direction) -> Outcome {
     if args.test.direction != Direction::Forward && args.test.direction != wanted {
         return Err(ParameterError::ReverseBidirectional);
     }
@@ -93,27 +93,27 @@ pub fn direction(args: &mut Args, wanted: Direction) -> Outcome {
     Ok(())
 }
 
-pub fn time(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
     args.end.duration_s = Some(bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?);
     Ok(())
 }
 
-pub fn omit(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn omit(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.omit = seconds(bounded(value, 0, 600).ok_or(ParameterError::Omit)?);
     Ok(())
 }
 
-pub fn amount(value: &OsStr, into: &mut u64) -> Outcome {
+pub(crate) fn amount(value: &OsStr, into: &mut u64) -> Outcome {
     *into = whole(value, Base::Binary, AMOUNT_MAX)?;
     Ok(())
 }
 
-pub fn length(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn length(args: &mut Args, value: &OsStr) -> Outcome {
     args.block_len_bytes = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
     Ok(())
 }
 
-pub fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
     let max = args.streams_max;
     let bound = i32::try_from(max).unwrap_or(i32::MAX);
     args.test.streams = bounded(value, 1, bound).ok_or(ParameterError::Streams { max })?;
@@ -121,7 +121,7 @@ pub fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 /// The burst is checked before the rate, and the unit error quotes the rate alone.
-pub fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
     let (rate, burst) = split_slash(value.as_bytes());
     if let Some(burst) = burst {
         let burst = u32::try_from(atoi(burst))
@@ -133,31 +133,31 @@ pub fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
     let rate = whole(value, Base::Decimal, AMOUNT_MAX)?;
     args.test.pacing.fq_rate_bps = (rate > 0).then_some(rate);
     Ok(())
 }
 
-pub fn no_fq_socket_pacing(args: &mut Args) -> Outcome {
+pub(crate) fn no_fq_socket_pacing(args: &mut Args) -> Outcome {
     args.test.pacing.fq_rate_bps = None;
     args.warnings.push("Warning:  --no-fq-socket-pacing is deprecated");
     Ok(())
 }
 
-pub fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.pacing.timer_us = whole_u32(value)?;
     Ok(())
 }
 
-pub fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
     args.connect_timeout = Some(millis(whole_u32(value)?));
     Ok(())
 }
 
 // Socket options
 
-pub fn window(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
     const MAX: f64 = 512.0 * 1024.0 * 1024.0;
     let bytes = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
     if !(0.0..=MAX).contains(&bytes) {
@@ -167,24 +167,24 @@ pub fn window(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn mss(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
     let bytes = bounded(value, 0, 32_767).ok_or(ParameterError::Mss)?;
     args.test.socket.mss_bytes = (bytes > 0).then_some(bytes);
     Ok(())
 }
 
-pub fn tos(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
     let number = integer_any_base(value.as_bytes()).and_then(|(number, _)| u8::try_from(number).ok());
     args.test.socket.tos = number.ok_or(ParameterError::Tos)?;
     Ok(())
 }
 
-pub fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.socket.tos = super::dscp::tos_of(value.as_bytes()).ok_or(ParameterError::Dscp)?;
     Ok(())
 }
 
-pub fn flow_label(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn flow_label(args: &mut Args, value: &OsStr) -> Outcome {
     let label = integer_any_base(value.as_bytes())
         .and_then(|(number, _)| u32::try_from(number).ok())
         .filter(|label| (1..=0xF_FFFF).contains(label));
@@ -192,26 +192,26 @@ pub fn flow_label(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn sctp_streams(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn sctp_streams(args: &mut Args, value: &OsStr) -> Outcome {
     let number = whole(value, Base::Binary, u64::from(u16::MAX))?;
     args.test.socket.sctp_streams = u16::try_from(number).ok().filter(|number| *number > 0);
     Ok(())
 }
 
-pub fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
     args.local.rcv_timeout = millis(bounded(value, 100, DAY_S * 1000).ok_or(ParameterError::ReceiveTimeout)?);
     args.rcv_timeout_given = true;
     Ok(())
 }
 
-pub fn snd_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn snd_timeout(args: &mut Args, value: &OsStr) -> Outcome {
     let timeout_ms = bounded(value, 0, DAY_S * 1000).ok_or(ParameterError::SendTimeout)?;
     args.local.snd_timeout = (timeout_ms > 0).then(|| millis(timeout_ms));
     Ok(())
 }
 
 /// Only a check with all three parts is possible here: the kernel's own values are not known yet.
-pub fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let mut parts = value.unwrap_or_default().as_bytes().splitn(3, |byte| *byte == b'/');
     let mut part = || {
         let number = atoi(parts.next().unwrap_or_default());
@@ -231,7 +231,7 @@ pub fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outcome {
 }
 
 /// The part behind the comma is for the server; only a client sends it.
-pub fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
     let cpu = |number: i64| {
         u32::try_from(number)
             .ok()
@@ -249,7 +249,7 @@ pub fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
 
 // Servers
 
-pub fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
     let (rate, window) = split_slash(value.as_bytes());
     let window = match window {
         Some(window) => report_period(window).ok_or(ParameterError::AveragingInterval)?,
@@ -260,23 +260,23 @@ pub fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn server_max_duration(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn server_max_duration(args: &mut Args, value: &OsStr) -> Outcome {
     let longest_s = bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?;
     args.server.max_duration = (longest_s > 0).then(|| seconds(longest_s));
     Ok(())
 }
 
-pub fn idle_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn idle_timeout(args: &mut Args, value: &OsStr) -> Outcome {
     args.server.idle_timeout = Some(seconds(bounded(value, 1, DAY_S).ok_or(ParameterError::IdleTimeout)?));
     Ok(())
 }
 
-pub fn time_skew(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn time_skew(args: &mut Args, value: &OsStr) -> Outcome {
     args.auth.max_skew_s = Some(bounded(value, 1, i32::MAX).ok_or(ParameterError::SkewThreshold)?);
     Ok(())
 }
 
-pub fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
     let names = SendPath::NAMES.map(|(name, _)| name).join(", ");
     let wrong = || ParameterError::Added(format!("{:?}: expected one of {names}", text(value)));
     args.test.send_path = SendPath::from_name(&text(value)).ok_or_else(wrong)?;
@@ -284,7 +284,7 @@ pub fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 /// `auto`, or blocks per send call and the pause between reads in us: `8/30`.
-pub fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
     let value = text(value);
     if value == "auto" {
         args.local.io_strategy = None;
@@ -310,7 +310,7 @@ pub fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
     args.test.udp.check = match text(value).as_str() {
         "all" => SequenceCheck::EveryDatagram,
         "burst" => SequenceCheck::FirstOfBurst,
@@ -319,39 +319,39 @@ pub fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
     Ok(())
 }
 
-pub fn facts(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.facts = policy::facts(&text(value)).map_err(ParameterError::Added)?;
+pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.facts = values::facts(&text(value)).map_err(ParameterError::Added)?;
     Ok(())
 }
 
-pub fn no_facts(args: &mut Args) -> Outcome {
+pub(crate) fn no_facts(args: &mut Args) -> Outcome {
     args.server.policy.facts = FactsAccess::None;
     Ok(())
 }
 
-pub fn admit(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.admission = policy::admission(&text(value)).map_err(ParameterError::Added)?;
+pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.admission = values::admission(&text(value)).map_err(ParameterError::Added)?;
     Ok(())
 }
 
-pub fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.liveness = policy::seconds(&text(value)).map_err(ParameterError::Added)?;
+pub(crate) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.liveness = values::seconds(&text(value)).map_err(ParameterError::Added)?;
     args.server.liveness_given = true;
     Ok(())
 }
 
-pub fn access(value: &OsStr, into: &mut Vec<AccessSource>) -> Outcome {
-    into.push(policy::access(&text(value)).map_err(ParameterError::Added)?);
+pub(crate) fn access(value: &OsStr, into: &mut Vec<AccessSource>) -> Outcome {
+    into.push(values::access(&text(value)).map_err(ParameterError::Added)?);
     Ok(())
 }
 
-pub fn limit(args: &mut Args, value: &OsStr) -> Outcome {
-    let limit = policy::limit(&text(value)).map_err(ParameterError::Added)?;
+pub(crate) fn limit(args: &mut Args, value: &OsStr) -> Outcome {
+    let limit = values::limit(&text(value)).map_err(ParameterError::Added)?;
     limit.apply(&mut args.server.policy.limits);
     Ok(())
 }
 
-pub fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
     let wrong = || ParameterError::Added(format!("{:?}: expected ADDRESS:PORT", text(value)));
     args.process.metrics = Some(text(value).parse().map_err(|_| wrong())?);
     Ok(())
@@ -359,37 +359,37 @@ pub fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
 
 // Reports
 
-pub fn format(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
     let letter = value.as_bytes().first().map(|byte| char::from(*byte));
     args.format_given = true;
     args.output.format = letter.and_then(UnitFormat::from_letter).ok_or(ParameterError::Format)?;
     Ok(())
 }
 
-pub fn interval(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
     let period = report_period(value.as_bytes()).ok_or(ParameterError::Interval)?;
     args.local.interval = (!period.is_zero()).then_some(period);
     Ok(())
 }
 
-pub fn json_stream(args: &mut Args) -> Outcome {
+pub(crate) fn json_stream(args: &mut Args) -> Outcome {
     args.output.json = true;
     args.output.json_stream = true;
     Ok(())
 }
 
-pub fn timestamps(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn timestamps(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     args.output.timestamps = Some(value.map_or_else(|| "%c ".to_owned(), text));
     Ok(())
 }
 
-pub fn title(args: &mut Args, value: &OsStr) -> Outcome {
+pub(crate) fn title(args: &mut Args, value: &OsStr) -> Outcome {
     args.output.title = Some(text(value));
     args.test.title = Some(text(value));
     Ok(())
 }
 
-pub fn debug(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) -> Outcome {
     let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
     let level = if (0..=DEBUG_MAX).contains(&level) {
         level

@@ -8,7 +8,7 @@ use crate::command_line::getopt::{GLIBC, GetoptError};
 
 /// The command line cannot be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum UsageError {
+pub(crate) enum UsageError {
     /// Not even readable.
     Getopt(GetoptError),
     /// Readable, but a value or a combination is not accepted.
@@ -18,7 +18,7 @@ pub enum UsageError {
 impl UsageError {
     /// The first line on stderr, without a line end. Reading errors quote the program as it was called, parameter
     /// errors always say `iperf3`, as the original does.
-    pub fn message(&self, program: &OsStr) -> Vec<u8> {
+    pub(crate) fn message(&self, program: &OsStr) -> Vec<u8> {
         match self {
             Self::Getopt(error) => error.message(program, GLIBC),
             Self::Parameter(ParameterError::Unreadable { file, complaint }) => {
@@ -44,7 +44,7 @@ impl From<ParameterError> for UsageError {
 /// A value or a combination that is not accepted. Texts ending in `: ` are those to which the original appends
 /// the text of `errno`, which is empty for a mere range error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum ParameterError {
+pub(crate) enum ParameterError {
     #[error("cannot be both server and client")]
     ServerAndClient,
     #[error("must either be a client (-c) or server (-s)")]

@@ -5,12 +5,13 @@ use linerate_model::spec::{AddressFamily, Payload, SendPath, Transport};
 
 use super::args::{Args, Outcome, Stop, text};
 use super::effects as fx;
-use crate::command_line::getopt::{Argument, Grammar, Long, Short};
-use std::ffi::OsStr;
+use super::error::ParameterError;
+use crate::command_line::getopt::Grammar;
+use crate::command_line::options::{self, OptionGroup, OptionHelp};
 
 /// Who understands an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     /// Client and server.
     Both,
     /// Clients; an error on a server.
@@ -23,7 +24,7 @@ pub enum Role {
 
 /// Where the help lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Section {
+pub(crate) enum Section {
     /// Client and server.
     Both,
     /// Server.
@@ -34,79 +35,76 @@ pub enum Section {
     Added,
 }
 
-/// What an option does, and with it whether it takes a value; the text stands for the value in the help. A one-letter
-/// form never takes an optional value.
-#[derive(Debug, Clone, Copy)]
-pub enum Effect {
-    /// No value.
-    Switch(fn(&mut Args) -> Outcome),
-    /// One value.
-    Value(&'static str, fn(&mut Args, &OsStr) -> Outcome),
-    /// A value only after `=`.
-    MaybeValue(&'static str, fn(&mut Args, Option<&OsStr>) -> Outcome),
-}
+/// What an option does.
+pub(crate) type Effect = options::Effect<Args, ParameterError>;
 
 /// One option.
 #[derive(Debug, Clone, Copy)]
-pub struct OptionRow {
+pub(crate) struct OptionRow {
     /// One-letter form.
-    pub short: Option<char>,
+    pub(crate) short: Option<char>,
     /// Long form.
-    pub long: &'static str,
+    pub(crate) long: &'static str,
     /// Another name for the same, which the help does not show.
-    pub alias: Option<&'static str>,
+    pub(crate) alias: Option<&'static str>,
     /// Who understands it.
-    pub role: Role,
+    pub(crate) role: Role,
     /// Where it is listed.
-    pub section: Section,
+    pub(crate) section: Section,
     /// What it does.
-    pub effect: Effect,
+    pub(crate) effect: Effect,
     /// One or two sentences.
-    pub help: &'static str,
+    pub(crate) help: &'static str,
 }
 
 /// Name of the option that lifts the bound of `-P`.
-pub const MANY_STREAMS: &str = "lr-many-streams";
+pub(crate) const MANY_STREAMS: &str = "lr-many-streams";
+
+/// The sections of the help in their order.
+const SECTIONS: [(Section, &str); 4] = [
+    (Section::Both, "Server or Client"),
+    (Section::Server, "Server specific"),
+    (Section::Client, "Client specific"),
+    (Section::Added, "Added by linerate"),
+];
+
+/// The options in the order of the help.
+#[must_use]
+pub fn option_groups() -> Vec<OptionGroup> {
+    let group = |(section, title)| OptionGroup {
+        title,
+        options: OPTIONS
+            .iter()
+            .filter(|option| option.section == section)
+            .map(OptionRow::documented)
+            .collect(),
+    };
+    SECTIONS.map(group).to_vec()
+}
 
 /// The table in the form the parser reads; ids are positions in [`OPTIONS`].
-pub fn grammar() -> Grammar<usize> {
-    let mut grammar = Grammar {
-        shorts: Vec::new(),
-        longs: Vec::new(),
-    };
-    for (id, option) in OPTIONS.iter().enumerate() {
-        let (argument, short_argument) = match option.effect {
-            Effect::Switch(_) => (Argument::None, Argument::None),
-            Effect::Value(..) => (Argument::Required, Argument::Required),
-            Effect::MaybeValue(..) => (Argument::Optional, Argument::None),
-        };
-        if let Some(letter) = option.short.and_then(|letter| u8::try_from(letter).ok()) {
-            grammar.shorts.push(Short {
-                letter,
-                argument: short_argument,
-                id,
-            });
-        }
-        for name in std::iter::once(option.long).chain(option.alias) {
-            grammar.longs.push(Long { name, argument, id });
-        }
-    }
-    grammar
+pub(crate) fn grammar() -> Grammar<usize> {
+    let row = |option: &OptionRow| (option.short, option.names(), option.effect.argument());
+    options::grammar(OPTIONS.iter().map(row))
 }
 
 impl OptionRow {
-    /// The value's placeholder as the help writes it behind the long form.
-    pub fn placeholder(&self) -> String {
-        match self.effect {
-            Effect::Switch(_) => String::new(),
-            Effect::Value(name, _) => format!(" {name}"),
-            Effect::MaybeValue(name, _) => format!("[={name}]"),
+    fn names(&self) -> Vec<&'static str> {
+        std::iter::once(self.long).chain(self.alias).collect()
+    }
+
+    fn documented(&self) -> OptionHelp {
+        OptionHelp {
+            short: self.short,
+            longs: self.names(),
+            value: self.effect.value(),
+            help: self.help,
         }
     }
 }
 
-use Effect::{MaybeValue, Switch, Value};
 use Section as S;
+use options::Effect::{MaybeValue, Switch, Value};
 
 const fn row(
     short: Option<char>,
@@ -145,7 +143,7 @@ impl OptionRow {
 
 /// Every option, in the order in which the original lists candidates for an ambiguous abbreviation.
 #[rustfmt::skip]
-pub static OPTIONS: &[OptionRow] = &[
+pub(crate) static OPTIONS: &[OptionRow] = &[
     row(Some('p'), "port", S::Both, Value("N", fx::port),
         "Port the server listens on and the client connects to (default 5201)."),
     row(Some('f'), "format", S::Both, Value("[kmgtKMGT]", fx::format),

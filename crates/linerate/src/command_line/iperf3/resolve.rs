@@ -35,11 +35,11 @@ pub enum Command {
 }
 
 /// What resolving needs from outside.
-pub struct Surroundings<'a> {
+pub(crate) struct Surroundings<'a> {
     /// Contents of a file.
-    pub read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
     /// The user's password, `None` without a terminal.
-    pub password: &'a dyn Fn() -> Option<String>,
+    pub(crate) password: &'a dyn Fn() -> Option<String>,
 }
 
 /// Largest block of a stream transport.
@@ -53,7 +53,7 @@ const UDP_RATE_BPS: u64 = 1_048_576;
 ///
 /// # Errors
 /// The first contradiction between options, or a key that cannot be read.
-pub fn resolve(args: Args, surroundings: &Surroundings<'_>) -> Result<Command, ParameterError> {
+pub(crate) fn resolve(args: Args, surroundings: &Surroundings<'_>) -> Result<Command, ParameterError> {
     check_roles(&args)?;
     let auth = resolve_auth(&args, surroundings)?;
     let is_client = matches!(args.role, Some(ChosenRole::Client(_)));
@@ -73,7 +73,7 @@ pub fn resolve(args: Args, surroundings: &Surroundings<'_>) -> Result<Command, P
 }
 
 /// Remarks for the user on a test that will run, in the order of the original.
-pub fn warnings(args: &Args) -> Vec<&'static str> {
+pub(crate) fn warnings(args: &Args) -> Vec<&'static str> {
     let mut warnings = args.warnings.clone();
     if args.output.json {
         let rows = [

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use linerate_engine::dialect::iperf3::client;
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::PlannedTest;
 use linerate_lab::http::plan::Direction as Way;
@@ -10,6 +9,8 @@ use linerate_model::http::Baseline;
 use linerate_model::spec::{BindSpec, ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec};
 use linerate_sys::signal::Signals;
+
+use crate::Client;
 
 /// Makes one test against an iperf3 server at `host`.
 ///
@@ -44,7 +45,7 @@ pub(super) fn test(
         server_cpu: None,
         credentials: None,
     };
-    let result = client::run(&spec, &mut (), signals);
+    let result = Client::new(spec).run(signals);
     result.outcome?;
     Ok(baseline(planned, &result.summary.unwrap_or_default(), link))
 }

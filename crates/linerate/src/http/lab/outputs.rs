@@ -10,7 +10,7 @@ use linerate_report::http::{
 };
 
 use super::spec::CompareSpec;
-use crate::http::command_error::CommandError;
+use crate::Error;
 use crate::http::output::{Files, Output};
 
 /// What the standard output can show.
@@ -22,17 +22,17 @@ pub(crate) fn style() -> Style {
 }
 
 /// Writes to the standard output; a reader that has gone away is no error of ours.
-pub(crate) fn print(text: &str) -> Result<(), CommandError> {
+pub(crate) fn print(text: &str) -> Result<(), Error> {
     match io::stdout().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(CommandError::failed(format!(
-            "cannot write to the standard output: {error}"
-        ))),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Error::failed(format!("cannot write to the standard output: {error}")))
+        }
         _ => Ok(()),
     }
 }
 
 /// What was looked at before an experiment.
-pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), CommandError> {
+pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), Error> {
     print(&if is_json {
         preflight_json(checks)
     } else {
@@ -41,7 +41,7 @@ pub(super) fn checks(checks: &[Check], is_json: bool) -> Result<(), CommandError
 }
 
 /// The whole of an experiment.
-pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), CommandError> {
+pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), Error> {
     if let Some(path) = &files.html {
         write(path, &html(study))?;
     }
@@ -53,7 +53,7 @@ pub(super) fn study(study: &Study, output: Output, files: &Files) -> Result<(), 
 }
 
 /// Two experiments side by side.
-pub(super) fn comparison(before: &Study, after: &Study, args: &CompareSpec) -> Result<(), CommandError> {
+pub(super) fn comparison(before: &Study, after: &Study, args: &CompareSpec) -> Result<(), Error> {
     if let Some(path) = &args.html {
         write(path, &comparison_html(before, after))?;
     }
@@ -64,6 +64,6 @@ pub(super) fn comparison(before: &Study, after: &Study, args: &CompareSpec) -> R
     })
 }
 
-fn write(path: &Path, text: &str) -> Result<(), CommandError> {
-    fs::write(path, text).map_err(|error| CommandError::failed(format!("cannot write {}: {error}", path.display())))
+fn write(path: &Path, text: &str) -> Result<(), Error> {
+    fs::write(path, text).map_err(|error| Error::failed(format!("cannot write {}: {error}", path.display())))
 }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::spec::{Directory, PLAN_FILE};
-use crate::http::command_error::CommandError;
+use crate::Error;
 
 /// The directory of an experiment.
 #[derive(Debug)]
@@ -27,20 +27,20 @@ impl Record {
     ///
     /// # Errors
     /// A directory that is not empty, or of another plan; what cannot be read or written.
-    pub(super) fn open(directory: &Directory, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), CommandError> {
+    pub(super) fn open(directory: &Directory, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Error> {
         match directory {
             Directory::New(path) => Self::create(path.clone().unwrap_or_else(dated_name), plan),
             Directory::Resumed(path) => Self::resume(path, plan),
         }
     }
 
-    fn create(path: PathBuf, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), CommandError> {
+    fn create(path: PathBuf, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Error> {
         let record = Self { path };
         let cells = record.path.join(CELLS);
         fs::create_dir_all(&cells).map_err(|error| io_failure("make", &cells, &error))?;
         let plan_file = record.path.join(PLAN_FILE);
         if plan_file.exists() {
-            return Err(CommandError::usage(format!(
+            return Err(Error::usage(format!(
                 "{} holds an experiment already; go on with it by --resume, or choose another --out",
                 record.path.display()
             )));
@@ -49,16 +49,15 @@ impl Record {
         Ok((record, Kept::default(), None))
     }
 
-    fn resume(path: &Path, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), CommandError> {
+    fn resume(path: &Path, plan: &Plan) -> Result<(Self, Kept, Option<StartRecord>), Error> {
         let record = Self {
             path: path.to_path_buf(),
         };
         let plan_file = path.join(PLAN_FILE);
         let text = read(&plan_file)?;
-        let kept =
-            Plan::parse(&text).map_err(|error| CommandError::usage(format!("{}: {error}", plan_file.display())))?;
+        let kept = Plan::parse(&text).map_err(|error| Error::usage(format!("{}: {error}", plan_file.display())))?;
         if kept.hash() != plan.hash() {
-            return Err(CommandError::usage(format!(
+            return Err(Error::usage(format!(
                 "{} is of another plan; the runs of two plans do not make one experiment",
                 path.display()
             )));
@@ -86,31 +85,31 @@ impl Record {
         &self.path
     }
 
-    pub(super) fn keep_start(&self, start: &StartRecord) -> Result<(), CommandError> {
+    pub(super) fn keep_start(&self, start: &StartRecord) -> Result<(), Error> {
         self.write_json(START, start)
     }
 
-    pub(super) fn keep_baseline(&self, baseline: &[Baseline]) -> Result<(), CommandError> {
+    pub(super) fn keep_baseline(&self, baseline: &[Baseline]) -> Result<(), Error> {
         self.write_json(BASELINE, &baseline)
     }
 
-    pub(super) fn keep_run(&self, planned: &PlannedRun, run: &CellRun) -> Result<(), CommandError> {
+    pub(super) fn keep_run(&self, planned: &PlannedRun, run: &CellRun) -> Result<(), Error> {
         self.write_json(&format!("{CELLS}/{}", planned.file_name()), run)
     }
 
     /// The whole, judged, as it is reported.
-    pub(super) fn keep_study(&self, json: &str) -> Result<(), CommandError> {
+    pub(super) fn keep_study(&self, json: &str) -> Result<(), Error> {
         self.write(&self.path.join(STUDY), json.as_bytes())
     }
 
-    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), CommandError> {
-        let bytes = serde_json::to_vec_pretty(value).map_err(CommandError::failed)?;
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), Error> {
+        let bytes = serde_json::to_vec_pretty(value).map_err(Error::failed)?;
         self.write(&self.path.join(name), &bytes)
     }
 
     /// Under another name first, and to the disk before it gets its own: whatever ends this program, a file that is there
     /// is whole.
-    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), Error> {
         let unfinished = path.with_extension("part");
         let write = || -> io::Result<()> {
             let mut file = File::create(&unfinished)?;
@@ -121,7 +120,7 @@ impl Record {
         write().map_err(|error| io_failure("write", path, &error))
     }
 
-    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, CommandError> {
+    fn read_json<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, Error> {
         let path = self.path.join(name);
         if path.exists() {
             parse(&path).map(Some)
@@ -135,7 +134,7 @@ impl Record {
 ///
 /// # Errors
 /// What cannot be read, is none, or did not come as far as to be judged.
-pub(super) fn study(path: &Path) -> Result<Study, CommandError> {
+pub(super) fn study(path: &Path) -> Result<Study, Error> {
     let file = if path.is_dir() {
         path.join(STUDY)
     } else {
@@ -145,23 +144,23 @@ pub(super) fn study(path: &Path) -> Result<Study, CommandError> {
     if study.schema == SCHEMA {
         Ok(study)
     } else {
-        Err(CommandError::usage(format!(
+        Err(Error::usage(format!(
             "{} is no experiment of the form {SCHEMA}",
             file.display()
         )))
     }
 }
 
-fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, CommandError> {
-    serde_json::from_str(&read(path)?).map_err(|error| CommandError::usage(format!("{}: {error}", path.display())))
+fn parse<T: DeserializeOwned>(path: &Path) -> Result<T, Error> {
+    serde_json::from_str(&read(path)?).map_err(|error| Error::usage(format!("{}: {error}", path.display())))
 }
 
-fn read(path: &Path) -> Result<String, CommandError> {
+fn read(path: &Path) -> Result<String, Error> {
     let len = fs::metadata(path)
         .map_err(|error| io_failure("read", path, &error))?
         .len();
     if len > FILE_MAX_BYTES {
-        return Err(CommandError::usage(format!(
+        return Err(Error::usage(format!(
             "{} has {len} bytes, which no file of an experiment has",
             path.display()
         )));
@@ -169,8 +168,8 @@ fn read(path: &Path) -> Result<String, CommandError> {
     fs::read_to_string(path).map_err(|error| io_failure("read", path, &error))
 }
 
-fn io_failure(what: &str, path: &Path, error: &io::Error) -> CommandError {
-    CommandError::failed(format!(
+fn io_failure(what: &str, path: &Path, error: &io::Error) -> Error {
+    Error::failed(format!(
         "cannot {what} {}: {}",
         path.display(),
         linerate_sys::error::io_text(error)

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use linerate_host::load::{Tested, Watched};
+use linerate_host::{Tested, Watched};
 use linerate_http::control::{CellMark, TCP_CAPABILITY};
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart, WorkerPool};
 use linerate_lab::http::ceiling::Link;
@@ -25,27 +25,27 @@ use super::requirements::{self, Hosts};
 use super::spec::LabSpec;
 use super::target::{self, TargetServer};
 use super::{baseline, cooldown, outputs};
-use crate::exit_code::ExitCode;
-use crate::http::command_error::CommandError;
-use crate::http::generator;
+use crate::Error;
+use crate::Outcome;
 use crate::http::observed::{BothSides, LoadProgress, Observed, step_of};
 use crate::http::signals::Stop;
 use crate::http::watch::Watch;
+use crate::http::{cannot_watch, generator};
 use linerate_lab::http::units::nanoseconds;
 
 /// Runs an experiment, or the rest of one that was interrupted, and reports it.
-pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<ExitCode, CommandError> {
+pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error> {
     let planned = cells::runs(&spec.plan, spec.phases);
     let bytes_max = target.permit(spec, &planned)?;
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &cells::keys(&planned));
     let expected = estimate(&spec.plan, spec.phases, None).total.time;
-    let stop = Stop::new().map_err(CommandError::failed)?;
+    let stop = Stop::new().map_err(Error::failed)?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
     let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count, expected);
     progress.line(&introduction(&target, expected));
     if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
-        return Err(CommandError::failed("not wanted"));
+        return Err(Error::failed("not wanted"));
     }
     let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
     progress.line(&format!("keeping the runs in {}", record.path().display()));
@@ -84,7 +84,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<ExitCode, Comm
     Ok(code(&study, spec.asserts))
 }
 
-fn watch(target: &TargetServer) -> Result<Watch, CommandError> {
+fn watch(target: &TargetServer) -> Result<Watch, Error> {
     let watched = Watched {
         pids: vec![std::process::id()],
         tested: Tested::Client {
@@ -92,14 +92,14 @@ fn watch(target: &TargetServer) -> Result<Watch, CommandError> {
             ports: None,
         },
     };
-    Watch::start(watched).map_err(|error| CommandError::failed(format!("cannot watch this host: {error}")))
+    Watch::start(watched).map_err(cannot_watch)
 }
 
-fn error(failure: Failure<CommandError>) -> CommandError {
+fn error(failure: Failure<Error>) -> Error {
     match failure {
         Failure::Runner(error) => error,
-        Failure::PathNotClean(defects) => CommandError::new(
-            ExitCode::CheckFailed,
+        Failure::PathNotClean(defects) => Error::new(
+            Outcome::CheckFailed,
             format!(
                 "the path is not clean: {}; `linerate doctor` may say why, --force goes on",
                 defects.join("; ")
@@ -108,15 +108,15 @@ fn error(failure: Failure<CommandError>) -> CommandError {
     }
 }
 
-fn code(study: &Study, is_asserted: bool) -> ExitCode {
+fn code(study: &Study, is_asserted: bool) -> Outcome {
     if !study.is_complete {
-        return ExitCode::Interrupted;
+        return Outcome::Interrupted;
     }
     match study::ending(study, is_asserted) {
-        Ending::Done => ExitCode::Done,
-        Ending::ObjectiveMissed => ExitCode::Missed,
-        Ending::TooManyInvalid => ExitCode::Invalid,
-        Ending::AllSkipped => ExitCode::CheckFailed,
+        Ending::Done => Outcome::Done,
+        Ending::ObjectiveMissed => Outcome::ObjectiveMissed,
+        Ending::TooManyInvalid => Outcome::TooManyInvalid,
+        Ending::AllSkipped => Outcome::CheckFailed,
     }
 }
 
@@ -151,7 +151,7 @@ fn start(
     record: &Record,
     before: Option<StartRecord>,
     kept: &mut Kept,
-) -> Result<u64, CommandError> {
+) -> Result<u64, Error> {
     let now = StartRecord {
         started_unix_ms: clock::unix_ms(),
         protocol: Some(target.answer.protocol.clone()),
@@ -165,7 +165,7 @@ fn start(
     let changed = now.changes_since(&before).join(", ");
     if !changed.is_empty() {
         if !spec.is_forced {
-            return Err(CommandError::usage(format!(
+            return Err(Error::usage(format!(
                 "since the experiment began, this has changed: {changed}; --force goes on and marks the report"
             )));
         }
@@ -189,7 +189,7 @@ struct Runner<'a> {
 }
 
 impl CellRunner for Runner<'_> {
-    type Error = CommandError;
+    type Error = Error;
 
     fn elapsed(&self) -> Duration {
         self.begun.elapsed()
@@ -228,7 +228,7 @@ impl CellRunner for Runner<'_> {
         cooldown::rest(least, &mut self.target, &self.watch, &mut self.stop)
     }
 
-    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, CommandError> {
+    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Error> {
         if planned.key.phase == Phase::Idle
             && let Some(side) = &mut self.target.server
         {
@@ -240,11 +240,11 @@ impl CellRunner for Runner<'_> {
         self.load(planned)
     }
 
-    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), CommandError> {
+    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), Error> {
         self.record.keep_baseline(baseline)
     }
 
-    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), CommandError> {
+    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Error> {
         self.progress.finished(run);
         self.record.keep_run(planned, run)
     }
@@ -256,7 +256,7 @@ impl CellRunner for Runner<'_> {
 
 impl Runner<'_> {
     /// The load of a cell, with both hosts watched.
-    fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, CommandError> {
+    fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, Error> {
         let load = self.load_spec(planned)?;
         let pool = match self.pool(&load) {
             Ok(pool) => pool,
@@ -285,7 +285,7 @@ impl Runner<'_> {
         };
         let outcome = load::run(load, &pool, Some(breaker), &mut seen);
         let stats = seen.stats;
-        let result = outcome.map_err(CommandError::failed)?;
+        let result = outcome.map_err(Error::failed)?;
         Ok(self.cell_run(planned, started_unix_ms, result, stats))
     }
 
@@ -345,7 +345,7 @@ impl Runner<'_> {
         }
     }
 
-    fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, CommandError> {
+    fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, Error> {
         let (plan, key) = (&self.spec.plan, &planned.key);
         let is_idle = key.phase == Phase::Idle;
         let is_ours = self.target.claims.is_ours;
@@ -421,11 +421,11 @@ fn introduction(target: &TargetServer, time: Duration) -> String {
 }
 
 /// Asks the user whether to continue; without a terminal the command line is the answer.
-pub(crate) fn is_wanted() -> Result<bool, CommandError> {
+pub(crate) fn is_wanted() -> Result<bool, Error> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return Ok(true);
     }
-    let error = |error: io::Error| CommandError::failed(format!("cannot ask: {error}"));
+    let error = |error: io::Error| Error::failed(format!("cannot ask: {error}"));
     write!(io::stderr(), "Go on with the load? [y/N] ").map_err(error)?;
     let mut answer = String::new();
     io::stdin().read_line(&mut answer).map_err(error)?;

@@ -17,19 +17,33 @@ pub const PLAN_FILE: &str = "plan.toml";
 /// An experiment, resolved.
 #[derive(Debug, Clone)]
 pub struct LabSpec {
+    /// The server and the path.
     pub target: Target,
+    /// HTTP/1.1 or HTTP/2, with or without TLS.
     pub protocol: Protocol,
+    /// What is varied, how often and for how long.
     pub plan: Plan,
+    /// The selected parts.
     pub phases: Phases,
+    /// Access to the control channel of the server.
     pub control: ControlPath,
+    /// Statements about the ownership of the server.
     pub claims: TargetOwnership,
+    /// Whether the user confirms a load on a foreign server.
     pub asks_first: bool,
+    /// Whether a load continues although the server fails.
     pub tolerates_failures: bool,
+    /// How far the experiment goes.
     pub stage: Stage,
+    /// Whether failed checks and a changed environment are accepted.
     pub is_forced: bool,
+    /// Whether a missed service level is the outcome.
     pub asserts: bool,
+    /// Where runs are kept.
     pub directory: Directory,
+    /// Form of the output.
     pub output: Output,
+    /// Reports in files.
     pub files: Files,
 }
 
@@ -58,8 +72,12 @@ pub enum Directory {
 /// Two experiments to compare.
 #[derive(Debug)]
 pub struct CompareSpec {
+    /// Directory or JSON object of the earlier one.
     pub before: PathBuf,
+    /// Directory or JSON object of the later one.
     pub after: PathBuf,
+    /// JSON instead of text.
     pub json: bool,
+    /// File for an HTML report.
     pub html: Option<PathBuf>,
 }

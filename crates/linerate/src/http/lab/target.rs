@@ -16,9 +16,9 @@ use linerate_model::http::CellKey;
 use linerate_sys::interfaces;
 
 use super::spec::LabSpec;
-use crate::http::command_error::CommandError;
-use crate::http::generator;
+use crate::Error;
 use crate::http::server_side::ServerSide;
+use crate::http::{generator, probe_error};
 use linerate_lab::http::units::nanoseconds;
 
 /// A server that answered.
@@ -37,12 +37,12 @@ pub(super) struct TargetServer {
 
 impl TargetServer {
     /// Resolves the server and sends it one request.
-    pub(super) fn contact(spec: &LabSpec) -> Result<Self, CommandError> {
+    pub(super) fn contact(spec: &LabSpec) -> Result<Self, Error> {
         let target = spec.target.clone();
-        let destinations = generator::addresses(&target, &[], None).map_err(CommandError::usage)?;
+        let destinations = generator::addresses(&target, &[], None).map_err(Error::usage)?;
         let first = *destinations
             .first()
-            .ok_or_else(|| CommandError::usage("the URL names no port"))?;
+            .ok_or_else(|| Error::usage("the URL names no port"))?;
         let mut control = spec.control.clone();
         control.url = control.url.or_else(|| spec.plan.control.clone());
         let server = ServerSide::contact(first, &control)?;
@@ -84,12 +84,12 @@ impl TargetServer {
     }
 
     /// The request for bodies of this size.
-    pub(super) fn request(&self, payload_bytes: u64) -> Result<Vec<u8>, CommandError> {
+    pub(super) fn request(&self, payload_bytes: u64) -> Result<Vec<u8>, Error> {
         let mut target = self.url.clone();
         if self.has_sizes {
             target.path = path_of(payload_bytes);
         }
-        RequestSpec::get().bytes(&target).map_err(CommandError::usage)
+        RequestSpec::get().bytes(&target).map_err(Error::usage)
     }
 
     /// The experiment as it can be made here: a server with one body only has one payload.
@@ -113,13 +113,13 @@ impl TargetServer {
     }
 
     /// Whether all of an experiment may be done to this server; returns the most bytes a run may receive.
-    pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, CommandError> {
+    pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, Error> {
         let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());
         let mut bytes_max = None;
         for run in runs {
             let demand = demand(spec, &run.key);
             bytes_max = safety_limits::check(&demand, scope, self.claims)
-                .map_err(|why| CommandError::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
+                .map_err(|why| Error::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
         }
         Ok(bytes_max)
     }
@@ -134,7 +134,7 @@ fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
 }
 
 /// Sends one request: for linerate's payloads where the server has them, else for the path of the URL.
-fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), CommandError> {
+fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error> {
     let (target, source) = (&spec.target, &spec.plan.source);
     let mut sources = source.addresses.iter().copied();
     let ports_skipped = generator::reserved_ports();
@@ -153,8 +153,8 @@ fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Comma
             path: path.to_owned(),
             ..target.clone()
         };
-        let request = RequestSpec::get().bytes(&target).map_err(CommandError::usage)?;
-        probe::send(contact, &request, false).map_err(CommandError::of_probe)
+        let request = RequestSpec::get().bytes(&target).map_err(Error::usage)?;
+        probe::send(contact, &request, false).map_err(probe_error)
     };
     if target.path == "/" {
         let sized = once(&path_of(PROBED_BYTES))?;

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use linerate_model::http::Peak;
-use linerate_sys::netlink::{ANSWER_BYTES_MAX, Family, Netlink};
+use linerate_sys::netlink::Family;
 use linerate_sys::tcp_info::{TcpInfo, decode};
 
-use super::error::ReadError;
-use crate::netlink::{self as nl, attribute, u16_at, u32_at};
+use crate::error::ReadError;
+use crate::netlink::{attribute, u16_at, u32_at};
+use crate::netlink_client::NetlinkClient;
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;
@@ -20,8 +21,53 @@ const LISTEN: u8 = 10;
 const ESTABLISHED: u8 = 1;
 /// Every state in which a local port is taken by a connection.
 const CONNECTED: u32 = 0xfff & !(1 << LISTEN) & !(1 << 7);
-/// Messages of one response that are read; no host has more sockets.
-const SOCKETS_MAX: u32 = 4_000_000;
+
+/// Which connections are those of the test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tested {
+    /// None that is known.
+    Nothing,
+    /// Those to a port of this host.
+    Server {
+        /// The port.
+        port: u16,
+    },
+    /// Those from this host to a server.
+    Client {
+        /// The server.
+        server: SocketAddr,
+        /// Local ports there are for it, over all source addresses.
+        ports: Option<u64>,
+    },
+}
+
+impl Tested {
+    /// Local and remote port of its connections, 0 for any.
+    fn ports(&self) -> (u16, u16) {
+        match self {
+            Self::Nothing => (0, 0),
+            Self::Server { port } => (*port, 0),
+            Self::Client { server, .. } => (0, server.port()),
+        }
+    }
+
+    fn includes(&self, socket: &TcpSocket) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Server { port } => socket.local.port() == *port,
+            Self::Client { server, .. } => socket.remote == SocketAddr::new(server.ip().to_canonical(), server.port()),
+        }
+    }
+
+    /// Payload of the largest segment that a server sends, or that a client accepts. 0 is unknown.
+    fn mss_bytes(&self, info: &TcpInfo) -> Option<u32> {
+        let bytes = match self {
+            Self::Client { .. } => info.advertised_mss_bytes,
+            _ => info.snd_mss_bytes,
+        };
+        Some(bytes).filter(|bytes| *bytes > 0)
+    }
+}
 
 /// One TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,35 +123,12 @@ fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
     }
 }
 
-/// Which sockets are requested.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    states: u32,
-    local_port: u16,
-    remote_port: u16,
-    /// With [`TcpSocket::info`].
-    has_info: bool,
-}
-
-impl Wanted {
-    /// Established connections of ports, 0 for any, with their `TCP_INFO`.
-    fn established(local_port: u16, remote_port: u16) -> Self {
-        Self {
-            states: 1 << ESTABLISHED,
-            local_port,
-            remote_port,
-            has_info: true,
-        }
-    }
-}
-
-/// `struct inet_diag_req_v2`.
-fn question(family: u8, wanted: &Wanted) -> Vec<u8> {
-    let extensions = if wanted.has_info { 1 << (INFO - 1) } else { 0 };
+/// `struct inet_diag_req_v2`: sockets in these states with these ports, 0 for any.
+fn request(family: u8, states: u32, extensions: u8, (local_port, remote_port): (u16, u16)) -> Vec<u8> {
     let mut body = vec![family, TCP, extensions, 0];
-    body.extend(wanted.states.to_ne_bytes());
-    body.extend(wanted.local_port.to_be_bytes());
-    body.extend(wanted.remote_port.to_be_bytes());
+    body.extend(states.to_ne_bytes());
+    body.extend(local_port.to_be_bytes());
+    body.extend(remote_port.to_be_bytes());
     body.resize(48, 0);
     // No particular socket (`INET_DIAG_NOCOOKIE`).
     body.extend([0xff; 8]);
@@ -145,38 +168,21 @@ impl States {
         self.0.iter().sum()
     }
 
-    /// Established ones.
-    pub(crate) fn established(&self) -> u64 {
-        self.0.get(usize::from(ESTABLISHED)).copied().unwrap_or(0)
-    }
-
     /// Those states in which there are any.
-    pub(crate) fn named(&self) -> BTreeMap<String, u64> {
-        let found = NAMES.iter().zip(self.0).filter(|(_, count)| *count > 0);
-        found.map(|(name, count)| ((*name).to_owned(), count)).collect()
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
     }
 }
 
-/// Asks the kernel for sockets.
+/// Reads sockets from the kernel.
 #[derive(Debug)]
-pub(crate) struct Sockets {
-    netlink: Netlink,
-    room: Vec<u8>,
-    sequence: u32,
-}
+pub(crate) struct Sockets(NetlinkClient);
 
 impl Sockets {
-    /// Opens the way to the kernel.
-    ///
     /// # Errors
     /// When the kernel refuses; kernels without `CONFIG_INET_DIAG` do not respond.
     pub(crate) fn open() -> Result<Self, ReadError> {
-        let netlink = Netlink::open(Family::SockDiag)?;
-        Ok(Self {
-            netlink,
-            room: vec![0; ANSWER_BYTES_MAX],
-            sequence: 0,
-        })
+        NetlinkClient::open(Family::SockDiag).map(Self)
     }
 
     /// The queue of the listeners on a port, all together, against their backlogs; absent without a listener.
@@ -192,9 +198,9 @@ impl Sockets {
                 backlog + u64::from(socket.send_queue),
             ));
         })?;
-        Ok(found.map(|(peak, limit)| Peak {
+        Ok(found.map(|(peak, backlog)| Peak {
             peak,
-            limit: Some(limit),
+            limit: Some(backlog),
         }))
     }
 
@@ -202,138 +208,57 @@ impl Sockets {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn listeners(&mut self, port: u16, mut see: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
-        let wanted = Wanted {
-            states: 1 << LISTEN,
-            local_port: port,
-            remote_port: 0,
-            has_info: false,
-        };
-        self.each(&wanted, |socket| {
+    pub(crate) fn listeners(&mut self, port: u16, mut each: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
+        self.dump(1 << LISTEN, 0, (port, 0), |socket| {
             if port == 0 || socket.local.port() == port {
-                see(socket);
+                each(socket);
             }
         })
     }
 
-    /// Connections of a local port.
+    /// Connections of the test by state; each holds a local port, TIME_WAIT included.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn of_port(&mut self, port: u16) -> Result<States, ReadError> {
-        let wanted = Wanted {
-            states: CONNECTED,
-            local_port: port,
-            remote_port: 0,
-            has_info: false,
-        };
+    pub(crate) fn states(&mut self, tested: Tested) -> Result<States, ReadError> {
         let mut states = States::default();
-        self.each(&wanted, |socket| {
-            if socket.local.port() == port {
+        self.dump(CONNECTED, 0, tested.ports(), |socket| {
+            if tested.includes(socket) {
                 states.count(socket.state);
             }
         })?;
         Ok(states)
     }
 
-    /// Connections to a server; each holds a local port, TIME_WAIT included.
+    /// Payload of a full segment on most established connections of the test; absent without any. At the server it is
+    /// what the kernel sends, at the client what it announced.
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(crate) fn towards(&mut self, server: SocketAddr) -> Result<States, ReadError> {
-        let wanted = Wanted {
-            states: CONNECTED,
-            local_port: 0,
-            remote_port: server.port(),
-            has_info: false,
-        };
-        let server = SocketAddr::new(server.ip().to_canonical(), server.port());
-        let mut states = States::default();
-        self.each(&wanted, |socket| {
-            if socket.remote == server {
-                states.count(socket.state);
-            }
-        })?;
-        Ok(states)
-    }
-
-    /// Payload of a full segment that leaves by the connections of a local port, on most of them; absent without any.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub(crate) fn mss_of_port(&mut self, port: u16) -> Result<Option<u32>, ReadError> {
-        let wanted = Wanted::established(port, 0);
-        self.most_common(&wanted, |socket| {
-            let info = socket.info.filter(|_| socket.local.port() == port)?;
-            Some(info.snd_mss_bytes)
-        })
-    }
-
-    /// Payload of the largest segment that may come by the connections to a server, on most of them; absent without any.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub(crate) fn mss_towards(&mut self, server: SocketAddr) -> Result<Option<u32>, ReadError> {
-        let server = SocketAddr::new(server.ip().to_canonical(), server.port());
-        let wanted = Wanted::established(0, server.port());
-        self.most_common(&wanted, |socket| {
-            let info = socket.info.filter(|_| socket.remote == server)?;
-            Some(info.advertised_mss_bytes)
-        })
-    }
-
-    /// The most common of the values that sockets have. One of 0 is none.
-    fn most_common(
-        &mut self,
-        wanted: &Wanted,
-        value: impl Fn(&TcpSocket) -> Option<u32>,
-    ) -> Result<Option<u32>, ReadError> {
+    pub(crate) fn mss_bytes(&mut self, tested: Tested) -> Result<Option<u32>, ReadError> {
         let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
-        self.each(wanted, |socket| {
-            if let Some(value) = value(socket).filter(|value| *value > 0) {
-                *counts.entry(value).or_default() += 1;
+        self.dump(1 << ESTABLISHED, 1 << (INFO - 1), tested.ports(), |socket| {
+            let info = socket.info.filter(|_| tested.includes(socket));
+            if let Some(bytes) = info.and_then(|info| tested.mss_bytes(&info)) {
+                *counts.entry(bytes).or_default() += 1;
             }
         })?;
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        Ok(most.map(|(value, _)| value))
+        Ok(most.map(|(bytes, _)| bytes))
     }
 
-    fn each(&mut self, wanted: &Wanted, mut see: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
-        FAMILIES
-            .iter()
-            .try_for_each(|family| self.dump(*family, wanted, &mut see))
-    }
-
-    fn dump(&mut self, family: u8, wanted: &Wanted, see: &mut impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let request = nl::request(BY_FAMILY, nl::DUMP, self.sequence, &question(family, wanted));
-        self.netlink.send(&request)?;
-        let mut left = SOCKETS_MAX;
-        while left > 0 {
-            let datagram = self.netlink.receive_into(&mut self.room)?;
-            for message in nl::messages(datagram).filter(|message| message.sequence == self.sequence) {
-                left = left.saturating_sub(1);
-                match message.kind {
-                    nl::DONE => return Ok(()),
-                    nl::ERROR => return failure(nl::errno(message.payload)),
-                    _ => socket(message.payload).iter().for_each(&mut *see),
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A kernel without IPv6 has no sockets of it.
-fn failure(errno: i32) -> Result<(), ReadError> {
-    const ENOENT: i32 = 2;
-    match errno {
-        0 => Ok(()),
-        ENOENT => Err(ReadError::not_found("the kernel has no inet_diag")),
-        errno => Err(ReadError::System(format!(
-            "sock_diag: {}",
-            linerate_sys::error::strerror(errno)
-        ))),
+    fn dump(
+        &mut self,
+        states: u32,
+        extensions: u8,
+        ports: (u16, u16),
+        mut each: impl FnMut(&TcpSocket),
+    ) -> Result<(), ReadError> {
+        FAMILIES.iter().try_for_each(|family| {
+            let body = request(*family, states, extensions, ports);
+            self.0
+                .dump(BY_FAMILY, &body, |payload| socket(payload).iter().for_each(&mut each))
+        })
     }
 }
 
@@ -350,34 +275,36 @@ mod tests {
         let mut sockets = Sockets::open().expect("sock_diag");
         let before = sockets
             .accept_queue(server.port())
-            .expect("an answer")
+            .expect("a response")
             .expect("a listener");
         assert_eq!(before.peak, 0);
         assert!(before.limit.is_some_and(|limit| limit > 0));
         let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server).expect("connect")).collect();
         let waiting = sockets
             .accept_queue(server.port())
-            .expect("an answer")
+            .expect("a response")
             .expect("a listener");
         assert_eq!(waiting.peak, 3);
         let accepted = listener.accept().expect("one waits");
         assert_eq!(
             sockets
                 .accept_queue(server.port())
-                .expect("an answer")
+                .expect("a response")
                 .map(|queue| queue.peak),
             Some(2)
         );
-        let states = sockets.of_port(server.port()).expect("an answer");
-        assert_eq!((states.established(), states.total()), (3, 3), "accepted or not");
-        assert_eq!(states.named(), [("established".to_owned(), 3)].into());
-        assert_eq!(sockets.towards(server).expect("an answer").total(), 3);
-        let (sent, announced) = (sockets.mss_of_port(server.port()), sockets.mss_towards(server));
-        let (sent, announced) = (sent.expect("an answer"), announced.expect("an answer"));
+        let at_server = Tested::Server { port: server.port() };
+        let at_client = Tested::Client { server, ports: None };
+        let states = sockets.states(at_server).expect("a response");
+        assert_eq!(states.total(), 3, "accepted or not");
+        assert_eq!(states.named().collect::<Vec<_>>(), [("established", 3)]);
+        assert_eq!(sockets.states(at_client).expect("a response").total(), 3);
+        let (sent, announced) = (sockets.mss_bytes(at_server), sockets.mss_bytes(at_client));
+        let (sent, announced) = (sent.expect("a response"), announced.expect("a response"));
         assert!(sent > Some(0) && sent <= announced, "{sent:?} {announced:?}");
         drop((clients, accepted, listener));
         assert_eq!(sockets.accept_queue(server.port()), Ok(None), "no listener, no queue");
-        assert_eq!(sockets.mss_towards(server), Ok(None), "no connection, no segment");
+        assert_eq!(sockets.mss_bytes(at_client), Ok(None), "no connection, no segment");
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The seconds of a run on one host.
 
 use linerate_model::http::{EndpointSecond, NicStats};
+use linerate_model::snapshot::Snapshot;
 
-use super::period::{busiest, nic_delta};
-use super::sample::Sample;
+use crate::endpoint::Change;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// A sample this long before the end of a second is the last of it; half of the sampling interval.
@@ -18,24 +18,28 @@ const UNCOUNTED_BYTES: u64 = 24;
 pub struct Seconds {
     origin_ns: u64,
     /// The sample at the end of the last complete second.
-    before: Sample,
+    before: Snapshot,
     complete: Vec<EndpointSecond>,
 }
 
 impl Seconds {
     /// Begins with a sample.
     #[must_use]
-    pub fn begin(first: Sample) -> Self {
+    pub fn begin(first: Snapshot) -> Self {
         Self {
-            origin_ns: first.at_ns,
+            origin_ns: first.monotonic_ns.unwrap_or(0),
             before: first,
             complete: Vec::new(),
         }
     }
 
     /// Adds a later sample. Seconds between late samples have their mean.
-    pub fn add(&mut self, sample: &Sample) {
-        let elapsed_ns = sample.at_ns.saturating_sub(self.origin_ns).saturating_add(EARLY_NS);
+    pub fn add(&mut self, sample: &Snapshot) {
+        let elapsed_ns = sample
+            .monotonic_ns
+            .unwrap_or(0)
+            .saturating_sub(self.origin_ns)
+            .saturating_add(EARLY_NS);
         let ended = usize::try_from(elapsed_ns / SECOND_NS)
             .unwrap_or(SECONDS_MAX)
             .min(SECONDS_MAX);
@@ -52,14 +56,15 @@ impl Seconds {
     }
 }
 
-fn second(before: &Sample, now: &Sample) -> EndpointSecond {
-    let window_ns = now.at_ns.saturating_sub(before.at_ns);
+fn second(before: &Snapshot, now: &Snapshot) -> EndpointSecond {
+    let change = Change::between(before, now);
     EndpointSecond {
-        busiest_cpu_busy: busiest(before, now),
+        busiest_cpu_busy: change.busiest_cpu_busy(),
         // What goes to the host itself has no wire.
-        wire_bps: nic_delta(before, now)
-            .filter(|nic| !nic.is_loopback && window_ns > 0)
-            .map(|nic| wire_bits(&nic) * 1e9 / window_ns as f64),
+        wire_bps: change
+            .nic()
+            .filter(|nic| !nic.is_loopback && change.window_ns > 0)
+            .map(|nic| wire_bits(&nic) * 1e9 / change.window_ns as f64),
     }
 }
 
@@ -71,41 +76,43 @@ fn wire_bits(nic: &NicStats) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::text::CpuTicks;
     use super::*;
+    use crate::endpoint::tests::sample;
 
     const MS: u64 = 1_000_000;
 
-    /// A host whose second CPU was busy for `busy` ticks, and whose NIC sent `packets` packets of 1000 bytes.
-    fn sample(at_ms: u64, busy: u64, packets: u64, is_loopback: bool) -> Sample {
-        let ticks = |busy| CpuTicks {
-            user: busy,
-            idle: at_ms / 10 - busy,
-            ..CpuTicks::default()
-        };
-        Sample {
-            at_ns: at_ms * MS,
-            cpus: Some([(0, ticks(0)), (1, ticks(busy))].into()),
-            nic: Some(NicStats {
-                device: "e0".to_owned(),
-                is_loopback,
-                link_bps: None,
-                mtu_bytes: None,
-                rx_bytes: 0,
-                tx_bytes: packets * 1000,
-                rx_packets: 0,
-                tx_packets: packets,
-                drops: 0,
-                errors: 0,
-            }),
-            ..Sample::default()
+    /// A host whose second CPU was busy for `busy` ticks, and whose device sent `packets` packets of 1000 bytes.
+    fn host(at_ms: u64, busy: u64, packets: u64, kind: &str) -> Snapshot {
+        let facts = [("route.peer.dev", "e0".into()), ("nic.e0.net.kind", kind.into())];
+        let ticks = at_ms / 10;
+        let mut host = sample(
+            at_ms * MS,
+            &facts,
+            &[
+                ("cpu.0.idle", ticks),
+                ("cpu.1.user", busy),
+                ("cpu.1.idle", ticks - busy),
+                ("nic.e0.stats64.tx_bytes", packets * 1000),
+                ("nic.e0.stats64.tx_packets", packets),
+            ],
+        );
+        for name in [
+            "rx_bytes",
+            "rx_packets",
+            "rx_dropped",
+            "tx_dropped",
+            "rx_errors",
+            "tx_errors",
+        ] {
+            host.count(format!("nic.e0.stats64.{name}"), 0, None);
         }
+        host
     }
 
     fn of(samples: &[(u64, u64, u64)]) -> Vec<(Option<f64>, Option<f64>)> {
         let mut samples = samples
             .iter()
-            .map(|(at_ms, busy, packets)| sample(*at_ms, *busy, *packets, false));
+            .map(|(at_ms, busy, packets)| host(*at_ms, *busy, *packets, "ether"));
         let mut seconds = Seconds::begin(samples.next().expect("a first one"));
         samples.for_each(|sample| seconds.add(&sample));
         let seconds = seconds.into_inner().into_iter();
@@ -138,12 +145,9 @@ mod tests {
 
     #[test]
     fn unknown_values_are_absent() {
-        let mut seconds = Seconds::begin(sample(0, 0, 0, true));
-        seconds.add(&sample(1000, 50, 10, true));
-        seconds.add(&Sample {
-            at_ns: 2000 * MS,
-            ..Sample::default()
-        });
+        let mut seconds = Seconds::begin(host(0, 0, 0, "loopback"));
+        seconds.add(&host(1000, 50, 10, "loopback"));
+        seconds.add(&sample(2000 * MS, &[], &[]));
         let seconds = seconds.into_inner();
         assert_eq!(
             (seconds[0].busiest_cpu_busy, seconds[0].wire_bps),

@@ -1,10 +1,16 @@
-//! Values of the options that say how a server shares itself; the same in every command line.
+//! Values of options that the iperf3 dialect shares with native commands: how a server shares itself, and sizes.
 
 use std::time::Duration;
 
 use linerate_model::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
 
 use super::numbers::{Base, whole_with_unit};
+
+/// Reads a whole number of bytes with an optional K, M, G or T (powers of 1024), at most `max`.
+#[must_use]
+pub fn size_bytes(text: &str, max: u64) -> Option<u64> {
+    whole_with_unit(text.as_bytes(), Base::Binary, max).ok()
+}
 
 /// Reads `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`.
 pub fn admission(text: &str) -> Result<Admission, String> {

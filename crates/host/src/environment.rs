@@ -8,20 +8,36 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_model::http::Environment;
-use linerate_sys::process;
+use linerate_model::snapshot::Snapshot;
 
-use super::period::Period;
-use super::sample::{Depth, Sample};
-use super::sampler::{Sampler, Tested, Watched};
-use super::sockets::Sockets;
-use super::text;
-use crate::cpu::thread_ticks;
-use crate::sysfs::read;
+use crate::cpu::{self, thread_ticks};
+use crate::endpoint::{Period, link_bps, missing, mtu_bytes, peak};
+use crate::kernel;
+use crate::sampler::{Depth, Sampler, Watched};
+use crate::sockets::{Sockets, Tested};
 
 /// Processes that are read.
 const PROCESSES_MAX: usize = 65_536;
 /// A program that took fewer ticks of 10 ms is not worth a name.
 const TICKS_MIN: u64 = 2;
+
+/// Kinds of `rtnetlink(7)` that wrap packets into others.
+const TUNNELS: [&str; 14] = [
+    "tun",
+    "wireguard",
+    "gre",
+    "gretap",
+    "ip6gre",
+    "ip6gretap",
+    "ipip",
+    "ip6tnl",
+    "sit",
+    "vti",
+    "vti6",
+    "xfrm",
+    "vxlan",
+    "geneve",
+];
 
 /// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,86 +57,101 @@ pub struct EnvironmentQuery<'a> {
 /// Reads this host; takes [`EnvironmentQuery::period`].
 #[must_use]
 pub fn environment(query: &EnvironmentQuery<'_>) -> Environment {
-    let mut found = Environment {
-        version: query.version.to_owned(),
-        kernel: Some(process::uname().release),
-        boot_id: read("/proc/sys/kernel/random/boot_id"),
-        governor: read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
-        ..Environment::default()
-    };
-    limits(&mut found, query.pids);
-    variables(&mut found);
-    sockets(&mut found, query.port);
-    let tested = query.port.map_or(Tested::Nothing, |port| Tested::Server { port });
+    let pid = query.pids.first().copied().unwrap_or_else(std::process::id);
     let mut sampler = Sampler::open(Watched {
         pids: query.pids.to_vec(),
-        tested,
+        tested: query.port.map_or(Tested::Nothing, |port| Tested::Server { port }),
     });
     if let Some(peer) = query.peer {
         sampler.set_peer(peer);
-        device(&mut found, &mut sampler);
     }
     let first = sampler.sample(Depth::Quick);
     let before = ticks_of_all();
     thread::sleep(query.period);
-    let last = sampler.sample(Depth::Quick);
-    found.busiest_other = busiest_other(&before, &ticks_of_all(), query.pids);
-    others(&mut found, first, last);
+    let mut last = sampler.sample(Depth::Quick);
+    let busiest_other = busiest_other(&before, &ticks_of_all(), query.pids);
+    let mut period = Period::begin(first);
+    period.add(last.clone());
+    cpu::record(&mut last);
+    kernel::variables(&mut last);
+    kernel::limits(&mut last, pid);
+    let mut found = Environment {
+        version: query.version.to_owned(),
+        busiest_other,
+        can_raise_nofile: may_raise_limits(&fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default()),
+        ..settings(&last, query.peer.is_some())
+    };
+    sockets(&mut found, query.port);
+    others(&mut found, &period);
     found
 }
 
-fn limits(found: &mut Environment, pids: &[u32]) {
-    let pid = pids.first().copied().unwrap_or_else(std::process::id);
-    let limits = fs::read(format!("/proc/{pid}/limits")).unwrap_or_default();
-    (found.nofile_soft, found.nofile_hard) = text::descriptor_limits(&limits);
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    found.can_raise_nofile = may_raise_limits(&status);
-    let memory = fs::read("/proc/meminfo").unwrap_or_default();
-    found.memory_available_bytes = text::kib_line_bytes(&memory, "MemAvailable");
-}
-
-/// `CAP_SYS_RESOURCE` among the effective capabilities of `/proc/*/status` (capabilities(7)).
-fn may_raise_limits(status: &str) -> bool {
-    const SYS_RESOURCE: u64 = 1 << 24;
-    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let effective = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
-    effective.is_some_and(|bits| bits & SYS_RESOURCE != 0)
-}
-
-fn variables(found: &mut Environment) {
-    let mut variables = Variables(&mut found.missing);
-    found.nr_open = variables.number("fs/nr_open");
-    found.file_max = variables.number("fs/file-max");
-    found.port_range = variables
-        .numbers("net/ipv4/ip_local_port_range")
-        .map(|[low, high]| (low, high));
-    found.reserved_ports = variables.text("net/ipv4/ip_local_reserved_ports");
-    found.tw_reuse = variables.number("net/ipv4/tcp_tw_reuse");
-    found.timestamps = variables.number("net/ipv4/tcp_timestamps");
-    found.somaxconn = variables.number("net/core/somaxconn");
-    found.max_syn_backlog = variables.number("net/ipv4/tcp_max_syn_backlog");
-    found.tcp_mem_pages = variables.numbers("net/ipv4/tcp_mem");
-}
-
-/// Reads kernel variables and notes those it could not.
-struct Variables<'a>(&'a mut Vec<String>);
-
-impl Variables<'_> {
-    fn text(&mut self, name: &str) -> Option<String> {
-        let path = format!("/proc/sys/{name}");
-        let noted = |error: std::io::Error| self.0.push(format!("{path}: {}", linerate_sys::error::io_text(&error)));
-        let text = fs::read_to_string(&path).map_err(noted).ok()?;
-        Some(text.trim().to_owned())
-    }
-
-    fn number<T: FromStr>(&mut self, name: &str) -> Option<T> {
-        self.text(name)?.parse().ok()
-    }
-
-    fn numbers<T: FromStr, const N: usize>(&mut self, name: &str) -> Option<[T; N]> {
-        numbers(&self.text(name)?)
+/// The settings among the facts of a host.
+fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
+    let nic = facts.text("route.peer.dev").map(|device| format!("nic.{device}"));
+    let of_nic = |fact: &str| nic.as_ref().map(|nic| format!("{nic}.{fact}"));
+    let kind = of_nic("net.kind").and_then(|key| facts.text(&key)).unwrap_or_default();
+    let flag = |fact: &str| of_nic(fact).and_then(|key| facts.flag(&key));
+    let errors = |way: &str| Some(facts.counters.get(&of_nic(&format!("stats64.{way}_errors"))?)?.v);
+    let sysctl = |name: &str| facts.whole(&format!("sysctl.{name}"));
+    let small = |name: &str| sysctl(name).and_then(|value| u8::try_from(value).ok());
+    let words = |name: &str| facts.value(&format!("sysctl.{name}")).map(ToString::to_string);
+    let relevant = |key: &str| RELEVANT.contains(&key) || has_peer && key.starts_with("route.");
+    Environment {
+        kernel: facts.kernel.clone(),
+        boot_id: facts.boot_id.clone(),
+        governor: facts.text("cpu.freq.governor").map(str::to_owned),
+        device: facts.text("route.peer.dev").map(str::to_owned),
+        is_loopback: kind == "loopback",
+        is_wireless_or_tunnel: TUNNELS.contains(&kind) || flag("net.wireless") == Some(true),
+        is_vlan: flag("net.vlan_tagged"),
+        link_bps: nic.as_ref().and_then(|nic| link_bps(facts, nic)),
+        mtu_bytes: nic.as_ref().and_then(|nic| mtu_bytes(facts, nic)),
+        is_full_duplex: of_nic("link.duplex").and_then(|key| Some(facts.text(&key)? == "full")),
+        nic_errors: errors("rx").zip(errors("tx")).map(|(rx, tx)| rx.saturating_add(tx)),
+        nofile_soft: facts.whole("limits.nofile.soft"),
+        nofile_hard: facts.whole("limits.nofile.hard"),
+        nr_open: sysctl("fs.nr_open"),
+        file_max: sysctl("fs.file-max"),
+        port_range: words("net.ipv4.ip_local_port_range")
+            .and_then(|text| numbers(&text).map(|[low, high]| (low, high))),
+        reserved_ports: words("net.ipv4.ip_local_reserved_ports"),
+        tw_reuse: small("net.ipv4.tcp_tw_reuse"),
+        timestamps: small("net.ipv4.tcp_timestamps"),
+        somaxconn: sysctl("net.core.somaxconn"),
+        max_syn_backlog: sysctl("net.ipv4.tcp_max_syn_backlog"),
+        tcp_mem_pages: words("net.ipv4.tcp_mem").and_then(|text| numbers(&text)),
+        conntrack: peak(
+            facts.whole("limits.conntrack.count"),
+            facts.whole("limits.conntrack.max"),
+        ),
+        memory_available_bytes: facts.whole("mem.available_bytes"),
+        missing: facts
+            .facts
+            .iter()
+            .filter(|(key, _)| relevant(key))
+            .filter_map(|(key, fact)| missing(key, fact))
+            .collect(),
+        ..Environment::default()
     }
 }
+
+/// Facts whose absence is reported.
+const RELEVANT: [&str; 13] = [
+    "sysctl.fs.nr_open",
+    "sysctl.fs.file-max",
+    "sysctl.net.ipv4.ip_local_port_range",
+    "sysctl.net.ipv4.ip_local_reserved_ports",
+    "sysctl.net.ipv4.tcp_tw_reuse",
+    "sysctl.net.ipv4.tcp_timestamps",
+    "sysctl.net.core.somaxconn",
+    "sysctl.net.ipv4.tcp_max_syn_backlog",
+    "sysctl.net.ipv4.tcp_mem",
+    "cpu.ticks",
+    "sock.tcp",
+    "cgroup.throttled_ns",
+    "process.cpu_ns",
+];
 
 /// Exactly so many numbers.
 fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
@@ -132,13 +163,21 @@ fn numbers<T: FromStr, const N: usize>(text: &str) -> Option<[T; N]> {
     numbers?.try_into().ok()
 }
 
+/// `CAP_SYS_RESOURCE` among the effective capabilities of `/proc/*/status` (capabilities(7)).
+fn may_raise_limits(status: &str) -> bool {
+    const SYS_RESOURCE: u64 = 1 << 24;
+    let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = line.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
+    effective.is_some_and(|bits| bits & SYS_RESOURCE != 0)
+}
+
 fn sockets(found: &mut Environment, port: Option<u16>) {
     let mut ports = Vec::new();
-    let found_sockets = Sockets::open().and_then(|mut sockets| {
+    let queue = Sockets::open().and_then(|mut sockets| {
         sockets.listeners(0, |socket| ports.push(socket.local.port()))?;
         port.map_or(Ok(None), |port| sockets.accept_queue(port))
     });
-    match found_sockets {
+    match queue {
         Ok(queue) => found.backlog = queue.and_then(|queue| queue.limit),
         Err(why) => found.missing.push(format!("listening ports: {why}")),
     }
@@ -147,30 +186,11 @@ fn sockets(found: &mut Environment, port: Option<u16>) {
     found.listening_ports = ports;
 }
 
-fn device(found: &mut Environment, sampler: &mut Sampler) {
-    match sampler.device() {
-        Ok(device) => {
-            found.is_loopback = device.stats.is_loopback;
-            found.is_wireless_or_tunnel = device.is_wireless_or_tunnel;
-            found.is_vlan = Some(device.is_vlan);
-            found.link_bps = device.stats.link_bps;
-            found.mtu_bytes = device.stats.mtu_bytes;
-            found.is_full_duplex = device.is_full_duplex;
-            found.nic_errors = Some(device.stats.errors);
-            found.device = Some(device.stats.device);
-        }
-        Err(why) => found.missing.push(format!("device: {why}")),
-    }
-}
-
-/// Load of other programs between two samples.
-fn others(found: &mut Environment, first: Sample, last: Sample) {
-    let mut period = Period::begin(first);
-    period.add(last);
+/// Load of other programs over a period.
+fn others(found: &mut Environment, period: &Period) {
     let stats = period.stats();
     found.cpus = stats.cpus;
     found.time_wait = stats.time_wait;
-    found.conntrack = stats.conntrack;
     found.steal = stats.cpu_steal;
     found.is_throttled = stats.throttled.map(|share| share > 0.0);
     let own = stats.process_cpu_ns.zip(stats.cpus).map(|(ns, cpus)| {
@@ -178,12 +198,6 @@ fn others(found: &mut Environment, first: Sample, last: Sample) {
         if all_ns > 0.0 { ns as f64 / all_ns } else { 0.0 }
     });
     found.other_load = stats.cpu_busy.map(|busy| (busy - own.unwrap_or(0.0)).max(0.0));
-    let relevant = ["processors", "sockets", "throttling", "time of the program"];
-    let missing = stats
-        .missing
-        .into_iter()
-        .filter(|text| relevant.iter().any(|what| text.starts_with(what)));
-    found.missing.extend(missing);
 }
 
 /// Ticks of every process, with its name.
@@ -269,7 +283,7 @@ mod tests {
 
     #[test]
     fn names_of_the_kernel_are_parsed() {
-        assert_eq!(numbers("32768\t60999\n"), Some([32_768_u16, 60_999]));
+        assert_eq!(numbers("32768 60999"), Some([32_768_u16, 60_999]));
         for text in ["1", "1 2 3", "1 x", "-1 2", "1 70000"] {
             assert_eq!(numbers::<u16, 2>(text), None, "{text}");
         }
@@ -289,6 +303,6 @@ mod tests {
         let before = table(&[(1, 10), (2, 10), (3, 10)]);
         let after = table(&[(1, 90), (2, 20), (3, 12), (4, 500)]);
         assert_eq!(busiest_other(&before, &after, &[1]).as_deref(), Some("p2 (2)"));
-        assert_eq!(busiest_other(&before, &before, &[1]), None, "nobody did anything");
+        assert_eq!(busiest_other(&before, &before, &[1]), None, "all were idle");
     }
 }
