@@ -13,21 +13,20 @@ use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Failure, ServerEvent, ServerReporter, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
-use linerate_sys::{OsError, process, sockopt};
+use linerate_sys::{OsError, sockopt};
 
-use super::{FIRST_ID, Iperf2Server, KINDS, LISTENER, UDP_LISTENER};
+use super::half_open::HalfOpenFlows;
+use super::iperf2_server::{Iperf2Server, KINDS, UDP_LISTENER};
+use super::udp_listener::UdpListener;
 use crate::dialect::iperf2::connect::{failure, os};
-use crate::dialect::iperf2::server::half_open::HalfOpenFlows;
-use crate::dialect::iperf2::server::udp_listener::UdpListener;
 use crate::dialect::iperf2::sockets;
-use crate::server::accept_pause::AcceptPause;
-use crate::server::pending_limit::{PendingBounds, PendingLimit};
 
 impl Iperf2Server {
     /// Opens the listeners of the specification.
-    pub(crate) fn open(spec: &ServerSpec, out: &mut dyn ServerReporter) -> Result<Self, Failure> {
+    pub(super) fn open(spec: &ServerSpec, out: &mut dyn ServerReporter) -> Result<Self, Failure> {
         let defaults = spec.local.end.defaults.as_deref().cloned().unwrap_or_default();
         let mut server = Self::closed(spec, defaults)?;
+        server.drains = true;
         let last_port = spec.local.end.last_port.unwrap_or(spec.local.port);
         for port in spec.local.port..=last_port {
             server.listen(port, server.defaults.test.transport, out)?;
@@ -36,7 +35,7 @@ impl Iperf2Server {
     }
 
     /// Opens both transports on one port, without a report.
-    pub(crate) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
+    pub(super) fn open_both(spec: &ServerSpec, port: u16) -> Result<Self, Failure> {
         let defaults = Iperf2Defaults {
             dual_stack: true,
             ..Iperf2Defaults::default()
@@ -56,15 +55,15 @@ impl Iperf2Server {
         Ok(server)
     }
 
-    /// Opens no listener: connections are accepted elsewhere.
-    pub(crate) fn open_without_listeners(spec: &ServerSpec) -> Result<Self, Failure> {
+    /// Opens no listener: connections come from the shared one.
+    pub(super) fn open_without_listeners(spec: &ServerSpec) -> Result<Self, Failure> {
         let mut server = Self::closed(spec, Iperf2Defaults::default())?;
         server.policy = for_anonymous_clients(spec, server.policy);
+        server.shares_listener = true;
         Ok(server)
     }
 
     fn closed(spec: &ServerSpec, defaults: Iperf2Defaults) -> Result<Self, Failure> {
-        let descriptors = process::raise_fd_limit().unwrap_or(1024);
         let key = defaults.test.workload.permit_key.clone();
         let policy = Policy {
             version: Version::of(defaults.test.workload.release),
@@ -84,15 +83,14 @@ impl Iperf2Server {
             listeners: Vec::new(),
             udp_listeners: Vec::new(),
             pending: BTreeMap::new(),
-            pending_limit: PendingLimit::new(PendingBounds::of_descriptors(descriptors)),
             half_open: HalfOpenFlows::default(),
             sessions: BTreeMap::new(),
-            next_id: FIRST_ID,
             next_number: 1,
             accepted: 0,
             is_closed: false,
-            is_paused: false,
-            pause: AcceptPause::default(),
+            shares_listener: false,
+            drains: false,
+            is_stopping: false,
         })
     }
 
@@ -150,8 +148,6 @@ impl Iperf2Server {
         let refused = sockets::prepare(fd.as_fd(), &self.defaults.test, false, true);
         socket::bind(fd.as_fd(), &address).map_err(fail)?;
         socket::listen(fd.as_fd(), i32::MAX).map_err(fail)?;
-        let token = self.listeners.len() as u64 * KINDS + LISTENER;
-        self.epoll.add(fd.as_fd(), token, Interest::READ).map_err(fail)?;
         self.listeners.push(fd);
         Ok(refused)
     }
