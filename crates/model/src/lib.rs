@@ -14,6 +14,7 @@ pub mod failure;
 pub mod finding;
 pub mod http;
 pub mod interval;
+pub mod measure;
 pub mod metrics;
 pub mod network;
 pub mod policy;
