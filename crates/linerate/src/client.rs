@@ -1,12 +1,17 @@
 //! The client of an iperf3 test.
 
+use std::time::Duration;
+
 use linerate_engine::Interrupts;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
-use linerate_model::spec::ClientSpec;
-use linerate_model::{EventSink, Failure};
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::{EventSink, Failure, TestSpec};
 use linerate_report::iperf3::TestReport;
 
 use crate::diagnose::observed_test;
+
+/// Longest time to set up the control connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// One test against an iperf3 server, linerate or the original.
 #[derive(Debug, Clone)]
@@ -21,6 +26,22 @@ impl Client {
         Self { spec }
     }
 
+    /// `test` against the server at `port` of `host`, a name or an address, with the defaults of this end.
+    #[must_use]
+    pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
+        Self::new(ClientSpec {
+            host: host.to_owned(),
+            local: LocalOptions {
+                port,
+                ..LocalOptions::default()
+            },
+            test,
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            server_cpu: None,
+            credentials: None,
+        })
+    }
+
     /// Runs the test. The outcome of the result is an error when the server cannot be reached or refuses, either end fails,
     /// or the test is interrupted.
     pub fn run(&self, interrupts: &dyn Interrupts) -> ClientResult {
@@ -29,7 +50,7 @@ impl Client {
 
     /// The same; `sink` receives every event as it happens: streams, intervals, totals.
     pub fn observe(&self, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
-        client::run(&self.spec, sink, interrupts)
+        traced(client::run(&self.spec, sink, interrupts))
     }
 
     /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the report ends with a
@@ -46,7 +67,15 @@ impl Client {
         if self.spec.test.want_peer_facts {
             observed_test::run_client(&self.spec, report, interrupts, is_verbose)
         } else {
-            client::run(&self.spec, &mut *report, interrupts).outcome
+            traced(client::run(&self.spec, &mut *report, interrupts)).outcome
         }
     }
+}
+
+fn traced(result: ClientResult) -> ClientResult {
+    match &result.outcome {
+        Ok(()) => tracing::debug!("test ended"),
+        Err(failure) => tracing::debug!(%failure, "test ended"),
+    }
+    result
 }

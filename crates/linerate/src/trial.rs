@@ -4,8 +4,6 @@ use std::io;
 use std::time::Duration;
 
 use linerate_model::event::Endpoint;
-use linerate_model::policy::AccessRules;
-use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, Failure, FailureKind, Summary, TestSpec, Transport, measure};
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
@@ -72,7 +70,7 @@ pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> 
         title: "start of the server",
         failure,
     };
-    let server = Server::start(Some(LOOPBACK.to_owned()), 0, AccessRules::default()).map_err(at_start)?;
+    let server = Server::loopback().map_err(at_start)?;
     let mut results = [Received {
         rate_bps: 0.0,
         lost_percent: None,
@@ -95,7 +93,7 @@ pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> 
 
 fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
     let mut report = iperf3::client_sink(options(Endpoint::Client), Output::standard());
-    let client = Client::new(client_spec(port, trial.transport, trial.direction));
+    let client = Client::to(LOOPBACK, port, test_spec(trial.transport, trial.direction));
     let result = client.observe(&mut report, signals);
     result.outcome?;
     received(result.summary.as_ref()).map_err(|text| failed(&text))
@@ -120,7 +118,7 @@ fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     })
 }
 
-fn client_spec(port: u16, transport: Transport, direction: Direction) -> ClientSpec {
+fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
     let mut test = TestSpec {
         transport,
         direction,
@@ -132,19 +130,7 @@ fn client_spec(port: u16, transport: Transport, direction: Direction) -> ClientS
         test.block_len_explicit = true;
         test.pacing.rate_bps = Some(UDP_RATE_BPS);
     }
-    let local = LocalOptions {
-        port,
-        ..LocalOptions::default()
-    };
-    let host = LOOPBACK.to_owned();
-    ClientSpec {
-        host,
-        local,
-        test,
-        connect_timeout: None,
-        server_cpu: None,
-        credentials: None,
-    }
+    test
 }
 
 fn options(endpoint: Endpoint) -> Options {

@@ -36,6 +36,9 @@ Examples:
 
 The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8 and 2.2.1.
 
+Environment:
+  LINERATE_LOG=debug    log connections, admission and states on standard error (error, warn, info, debug, trace)
+
 Exit codes: 0 done, 1 test not completed, 2 wrong command line, 3 doctor --fail-on, 130 interrupted.";
 
 const TRY_EXAMPLES: &str = "\

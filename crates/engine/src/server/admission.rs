@@ -60,6 +60,17 @@ impl Admission {
         &mut self,
         id: u64,
         address: Network,
+        remaining: impl Iterator<Item = Option<Duration>>,
+    ) -> Decision {
+        let decision = self.decision(id, address, remaining);
+        tracing::debug!(client = id, %address, ?decision, "admission decided");
+        decision
+    }
+
+    fn decision(
+        &mut self,
+        id: u64,
+        address: Network,
         mut remaining: impl Iterator<Item = Option<Duration>>,
     ) -> Decision {
         let waits = matches!(self.kind, policy::Admission::Queue { .. });

@@ -262,7 +262,11 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         match (progress, self.acceptor.take(id, &self.context.epoll)) {
-            (Progress::Recognised(dialect), Some(connection)) => self.pass_on(connection, dialect),
+            (Progress::Recognised(dialect), Some(connection)) => {
+                let name = self.dialects[dialect].name();
+                tracing::debug!(client = id, peer = %connection.peer, dialect = name, "dialect recognised");
+                self.pass_on(connection, dialect)
+            }
             _ => {
                 self.context.pending_limit.leave(id);
                 Ok(())

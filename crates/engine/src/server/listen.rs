@@ -196,7 +196,11 @@ const ACCEPTS_PER_TURN: u32 = 64;
 fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -> io::Result<()> {
     for _ in 0..ACCEPTS_PER_TURN {
         match socket::accept(listener) {
-            Ok(Some((fd, peer))) => accepted.push((fd, socket::unmap(peer))),
+            Ok(Some((fd, peer))) => {
+                let peer = socket::unmap(peer);
+                tracing::debug!(%peer, "connection accepted");
+                accepted.push((fd, peer));
+            }
             Ok(None) => return Ok(()),
             Err(error) if is_exhausted(&error) => return Err(error),
             // One connection that broke while it waited (accept(2), "Error handling") is no reason to leave the others.

@@ -47,6 +47,8 @@ const KINDS: u64 = 8;
 
 /// A protocol of a server. The first dialect of a server is that of connections none has recognised.
 pub(crate) trait ServerDialect {
+    fn name(&self) -> &'static str;
+
     /// Listeners all of whose connections are of this dialect.
     fn take_listeners(&mut self) -> Vec<OwnedFd> {
         Vec::new()

@@ -63,6 +63,14 @@ pub struct Server {
 }
 
 impl Server {
+    /// Starts one for this host, on a port that the kernel chooses.
+    ///
+    /// # Errors
+    /// Why it does not listen.
+    pub fn loopback() -> Result<Self, Failure> {
+        Self::start(Some("127.0.0.1".to_owned()), 0, AccessRules::default())
+    }
+
     /// Starts one on `port` of `host`, or of every address, for these clients; port 0 lets the kernel choose.
     ///
     /// # Errors

@@ -21,6 +21,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::privileges::User;
 use linerate_sys::signal::{Signal, Signals};
 use linerate_sys::{process, sd_notify};
+use tracing::debug;
 
 use super::{in_use, metrics};
 use crate::Error;
@@ -69,6 +70,7 @@ fn explained(failure: &Failure, spec: &ServerSpec) -> String {
 pub fn serve(service: &Service) -> Result<(), Error> {
     match run(service) {
         Err(failure) if failure.kind != FailureKind::Interrupted => {
+            tracing::error!(%failure, "server failed");
             Err(Error::failed(explained(&failure, &service.spec)))
         }
         _ => Ok(()),
@@ -124,9 +126,10 @@ fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
     lists.chain(spec.auth.iter().map(|auth| auth.users_file.as_path()))
 }
 
-/// Lets the service manager know when the server can be reached and when it ends.
+/// Notifies the service manager when the server can be reached and when it ends, and traces events.
 pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter {
     Forward::new(reporter, |event: &ServerEvent| {
+        trace(event);
         let state = match event {
             ServerEvent::Listening { .. } => "READY=1",
             ServerEvent::Stopping { .. } => "STOPPING=1",
@@ -135,6 +138,36 @@ pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter 
         // Without its manager a service serves all the same.
         let _ = sd_notify::notify(state);
     })
+}
+
+fn trace(event: &ServerEvent) {
+    match event {
+        ServerEvent::Listening { address } => debug!(%address, "listening"),
+        ServerEvent::TestStarted(test) => debug!(
+            test = test.number,
+            peer = %test.peer,
+            user = test.user,
+            transport = ?test.transport,
+            direction = ?test.direction,
+            streams = test.streams,
+            "test started"
+        ),
+        ServerEvent::TestEnded(record) => debug!(
+            test = record.facts.number,
+            peer = %record.facts.peer,
+            received_bytes = record.received_bytes,
+            sent_bytes = record.sent_bytes,
+            duration_ns = record.duration_ns,
+            outcome = ?record.outcome,
+            "test ended"
+        ),
+        ServerEvent::Refused { peer, reason } => debug!(%peer, ?reason, "client refused"),
+        ServerEvent::LoginFailed { peer, cause, .. } => debug!(%peer, cause, "login failed"),
+        ServerEvent::HandshakeFailed { peer, explanation, .. } => debug!(%peer, explanation, "handshake failed"),
+        ServerEvent::Reloaded => debug!("access lists reloaded"),
+        ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
+        ServerEvent::Progress(_) => {}
+    }
 }
 
 /// Signals of a service: the end of a terminal is none, it asks for the lists to be read again.

@@ -6,7 +6,6 @@ use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::PlannedTest;
 use linerate_lab::http::plan::Direction as Way;
 use linerate_model::http::Baseline;
-use linerate_model::spec::{BindSpec, ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, Failure, Flow, Summary, TestSpec, measure};
 use linerate_sys::signal::Signals;
 
@@ -24,28 +23,17 @@ pub(super) fn test(
     link: Option<&Link>,
     signals: &Signals,
 ) -> Result<Baseline, Failure> {
-    let spec = ClientSpec {
-        host: host.to_owned(),
-        local: LocalOptions {
-            port,
-            bind: BindSpec::default(),
-            ..LocalOptions::default()
+    let spec = TestSpec {
+        direction: match planned.direction {
+            Way::Forward => Direction::Forward,
+            Way::Reverse => Direction::Reverse,
         },
-        test: TestSpec {
-            direction: match planned.direction {
-                Way::Forward => Direction::Forward,
-                Way::Reverse => Direction::Reverse,
-            },
-            end: EndCondition::Duration(duration),
-            streams: planned.streams,
-            omit: OMITTED,
-            ..TestSpec::default()
-        },
-        connect_timeout: Some(TIMEOUT),
-        server_cpu: None,
-        credentials: None,
+        end: EndCondition::Duration(duration),
+        streams: planned.streams,
+        omit: OMITTED,
+        ..TestSpec::default()
     };
-    let result = Client::new(spec).run(signals);
+    let result = Client::to(host, port, spec).run(signals);
     result.outcome?;
     Ok(baseline(planned, &result.summary.unwrap_or_default(), link))
 }
@@ -76,4 +64,3 @@ fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Ba
 
 /// Slow start is not part of what the path carries.
 const OMITTED: Duration = Duration::from_secs(1);
-const TIMEOUT: Duration = Duration::from_secs(3);

@@ -295,6 +295,10 @@ impl Iperf2Server {
 }
 
 impl ServerDialect for Iperf2Server {
+    fn name(&self) -> &'static str {
+        "iperf2"
+    }
+
     fn take_listeners(&mut self) -> Vec<OwnedFd> {
         std::mem::take(&mut self.listeners)
     }

@@ -263,6 +263,10 @@ impl Iperf3Server {
 }
 
 impl ServerDialect for Iperf3Server {
+    fn name(&self) -> &'static str {
+        "iperf3"
+    }
+
     fn start(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
         self.announce(server)?;
         let address = server.listeners.address();

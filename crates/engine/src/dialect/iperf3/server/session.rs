@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
-use linerate_iperf3::{Cookie, ErrorCode, Results, udp_header};
+use linerate_iperf3::{Cookie, ErrorCode, Results, State, udp_header};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::service::RefusalReason;
 use linerate_model::{Direction, Event, EventSink, Failure, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
@@ -275,7 +275,12 @@ impl Session {
         sockets: &mut ServerSockets<'_>,
     ) {
         match action {
-            ServerAction::Send(bytes) => self.send(&bytes, sockets),
+            ServerAction::Send(bytes) => {
+                if let [byte] = bytes.as_slice() {
+                    tracing::debug!(peer = %self.peer, state = ?State::from_byte(*byte), "state sent");
+                }
+                self.send(&bytes, sockets);
+            }
             ServerAction::Accepted(test) => {
                 let input = match self.prepare(*test, context, admitted, sockets) {
                     Ok(()) => ServerInput::Prepared,
