@@ -4,7 +4,6 @@
 //! thread.
 
 mod access;
-mod body_path;
 mod chunks;
 mod content;
 mod date;

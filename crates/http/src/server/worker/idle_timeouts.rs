@@ -79,7 +79,6 @@ mod tests {
             since,
             awaited: AwaitedEvent::Readable,
             is_admitted: true,
-            is_paced: false,
             partial,
         }
     }

@@ -8,7 +8,6 @@ mod clock;
 mod connection_table;
 mod idle_timeouts;
 mod serving;
-mod transport;
 
 use std::io;
 use std::os::fd::OwnedFd;
