@@ -7,7 +7,6 @@
 mod argv0;
 mod cli;
 mod exit_code;
-mod run;
 
 use std::ffi::{OsStr, OsString};
 

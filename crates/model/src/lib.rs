@@ -9,6 +9,7 @@
 pub mod compat;
 pub mod data_path;
 pub mod event;
+pub mod facts;
 pub mod failure;
 pub mod finding;
 pub mod http;
@@ -18,6 +19,7 @@ pub mod network;
 pub mod policy;
 pub mod procfs;
 pub mod service;
+pub mod sink;
 pub mod snapshot;
 pub mod spec;
 pub mod spread;
@@ -26,10 +28,11 @@ pub mod summary;
 pub mod units;
 pub mod workload;
 
-pub use event::{Event, EventSink, ServerReporter, SinkError};
+pub use event::Event;
 pub use failure::{Failure, FailureKind};
 pub use interval::{IntervalReport, StreamInterval, TcpInterval, UdpInterval};
 pub use service::ServerEvent;
+pub use sink::{EventSink, ServerReporter, SinkError};
 pub use spec::{Direction, EndCondition, TestSpec, Transport};
 pub use stream::{Flow, Stream, StreamId, StreamRole};
 pub use summary::{CpuUsage, EndpointTotals, StreamSummary, Summary};

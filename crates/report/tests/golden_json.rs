@@ -7,7 +7,7 @@
 mod support;
 
 use linerate_model::event::{Endpoint, Event, ServerOutput};
-use linerate_report::iperf3::{Options, Style, client_sink};
+use linerate_report::iperf3::{Options, Style, client_sink, peer_report};
 use serde_json::{Value, json};
 use support::json_events::events;
 use support::output::stored;
@@ -48,7 +48,7 @@ fn documents_are_those_of_iperf3() {
     assert!(names.len() > 30, "the fixtures are there");
     for name in names {
         let expected = recorded(&name);
-        let (text, _) = written(&expected, endpoint(&name), Style::Json);
+        let text = written(&expected, endpoint(&name), Style::Json);
         assert_same_document(&text, &expected, &name);
     }
 }
@@ -67,7 +67,7 @@ fn streams_of_events_are_those_of_iperf3() {
         let style = Style::JsonStream {
             full_output: name.starts_with("jstream-full"),
         };
-        let (text, _) = written(&joined(&lines), endpoint(&name), style);
+        let text = written(&joined(&lines), endpoint(&name), style);
         let mut written_lines = text.split_inclusive('\n');
         for line in &lines {
             let written = written_lines.next().unwrap_or_default();
@@ -110,9 +110,12 @@ fn the_layout_is_that_of_cjson() {
 fn a_server_hands_its_report_to_the_client() {
     let recorded = recorded("json-tcp.c321-s321.server.json");
     for style in [Style::Json, Style::JsonStream { full_output: false }] {
-        let (_, server_output) = written(&recorded, Endpoint::Server, style);
-        let Some(ServerOutput::Json(text)) = server_output else {
-            panic!("a JSON report, not {server_output:?}");
+        let mut report = peer_report(options(Endpoint::Server, style))();
+        for event in events(&recorded, Endpoint::Server) {
+            report.event(&stored(&event)).expect("memory can be written");
+        }
+        let Some(ServerOutput::Json(text)) = report.collect() else {
+            panic!("not JSON");
         };
         let report: Value = serde_json::from_str(&text).expect("JSON");
         assert_same_values(&report, &recorded, &format!("{style:?}"));
@@ -191,18 +194,14 @@ fn joined(lines: &[Value]) -> Value {
     document
 }
 
-fn written(document: &Value, endpoint: Endpoint, style: Style) -> (String, Option<ServerOutput>) {
+fn written(document: &Value, endpoint: Endpoint, style: Style) -> String {
     let (output, normal, errors) = captured_output();
     let mut sink = client_sink(options(endpoint, style), output);
-    let mut server_output = None;
     for event in events(document, endpoint) {
         sink.event(&stored(&event)).expect("memory can be written");
-        if matches!(event, Event::Summary(_)) {
-            server_output = sink.server_output();
-        }
     }
     assert_eq!(errors.text(), "", "errors are in the JSON");
-    (normal.text(), server_output)
+    normal.text()
 }
 
 fn assert_same_document(text: &str, expected: &Value, name: &str) {

@@ -6,7 +6,7 @@ mod support;
 
 use linerate_model::event::{Endpoint, Event, ServerOutput};
 use linerate_model::units::UnitFormat;
-use linerate_report::iperf3::{Options, client_sink, report_failure, server_reporter};
+use linerate_report::iperf3::{Options, client_sink, peer_report, report_failure, server_reporter};
 use support::output::stored;
 use support::text_events::{Hints, events, failure};
 use support::{assert_same_text, captured_output, names, read};
@@ -108,14 +108,13 @@ fn servers_print_what_iperf3_prints() {
 #[test]
 fn a_client_gets_the_server_report_from_the_accepted_connection_on() {
     let case = Case::load("gso-text.c321-s321.server.txt", Endpoint::Server);
-    let (output, _, _) = captured_output();
-    let mut sink = client_sink(case.options.clone(), output);
+    let mut report = peer_report(case.options.clone())();
     for event in case.events(&case.text) {
-        sink.event(&stored(&event)).expect("memory can be written");
+        report.event(&stored(&event)).expect("memory can be written");
     }
     let expected = case.text.split_once("(test #1)\n").expect("a banner").1;
     let expected = expected.split_once('\n').expect("the banner's last line").1;
-    assert_eq!(sink.server_output(), Some(ServerOutput::Text(expected.into())));
+    assert_eq!(report.collect(), Some(ServerOutput::Text(expected.into())));
 }
 
 #[test]

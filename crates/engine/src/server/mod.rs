@@ -2,6 +2,7 @@
 
 pub(crate) mod accept_pause;
 pub(crate) mod access;
+pub(crate) mod admission;
 pub(crate) mod closing;
 pub(crate) mod listen;
 pub(crate) mod liveness;

@@ -77,8 +77,9 @@ impl Quotas {
     }
 
     /// Bounds what all tests together take of this host. Before the first test.
-    pub(crate) fn within(mut self, capacity: Capacity) -> Self {
-        self.resources = ResourceQuota::new(capacity);
+    pub(crate) fn within_host(mut self) -> Self {
+        let tests_max = self.limits.server.tests.unwrap_or(u32::MAX);
+        self.resources = ResourceQuota::new(Capacity::of_host(tests_max));
         self
     }
 

@@ -9,6 +9,7 @@ mod chunks;
 mod content;
 mod date;
 mod listeners;
+#[cfg(any(test, fuzzing))]
 pub(crate) mod loopback_harness;
 mod machine;
 mod resource;
@@ -33,6 +34,7 @@ use content::{BodyPattern, Content};
 use threads::{Thread, ThreadInputs};
 use worker::Shared;
 
+pub(crate) use access::local_networks;
 pub use resource::{BODY_BYTES_MAX, size};
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};

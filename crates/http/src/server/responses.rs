@@ -172,12 +172,12 @@ fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::request::{Method, Target};
+    use crate::message::request::Target;
 
     fn header(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
         let mut responses = ResponseWriter::new(Arc::default(), true, None);
         responses.set_date(784_111_777);
-        let resource = Resource::read(Method::Head, Target::Path { path, query });
+        let resource = Resource::read("HEAD", Target::Path { path, query });
         let response = Response {
             resource,
             is_http11,

@@ -7,7 +7,6 @@ use linerate_sys::poll::Interest;
 use linerate_sys::socket;
 
 use super::connection_table::{AwaitedEvent, Connection, Token};
-use super::deadlines::Event;
 use super::transport::SocketTransport;
 use super::{FIRST_LISTENER, Worker};
 use crate::server::body_path::is_paced;
@@ -35,7 +34,7 @@ impl Worker {
     fn pause(&mut self) {
         self.counters.descriptors_exhausted.add(1);
         self.listen(Interest::default());
-        self.deadlines.add(self.clock.now_ns() + PAUSE_NS, Event::Accept);
+        self.resume_accepting_ns = Some(self.clock.now_ns() + PAUSE_NS);
     }
 
     pub(super) fn listen(&self, interest: Interest) {

@@ -70,7 +70,7 @@ pub(super) struct PartialIo {
 }
 
 /// Index and generation of a connection, as epoll returns it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token(u64);
 
 impl Token {

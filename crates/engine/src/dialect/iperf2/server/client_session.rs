@@ -217,7 +217,7 @@ impl ClientSession {
         let mut is_new_session = false;
         for mut dial in std::mem::take(&mut self.dials) {
             match dial.advance() {
-                Progress::PendingConnection => self.dials.push(dial),
+                Progress::Pending => self.dials.push(dial),
                 Progress::Failed(text) => self
                     .reporter
                     .emit(&Event::Warning(format!("tcp connect failed: {text}"))),

@@ -22,7 +22,7 @@ pub(super) struct Dial {
 
 /// How far it has come.
 pub(super) enum Progress {
-    PendingConnection,
+    Pending,
     Connected(OwnedFd),
     /// The operating system's text.
     Failed(String),
@@ -58,7 +58,7 @@ impl Dial {
     pub(super) fn advance(&mut self) -> Progress {
         if self.fd.is_none() {
             if Instant::now() < self.again_at {
-                return Progress::PendingConnection;
+                return Progress::Pending;
             }
             match self.begin() {
                 Ok((fd, Connect::Done)) => return Progress::Connected(fd),
@@ -67,21 +67,21 @@ impl Dial {
             }
         }
         let Some(fd) = &self.fd else {
-            return Progress::PendingConnection;
+            return Progress::Pending;
         };
         if !matches!(
             poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)),
             Ok(true)
         ) {
             if Instant::now() < self.until {
-                return Progress::PendingConnection;
+                return Progress::Pending;
             }
             return Progress::Failed("Connection timed out".to_owned());
         }
         match (socket::take_error(fd.as_fd()), self.fd.take()) {
             (Ok(()), Some(fd)) => Progress::Connected(fd),
             (Err(error), _) => self.later(error.text()),
-            (Ok(()), None) => Progress::PendingConnection,
+            (Ok(()), None) => Progress::Pending,
         }
     }
 
@@ -97,6 +97,6 @@ impl Dial {
             return Progress::Failed(text);
         }
         self.again_at = Instant::now() + PAUSE;
-        Progress::PendingConnection
+        Progress::Pending
     }
 }

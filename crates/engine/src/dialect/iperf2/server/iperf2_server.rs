@@ -107,7 +107,7 @@ impl Iperf2Server {
     /// Ends all tests.
     pub(crate) fn terminate(&mut self, rules: &mut ServerContext<'_>) {
         for session in self.sessions.values_mut() {
-            session.end_early("the server was published to end");
+            session.end_early("the server was told to end");
         }
         self.advance_sessions(rules);
     }
@@ -334,14 +334,14 @@ impl Iperf2Server {
             rate_bps: spec.pacing.rate_bps.unwrap_or(0).saturating_mul(u64::from(streams)),
             requirements: Requirements::without_control(spec, streams),
         };
-        if let Err(reason) = rules.quotas.take(id, claim) {
+        if let Err(reason) = rules.admission.take(id, claim) {
             refuse(peer, reason, rules);
             return None;
         }
         match self.make_session(id, peer, spec, header, rules) {
             Ok(session) => self.sessions.insert(id, session),
             Err(why) => {
-                rules.quotas.release(id);
+                rules.admission.release(id);
                 fail(peer, &why, rules);
                 return None;
             }
@@ -387,7 +387,7 @@ impl Iperf2Server {
         let liveness = self.spec.policy.liveness;
         let mut session =
             ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness).map_err(|e| e.text())?;
-        session.limit(rules.quotas.quota(id));
+        session.limit(rules.admission.quotas().quota(id));
         let token = id * KINDS + SESSION;
         let watched = self.epoll.add(session.main().fd(), token, Interest::READ);
         watched.map_err(|e| e.text())?;
@@ -418,7 +418,7 @@ impl Iperf2Server {
             return;
         };
         let outcome = session.finish();
-        rules.quotas.release(id);
+        rules.admission.release(id);
         rules.stats.update(id, session.moved());
         let ran_beside_max = rules.stats.concurrent_max(id);
         if let Some(facts) = rules.stats.end(id) {

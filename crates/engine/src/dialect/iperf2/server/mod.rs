@@ -63,7 +63,7 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
         if stopping.is_some() {
             server.terminate(&mut shared.lend(reporter));
         } else if server.has_tests() {
-            reporter.warning("PendingConnection for server threads to complete. Interrupt again to force quit.");
+            reporter.warning("Waiting for server threads to complete. Interrupt again to force quit.");
         }
         server.close();
         stopping = Some(signal_text);

@@ -63,7 +63,7 @@ impl Server<'_> {
                 &self.epoll,
                 CLOSING,
             );
-        } else if self.registry.is_busy() {
+        } else if self.registry.is_busy(&self.admission) {
             self.send_busy(fd, peer, RefusalReason::Busy);
         } else if let Accepted::InsteadOf(victim) = self.acceptor.enter(fd, peer, &self.epoll) {
             self.evict(victim);
@@ -100,7 +100,10 @@ impl Server<'_> {
                 return Ok(());
             }
         };
-        match self.registry.admit_connection(Instant::now(), id, peer, cookie) {
+        match self
+            .registry
+            .admit_connection(Instant::now(), id, peer, cookie, &mut self.admission)
+        {
             AdmissionDecision::Stream(owner) => {
                 self.acceptor.forget(id);
                 self.add_stream(owner, fd);
@@ -133,7 +136,7 @@ impl Server<'_> {
         if self.epoll.add(session.control_fd(), tokens(id).control, READ).is_ok() {
             self.sessions.insert(id, session);
         } else {
-            self.registry.remove(Instant::now(), id);
+            self.registry.remove(Instant::now(), id, &mut self.admission);
             self.acceptor.forget(id);
         }
         Ok(())

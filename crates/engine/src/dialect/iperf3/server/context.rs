@@ -7,6 +7,7 @@ use linerate_iperf3::server::{AcceptedTest, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_model::policy::FactsAccess;
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
@@ -17,16 +18,21 @@ use crate::server::access::{AccessList, read_text};
 pub(super) struct Context {
     pub(super) spec: ServerSpec,
     access: AccessList,
+    peer_requests: PeerRequests,
 }
 
 /// Longest wait for a client in each step before and after the data.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Context {
-    pub(super) fn new(spec: ServerSpec) -> Result<Self, Failure> {
+    pub(super) fn new(spec: ServerSpec, peer_requests: PeerRequests) -> Result<Self, Failure> {
         let access = AccessList::load(&spec.policy.access, read_text);
         let access = access.map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
-        Ok(Self { spec, access })
+        Ok(Self {
+            spec,
+            access,
+            peer_requests,
+        })
     }
 
     /// The key of the server and where its users are; `None` when no login is required.
@@ -59,6 +65,10 @@ impl Context {
             policy: self.policy(),
             unix_s: i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX),
         }
+    }
+
+    pub(super) fn peer_requests(&self) -> &PeerRequests {
+        &self.peer_requests
     }
 
     /// Whether this client gets facts about the host.

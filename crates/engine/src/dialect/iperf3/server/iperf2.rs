@@ -45,7 +45,7 @@ impl Server<'_> {
         let iperf2 = self.iperf2.as_mut()?;
         let mut rules = ServerContext {
             access: self.context.access(),
-            quotas: self.registry.quotas(),
+            admission: &mut self.admission,
             stats: &mut self.stats,
             out: &mut *self.out,
         };

@@ -57,7 +57,7 @@ impl Server<'_> {
             self.closing.add(control, streams, &self.epoll, CLOSING);
         }
         self.acceptor.forget(id);
-        self.registry.remove(now, id);
+        self.registry.remove(now, id, &mut self.admission);
     }
 
     fn note_failed_start(&mut self, id: u64, peer: SocketAddr, stage: Option<Stage>, outcome: &Result<(), Failure>) {

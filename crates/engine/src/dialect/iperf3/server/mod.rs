@@ -25,6 +25,7 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::ErrorCode;
 use linerate_iperf3::server::{ServerAction, ServerInput};
 use linerate_model::policy::Iperf2Listener;
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter, Transport};
 use linerate_sys::poll::{self, Epoll, Interest, Ready};
@@ -33,6 +34,7 @@ use linerate_sys::{clock, cpu, scheduling};
 use crate::dialect::iperf2::server::Iperf2Server;
 use crate::dialect::iperf3::error::failed;
 use crate::interrupts::Interrupts;
+use crate::server::admission::Admission;
 use crate::server::closing::ClosingConnections;
 use crate::server::listen::Listeners;
 use crate::server::quotas::CHECK_NS;
@@ -44,12 +46,17 @@ use registry::{SessionRegistry, Stage};
 use session::{Admitted, CONTROL_READ_BYTES, ControlInput, ServerSockets, Session, Tokens};
 use udp_listener::UdpListener;
 
-/// Serves until interrupted, or for one test.
+/// Serves until interrupted, or for one test. `requests` makes what clients may request beside their results.
 ///
 /// # Errors
 /// When the server cannot listen, cannot report, or was interrupted while no test could report it.
-pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dyn Interrupts) -> Result<(), Failure> {
-    run_after_open(spec, reporter, interrupts, || Ok(()))
+pub fn run(
+    spec: &ServerSpec,
+    requests: PeerRequests,
+    reporter: &mut dyn ServerReporter,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
+    run_after_open(spec, requests, reporter, interrupts, || Ok(()))
 }
 
 /// As [`run`]; calls `opened` when all ports are bound, before the first client is accepted.
@@ -58,11 +65,12 @@ pub fn run(spec: &ServerSpec, reporter: &mut dyn ServerReporter, interrupts: &dy
 /// As [`run`], and that of `opened`.
 pub fn run_after_open(
     spec: &ServerSpec,
+    requests: PeerRequests,
     reporter: &mut dyn ServerReporter,
     interrupts: &dyn Interrupts,
     opened: impl FnOnce() -> Result<(), Failure>,
 ) -> Result<(), Failure> {
-    let server = Server::open(spec, reporter, interrupts)?;
+    let server = Server::open(spec, requests, reporter, interrupts)?;
     // Clients wait for answers of this thread while hundreds of others move data; without the favour they wait longer. It
     // needs a privilege that `opened` may give up.
     let _ = scheduling::wake_soon();
@@ -80,6 +88,7 @@ struct Server<'a> {
     /// Tests without a control connection.
     iperf2: Option<Iperf2Server>,
     acceptor: Acceptor,
+    admission: Admission,
     registry: SessionRegistry,
     pool: BlockingPool,
     sessions: BTreeMap<u64, Session>,
@@ -131,6 +140,7 @@ const CLOSING_POLL: Duration = Duration::from_millis(5);
 impl<'a> Server<'a> {
     fn open(
         spec: &ServerSpec,
+        requests: PeerRequests,
         out: &'a mut dyn ServerReporter,
         interrupts: &'a dyn Interrupts,
     ) -> Result<Self, Failure> {
@@ -150,14 +160,15 @@ impl<'a> Server<'a> {
         epoll
             .add(interrupts.fd(), INTERRUPT, READ)
             .map_err(failed(ErrorCode::InitTest))?;
-        let registry = SessionRegistry::new(&spec.policy, spec.one_off).within(&spec.policy);
+        let admission = Admission::new(&spec.policy, spec.one_off).within_host();
+        let registry = SessionRegistry::new(spec.policy.allow_split_address);
         let iperf2 = iperf2::open(&spec)?;
         if let Some(iperf2) = &iperf2 {
             epoll
                 .add(iperf2.fd(), IPERF2, READ)
                 .map_err(failed(ErrorCode::InitTest))?;
         }
-        let context = Context::new(spec)?;
+        let context = Context::new(spec, requests)?;
         let pool = BlockingPool::new(context.login_checker()?).map_err(failed(ErrorCode::InitTest))?;
         epoll.add(pool.fd(), POOL, READ).map_err(failed(ErrorCode::InitTest))?;
         let spec = &context.spec;
@@ -173,6 +184,7 @@ impl<'a> Server<'a> {
             iperf2,
             closing: ClosingConnections::new(acceptor.closing_max()),
             acceptor,
+            admission,
             registry,
             sessions: BTreeMap::new(),
             stats: ServerStats::new(Instant::now()),
@@ -358,7 +370,7 @@ impl<'a> Server<'a> {
                     self.acceptor.forget(id);
                 }
             }
-            match self.registry.next_turn() {
+            match self.registry.next_turn(&mut self.admission) {
                 Some(id) => self.begin(id),
                 None => break,
             }
@@ -369,6 +381,11 @@ impl<'a> Server<'a> {
     fn act(&mut self, id: u64, action: ServerAction) {
         if let ServerAction::Close(outcome) = action {
             return self.close_session(id, outcome);
+        }
+        if let ServerAction::Accepted(test) = &action
+            && !self.registry.agree(Instant::now(), id, test, &mut self.admission)
+        {
+            return;
         }
         let Some(session) = self.sessions.get_mut(&id) else {
             return;
@@ -382,7 +399,7 @@ impl<'a> Server<'a> {
         };
         let admitted = Admitted {
             first_position: self.registry.first_position(id),
-            quota: self.registry.quotas().quota(id),
+            quota: self.admission.quotas().quota(id),
         };
         session.act(action, &self.context, admitted, &mut sockets);
         if starts {
@@ -429,7 +446,7 @@ impl<'a> Server<'a> {
     }
 
     fn check_limits(&mut self, now: Instant) {
-        if !self.registry.quotas().needs_checks() {
+        if !self.admission.quotas().needs_checks() {
             self.next_look = None;
             return;
         }
@@ -444,7 +461,7 @@ impl<'a> Server<'a> {
             .chain(self.iperf2.iter_mut().flat_map(Iperf2Server::moved))
             .map(|(id, m)| (id, m.received_bytes.saturating_add(m.sent_bytes)))
             .collect();
-        for (id, reason) in self.registry.quotas().check(clock::monotonic_ns(), totals.into_iter()) {
+        for (id, reason) in self.admission.quotas().check(clock::monotonic_ns(), totals.into_iter()) {
             if let Some(session) = self.sessions.get_mut(&id) {
                 session.exceed(reason);
             } else if let Some(iperf2) = &mut self.iperf2 {

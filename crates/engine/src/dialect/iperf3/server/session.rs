@@ -319,6 +319,7 @@ impl Session {
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
+        self.reporter.add_collectors(&test.spec, context.peer_requests());
         let header = self.header(&test, admitted.first_position, context);
         self.reporter.emit(&Event::TestAccepted(Box::new(header)));
         match test.spec.transport {
@@ -406,12 +407,8 @@ impl Session {
             return;
         };
         let mut results = Results::from_summary(summary, &test.spec, Endpoint::Server);
-        if test.spec.want_server_output {
-            results.server_output = self.reporter.server_output();
-        }
-        if test.spec.want_peer_facts {
-            results.facts = self.reporter.facts_for_peer();
-        }
+        results.server_output = self.reporter.server_output();
+        results.facts = self.reporter.facts_for_peer();
         self.inputs.push(ServerInput::Results(Box::new(results)));
     }
 
