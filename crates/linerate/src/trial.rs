@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use linerate_model::event::Endpoint;
-use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec, Transport};
+use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec, Transport, measure};
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
 use linerate_report::trial::Received;
@@ -100,11 +100,13 @@ fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Fa
     received(result.summary.as_ref()).map_err(|text| failure(&text))
 }
 
-/// What the only stream of a test received.
+/// What the only direction of a test received.
 fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
-    let stream = summary.and_then(|summary| summary.streams.first());
-    let halves = stream.and_then(|stream| Some((stream.sender?, stream.receiver?)));
-    let (sender, receiver) = halves.ok_or("the test has no result")?;
+    let ends = || {
+        let (summary, flow) = (summary?, summary?.streams.first()?.flow);
+        Some((measure::sent(summary, flow)?, measure::received(summary, flow)?))
+    };
+    let (sender, receiver) = ends().ok_or("the test has no result")?;
     if receiver.bytes == 0 {
         return Err("nothing was received");
     }
@@ -113,10 +115,7 @@ fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
     }
     Ok(Received {
         rate_bps: receiver.bits_per_second(),
-        lost_percent: receiver
-            .udp
-            .filter(|udp| udp.packets > 0)
-            .map(|udp| udp.lost as f64 / udp.packets as f64 * 100.0),
+        lost_percent: measure::lost_share(&receiver).map(|share| share * 100.0),
     })
 }
 

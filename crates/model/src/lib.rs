@@ -9,10 +9,12 @@
 pub mod compat;
 pub mod data_path;
 pub mod event;
+pub mod facts;
 pub mod failure;
 pub mod finding;
 pub mod http;
 pub mod interval;
+pub mod measure;
 pub mod metrics;
 pub mod network;
 pub mod policy;

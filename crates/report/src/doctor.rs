@@ -359,22 +359,7 @@ mod tests {
 
     #[test]
     fn the_short_report_is_as_reviewed() {
-        let expected = "\
-receiver: 1 found, 1 ruled out, 1 not checkable
-no-load: the ring overflows
-
-HIGH    NIC-01  receiver eth0: Receive ring overflows and can grow (low confidence)
-  seen  nic.eth0.ring.rx.cur = 256 (up to 4096)
-  why   Bursts\u{fffd}[2J. Rings.
-  do    ethtool -G eth0 rx 4096
-reboot
-  undo  ethtool -G eth0 rx 256
-
-NOT     PCI-02  receiver eth0: Gen1 x1 carries about 1.68 Gbit/s, the port needs 1
-
-?       not checkable here: PAU-02 (-v says why)
-";
-        assert_eq!(text(&diagnosis(), false), expected);
+        crate::expected::assert_expected("doctor.txt", &text(&diagnosis(), false));
     }
 
     #[test]

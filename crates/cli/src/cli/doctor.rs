@@ -7,10 +7,11 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use linerate::diagnose::{Query, Source, ceilings, diagnose};
 use linerate_doctor::catalogue;
+use linerate_model::facts;
+use linerate_model::finding::Severity;
 use linerate_report::doctor as report;
 
 use crate::exit_code::ExitCode;
-use linerate_model::finding::Severity;
 
 /// What to look at, and how to report it.
 #[derive(Debug, Args)]
@@ -46,6 +47,9 @@ pub(crate) struct DoctorArgs {
     /// Explain a rule and leave
     #[arg(long, value_name = "ID", exclusive = true)]
     explain: Option<String>,
+    /// Explain a fact, or list all facts, and leave
+    #[arg(long, value_name = "KEY", exclusive = true, num_args = 0..=1, default_missing_value = "")]
+    explain_fact: Option<String>,
     /// Write the suggested commands with their undo as a script, all commented out
     #[arg(long, conflicts_with = "json")]
     fix_script: bool,
@@ -74,6 +78,9 @@ Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fai
 pub(crate) fn main(args: &DoctorArgs) -> ExitCode {
     if let Some(id) = &args.explain {
         return explain(id);
+    }
+    if let Some(key) = &args.explain_fact {
+        return explain_fact(key);
     }
     if args.ceiling {
         return print(&ceilings());
@@ -108,6 +115,24 @@ fn explain(id: &str) -> ExitCode {
         rule.confidence.name(),
         rule.reference
     ))
+}
+
+/// Explains the fact of a key, or lists the keys of all facts.
+fn explain_fact(key: &str) -> ExitCode {
+    if key.is_empty() {
+        let lines = facts::all().map(|fact| format!("{:<34} {:<14} {}\n", fact.pattern, fact.unit, fact.meaning));
+        return print(&lines.collect::<String>());
+    }
+    match facts::find(key) {
+        Some(fact) => print(&format!(
+            "{}  {}\n\nunit    {}\nsource  {}\n",
+            fact.pattern, fact.meaning, fact.unit, fact.source
+        )),
+        None => complain(
+            &format!("there is no fact {key}; --explain-fact lists all"),
+            ExitCode::Usage,
+        ),
+    }
 }
 
 impl DoctorArgs {

@@ -162,6 +162,11 @@ impl Quotas {
         !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
     }
 
+    /// Tests that have taken their share.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.entries.keys().copied()
+    }
+
     /// Compares what the tests have moved with their limits; returns those that have to end, with the reason.
     pub(crate) fn check(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
         let mut over = Vec::new();

@@ -8,7 +8,7 @@ mod backlog;
 mod breaker;
 #[cfg(feature = "tls")]
 mod by_hyper;
-pub mod distribution;
+mod distribution;
 mod event_loop;
 pub(crate) mod failure;
 mod message;
@@ -29,11 +29,8 @@ mod worker;
 mod workers;
 
 pub use breaker::Breaker;
-pub use distribution::Distribution;
-pub use message::{Message, WorkerAssignment, WorkerCommand};
 pub use ports::{Local, PortChoice};
 pub use run::{LoadError, Observer, run};
 pub use second::SecondPart;
 pub use spec::LoadSpec;
-pub use stats::LoadStats;
 pub use workers::{Processes, WorkerPool, work};

@@ -175,7 +175,7 @@ impl Kind {
         #[cfg(feature = "tls")]
         return match crate::client::Client::new(&spec.protocol, &spec.request) {
             Ok(client) => Ok(Self::Hyper(Arc::new(client))),
-            Err(text) => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+            Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
         };
         #[cfg(not(feature = "tls"))]
         Err(io::Error::new(

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_host::load::{EnvironmentQuery, Tested, Watched, environment};
+use linerate_host::{EnvironmentQuery, Tested, Watched, environment};
 use linerate_http::control::{
     Agent, CellBegun, CellMark, Control, ControlSpec, Info, PROGRAM, Refusal, TCP_CAPABILITY,
 };

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use linerate_host::load as host;
+use linerate_host as host;
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, Local, SecondPart};
 use linerate_http::probe::{self, ProbeResult, ProbeTarget};

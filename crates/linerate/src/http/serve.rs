@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use linerate_host::load::{Tested, Watched};
+use linerate_host::{Tested, Watched};
 use linerate_http::control::Control;
 use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
 use linerate_model::policy::AccessRules;

@@ -7,8 +7,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use linerate_host::load::{Depth, Period, Sample, Sampler, Seconds, Watched, reading};
+use linerate_host::{Depth, Period, Sampler, Seconds, Watched, reading};
 use linerate_model::http::{EndpointStats, Reading};
+use linerate_model::snapshot::Snapshot;
 
 /// Time between two looks.
 pub(crate) const STEP: Duration = Duration::from_millis(200);
@@ -39,7 +40,7 @@ struct State {
     step: Duration,
     /// When it is looked at next.
     due: Instant,
-    last: Option<Sample>,
+    last: Option<Snapshot>,
     window: Option<Period>,
     seconds: Option<Seconds>,
     readings: VecDeque<Reading>,
@@ -94,7 +95,7 @@ impl Watch {
         state.window = None;
         state.seconds = Some(Seconds::begin(sample.clone()));
         self.shared.changed.notify_all();
-        (sample.at_ns, Period::begin(sample).stats())
+        (sample.monotonic_ns.unwrap_or(0), Period::begin(sample).stats())
     }
 
     /// Keeps no seconds of what comes.
@@ -107,7 +108,7 @@ impl Watch {
     pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
         let mut state = self.shared.lock();
         let sample = state.begin(peer, step, Depth::Full);
-        let (at_ns, window) = (sample.at_ns, Period::begin(sample));
+        let (at_ns, window) = (sample.monotonic_ns.unwrap_or(0), Period::begin(sample));
         let baseline = window.stats();
         state.window = Some(window);
         self.shared.changed.notify_all();
@@ -207,7 +208,7 @@ impl Shared {
 
 impl State {
     /// One look; from now on at this pace, and with the NIC on the way to `peer`.
-    fn begin(&mut self, peer: Option<IpAddr>, step: Duration, depth: Depth) -> Sample {
+    fn begin(&mut self, peer: Option<IpAddr>, step: Duration, depth: Depth) -> Snapshot {
         if let Some(peer) = peer {
             self.sampler.set_peer(peer);
         }
@@ -227,7 +228,7 @@ impl State {
     }
 
     /// Every look is a reading, so that each begins where the one before it ended.
-    fn note(&mut self, sample: &Sample) {
+    fn note(&mut self, sample: &Snapshot) {
         if let Some(last) = &self.last {
             self.sequence += 1;
             self.readings.push_back(reading(self.sequence, last, sample));
@@ -245,7 +246,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use linerate_host::load::Tested;
+    use linerate_host::Tested;
 
     const TIMEOUT: Duration = Duration::from_secs(20);
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use linerate_engine::Interrupts;
-use linerate_engine::dialect::iperf3::server;
+use linerate_engine::dialect;
 use linerate_iperf3::ErrorCode;
 use linerate_model::event::Endpoint;
 use linerate_model::policy::{AccessSource, Iperf2Listener};
@@ -98,7 +98,7 @@ fn run(what: &Service) -> Result<(), Failure> {
     }
     let mut reporter = managed(reporter);
     let signals = ServiceSignals::new(signals);
-    let outcome = server::run_after_open(&what.spec, requests, &mut reporter, &signals, || assume_user(what));
+    let outcome = dialect::serve(&what.spec, requests, &mut reporter, &signals, || assume_user(what));
     super::flush(&output, &outcome);
     outcome
 }

@@ -1,7 +1,7 @@
 //! The command line of `linerate http agent`.
 
 use clap::Args;
-use linerate_host::load::{Tested, Watched, listening_processes};
+use linerate_host::{Tested, Watched, listening_processes};
 
 use super::control::ControlArgs;
 use linerate::http::agent::{AgentSpec, RunningAgent};

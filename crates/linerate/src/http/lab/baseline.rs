@@ -6,7 +6,7 @@ use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells::PlannedTest;
 use linerate_lab::http::plan::Direction as Way;
 use linerate_model::http::Baseline;
-use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec};
+use linerate_model::{Direction, EndCondition, Failure, Flow, Summary, TestSpec, measure};
 use linerate_sys::signal::Signals;
 
 use crate::Client;
@@ -39,28 +39,26 @@ pub(super) fn test(
 }
 
 fn baseline(planned: &PlannedTest, summary: &Summary, link: Option<&Link>) -> Baseline {
-    let received = summary.streams.iter().filter_map(|stream| stream.receiver);
-    let goodput_bps: f64 = received.map(|half| half.bits_per_second()).sum();
-    let retransmits: Option<u64> = summary.streams.iter().map(|stream| stream.tcp?.retransmits).sum();
-    let bytes: u64 = summary
-        .streams
-        .iter()
-        .filter_map(|s| s.sender)
-        .map(|half| half.bytes)
-        .sum();
-    let segments = link.and_then(Link::mss_bytes).map(|mss| bytes as f64 / f64::from(mss));
-    let cpus = |cpu: Option<linerate_model::CpuUsage>| cpu.map(|cpu| cpu.total_percent / 100.0);
+    let flow = match planned.direction {
+        Way::Forward => Flow::Forward,
+        Way::Reverse => Flow::Reverse,
+    };
+    let received = measure::received(summary, flow);
+    let goodput_bps = received.map_or(0.0, |received| received.bits_per_second());
+    let retransmits = measure::retransmits(summary, flow);
+    let retransmit_share = || {
+        let sent = measure::sent(summary, flow)?;
+        measure::retransmit_share(retransmits?, sent.bytes, link?.mss_bytes()?)
+    };
     Baseline {
         is_reverse: planned.direction == Way::Reverse,
         streams: planned.streams,
         goodput_bps,
         of_theory: link.and_then(Link::goodput_bps).map(|most| goodput_bps / most),
         retransmits,
-        retransmit_share: retransmits
-            .zip(segments.filter(|segments| *segments > 0.0))
-            .map(|(lost, segments)| lost as f64 / segments),
-        client_cpus: cpus(summary.cpu_local),
-        server_cpus: cpus(summary.cpu_remote),
+        retransmit_share: retransmit_share(),
+        client_cpus: summary.cpu_local.map(measure::cpus),
+        server_cpus: summary.cpu_remote.map(measure::cpus),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use linerate_host::load::{EnvironmentQuery, environment};
+use linerate_host::{EnvironmentQuery, environment};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells;
 use linerate_lab::http::estimate::estimate;

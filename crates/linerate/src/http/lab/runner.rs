@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-use linerate_host::load::{Tested, Watched};
+use linerate_host::{Tested, Watched};
 use linerate_http::control::{CellMark, TCP_CAPABILITY};
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart, WorkerPool};
 use linerate_lab::http::ceiling::Link;

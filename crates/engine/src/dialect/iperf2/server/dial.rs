@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::{TestSpec, Transport};
+use linerate_sys::OsError;
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Connect};
 
@@ -63,7 +64,7 @@ impl Dial {
             match self.begin() {
                 Ok((fd, Connect::Done)) => return Progress::Connected(fd),
                 Ok((fd, Connect::InProgress)) => self.fd = Some(fd),
-                Err(text) => return self.later(text),
+                Err(error) => return self.later(&error),
             }
         }
         let Some(fd) = &self.fd else {
@@ -80,21 +81,21 @@ impl Dial {
         }
         match (socket::take_error(fd.as_fd()), self.fd.take()) {
             (Ok(()), Some(fd)) => Progress::Connected(fd),
-            (Err(error), _) => self.later(error.text()),
+            (Err(error), _) => self.later(&error),
             (Ok(()), None) => Progress::Pending,
         }
     }
 
-    fn begin(&self) -> Result<(OwnedFd, Connect), String> {
-        let fd = socket::open(&self.remote, sockets::protocol(self.spec.transport)).map_err(|e| e.text())?;
+    fn begin(&self) -> Result<(OwnedFd, Connect), OsError> {
+        let fd = socket::open(&self.remote, sockets::protocol(self.spec.transport))?;
         sockets::prepare(fd.as_fd(), &self.spec, true, false);
-        let outcome = socket::connect(fd.as_fd(), &self.remote).map_err(|e| e.text())?;
+        let outcome = socket::connect(fd.as_fd(), &self.remote)?;
         Ok((fd, outcome))
     }
 
-    fn later(&mut self, text: String) -> Progress {
+    fn later(&mut self, error: &OsError) -> Progress {
         if Instant::now() >= self.until || self.spec.transport == Transport::Udp {
-            return Progress::Failed(text);
+            return Progress::Failed(error.text());
         }
         self.again_at = Instant::now() + PAUSE;
         Progress::Pending
