@@ -25,7 +25,7 @@ use super::work_queue::WorkQueue;
 use crate::dialect::iperf3::error::input;
 use crate::error::EngineError;
 use crate::server::admission::{Admission, Decision};
-use crate::server::login_guard::LoginGuard;
+use crate::server::limits::login_guard::LoginGuard;
 use client::Client;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.

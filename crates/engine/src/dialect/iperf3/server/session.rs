@@ -30,9 +30,9 @@ use crate::measure::overflow;
 use crate::reporter::Reporter;
 use crate::server;
 use crate::server::context::ServerContext;
-use crate::server::listen::Listeners;
+use crate::server::limits::rate_guard::RateGuard;
+use crate::server::listeners::Listeners;
 use crate::server::liveness::{self, Liveness};
-use crate::server::rate_guard::RateGuard;
 use crate::server::server_stats::ByteTotals;
 
 /// What a session may open and close of the server's.
