@@ -15,9 +15,9 @@ use linerate_sys::{process, stream_io};
 use super::CLOSING;
 use super::access::{AccessError, AccessList, read_text};
 use super::admission::Admission;
-use super::closing::ClosingConnections;
-use super::listen::Listeners;
-use super::pending_limit::{PendingBounds, PendingLimit};
+use super::limits::pending_limit::{PendingBounds, PendingLimit};
+use super::listeners::Listeners;
+use super::listeners::closing::ClosingConnections;
 use super::server_stats::{ByteTotals, ServerStats, record};
 use crate::error::{EngineError, Operation};
 

@@ -10,10 +10,10 @@ use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_sys::poll::{self, Interest, Ready};
 use linerate_sys::{OsError, clock, scheduling};
 
-use super::accept_pause::AcceptPause;
-use super::acceptor::{Accepted, Acceptor, Progress};
 use super::context::ServerContext;
-use super::quotas::CHECK_NS;
+use super::limits::quotas::CHECK_NS;
+use super::listeners::accept_pause::AcceptPause;
+use super::listeners::acceptor::{Accepted, Acceptor, Progress};
 use super::{
     CLOSING, DIALECT, INTERRUPT, Intake, KINDS, LISTENER, PENDING, ServerDialect, Session, Stopped, plain_failure,
 };
@@ -403,8 +403,8 @@ impl<'a> Server<'a> {
 
     fn is_over(&self) -> bool {
         let admission = &self.context.admission;
-        let is_over = |d: &Box<dyn ServerDialect>| d.is_idle() && d.intake(admission) == Intake::Closed;
-        self.dialects.iter().all(is_over)
+        let mut dialects = self.dialects.iter();
+        dialects.all(|d| d.is_idle() && d.intake(admission) == Intake::Closed)
     }
 
     fn idle_deadline(&self) -> Option<Instant> {

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use super::udp_turns::UDP_TURN;
 use super::*;
 

@@ -9,7 +9,7 @@ use std::time::Instant;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::stream_io;
 
-use super::{HEADER_TIMEOUT, KINDS, PENDING, Recognised, ServerDialect};
+use crate::server::{HEADER_TIMEOUT, KINDS, PENDING, Recognised, ServerDialect};
 
 /// A connection for its dialect.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Accepted {
 
 /// Reads the first bytes of connections until a dialect recognises them.
 #[derive(Debug, Default)]
-pub(super) struct Acceptor {
+pub(in crate::server) struct Acceptor {
     pending: BTreeMap<u64, Pending>,
 }
 
@@ -35,7 +35,7 @@ struct Pending {
 
 /// What a read brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(in crate::server) enum Progress {
     Incomplete,
     /// The dialect with this index recognises the connection.
     Recognised(usize),
@@ -46,11 +46,11 @@ pub(super) enum Progress {
 const READ_BYTES: usize = 64;
 
 impl Acceptor {
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::server) fn is_empty(&self) -> bool {
         self.pending.is_empty()
     }
 
-    pub(super) fn add(&mut self, connection: Accepted, epoll: &Epoll) {
+    pub(in crate::server) fn add(&mut self, connection: Accepted, epoll: &Epoll) {
         let token = connection.id * KINDS + PENDING;
         // Without an event the deadline ends it.
         let _ = epoll.add(connection.fd.as_fd(), token, Interest::READ);
@@ -59,7 +59,7 @@ impl Acceptor {
     }
 
     /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the session.
-    pub(super) fn read(&mut self, id: u64, dialects: &[Box<dyn ServerDialect>]) -> Progress {
+    pub(in crate::server) fn read(&mut self, id: u64, dialects: &[Box<dyn ServerDialect>]) -> Progress {
         let Some(Pending { connection, .. }) = self.pending.get_mut(&id) else {
             return Progress::Incomplete;
         };
@@ -83,19 +83,19 @@ impl Acceptor {
     }
 
     /// Takes a connection out of the event loop. It still counts against the limit.
-    pub(super) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
+    pub(in crate::server) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
         let Pending { connection, .. } = self.pending.remove(&id)?;
         let _ = epoll.remove(connection.fd.as_fd());
         Some(connection)
     }
 
-    pub(super) fn next_deadline(&self) -> Option<Instant> {
+    pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
         // Later connections have later deadlines.
         self.pending.first_key_value().map(|(_, p)| p.deadline)
     }
 
     /// Connections whose time is up.
-    pub(super) fn late(&self, now: Instant) -> Vec<u64> {
+    pub(in crate::server) fn late(&self, now: Instant) -> Vec<u64> {
         let late = self.pending.iter().take_while(|(_, p)| p.deadline <= now);
         late.map(|(&id, _)| id).collect()
     }

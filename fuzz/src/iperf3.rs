@@ -1,20 +1,21 @@
-//! What fuzz targets and property tests check: functions over arbitrary bytes that panic when a promise is broken.
-//! Not part of the interface.
+//! What fuzz targets and property tests of `linerate-iperf3` check: functions over arbitrary bytes that panic when a
+//! promise is broken.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use linerate_model::{CpuUsage, Failure, FailureKind};
 
-use crate::auth::Refusal;
-use crate::client::{Client, ClientAction, ClientInput, ClientSetup};
-use crate::cookie::Cookie;
-use crate::error_code::ErrorCode;
-use crate::framing::frame;
-use crate::params::Params;
-use crate::results::{Results, StreamResult};
-use crate::server::{Policy, Server, ServerAction, ServerInput, ServerSetup};
-use crate::state::State;
+use linerate_iperf3::auth::Refusal;
+use linerate_iperf3::client::{Client, ClientAction, ClientInput, ClientSetup};
+use linerate_iperf3::cookie::Cookie;
+use linerate_iperf3::error_code::ErrorCode;
+use linerate_iperf3::framing::frame;
+use linerate_iperf3::params::Params;
+use linerate_iperf3::results::{Results, StreamResult};
+use linerate_iperf3::server::{Policy, Server, ServerAction, ServerInput, ServerSetup};
+use linerate_iperf3::state::State;
 
 /// Parameters that are accepted survive their own text, and describe a test within its limits.
 pub fn params_json(text: &[u8]) {
@@ -43,35 +44,24 @@ pub fn results_json(text: &[u8]) {
 
 /// Any events end a client's test exactly once, with the last action.
 pub fn client_control(script: &[u8]) {
-    let now = start();
     let setup = ClientSetup {
         cookie: Cookie::from_random([7; 36]),
         params: Params::default(),
         spec: Params::default().to_spec(),
     };
-    let mut client = Client::new(now, setup);
-    let mut closed = Closed::default();
-    play(script, |now, op| {
-        match op {
-            Op::Control(bytes) => client.handle_control(now, bytes),
-            Op::State(state) => client.handle_control(now, &[state.byte()]),
-            Op::Frame(kind) => client.handle_control(now, &sample_frame(kind)),
-            Op::Eof => client.handle_control_eof(now),
-            Op::Error => client.handle_control_error(now, "Connection reset by peer"),
-            Op::Local(kind) => client.handle_local(now, client_input(kind)),
-            Op::Time => client.handle_timeout(now),
-        }
-        while let Some(action) = client.poll_action() {
-            closed.see(matches!(action, ClientAction::Close(_)));
-        }
-        assert!(!closed.0 || client.poll_timeout().is_none());
-    });
-    assert!(closed.0, "the end of the connection ends the test");
+    let step = |client: &mut Client, now: Instant, op: Op<'_>| match op {
+        Op::Control(bytes) => client.handle_control(now, &bytes),
+        Op::Eof => client.handle_control_eof(now),
+        Op::Error => client.handle_control_error(now, "Connection reset by peer"),
+        Op::Local(kind) => client.handle_local(now, client_input(kind)),
+        Op::Time => client.handle_timeout(now),
+    };
+    let poll = |client: &mut Client| Some(matches!(client.poll_action()?, ClientAction::Close(_)));
+    drive(script, Client::new(start(), setup), step, poll, Client::poll_timeout);
 }
 
 /// Any events end a server's session exactly once, with the last action.
 pub fn server_control(script: &[u8]) {
-    let now = start();
     let setup = ServerSetup {
         cookie: Cookie::from_random([7; 36]),
         policy: Policy {
@@ -80,24 +70,15 @@ pub fn server_control(script: &[u8]) {
         },
         unix_s: 1_800_000_000,
     };
-    let mut server = Server::new(now, setup);
-    let mut closed = Closed::default();
-    play(script, |now, op| {
-        match op {
-            Op::Control(bytes) => server.handle_control(now, bytes),
-            Op::State(state) => server.handle_control(now, &[state.byte()]),
-            Op::Frame(kind) => server.handle_control(now, &sample_frame(kind)),
-            Op::Eof => server.handle_control_eof(now),
-            Op::Error => server.handle_control_error(now, "Connection reset by peer"),
-            Op::Local(kind) => server.handle_local(now, server_input(kind)),
-            Op::Time => server.handle_timeout(now),
-        }
-        while let Some(action) = server.poll_action() {
-            closed.see(matches!(action, ServerAction::Close(_)));
-        }
-        assert!(!closed.0 || server.poll_timeout().is_none());
-    });
-    assert!(closed.0, "the end of the connection ends the session");
+    let step = |server: &mut Server, now: Instant, op: Op<'_>| match op {
+        Op::Control(bytes) => server.handle_control(now, &bytes),
+        Op::Eof => server.handle_control_eof(now),
+        Op::Error => server.handle_control_error(now, "Connection reset by peer"),
+        Op::Local(kind) => server.handle_local(now, server_input(kind)),
+        Op::Time => server.handle_timeout(now),
+    };
+    let poll = |server: &mut Server| Some(matches!(server.poll_action()?, ServerAction::Close(_)));
+    drive(script, Server::new(start(), setup), step, poll, Server::poll_timeout);
 }
 
 /// Results of one stream, as both machines may exchange them.
@@ -127,21 +108,30 @@ pub fn sample_results() -> Results {
     }
 }
 
-#[derive(Default)]
-struct Closed(bool);
-
-impl Closed {
-    fn see(&mut self, close: bool) {
-        assert!(!self.0, "nothing follows the end");
-        self.0 = close;
-    }
+/// Feeds a machine the events of a script, whose last one is the end of the connection; `poll` takes an action and
+/// returns whether it is `Close`.
+fn drive<M>(
+    script: &[u8],
+    mut machine: M,
+    step: impl Fn(&mut M, Instant, Op<'_>),
+    poll: impl Fn(&mut M) -> Option<bool>,
+    timeout: impl Fn(&M) -> Option<Instant>,
+) {
+    let mut is_closed = false;
+    play(script, |now, op| {
+        step(&mut machine, now, op);
+        while let Some(closes) = poll(&mut machine) {
+            assert!(!is_closed, "nothing follows the end");
+            is_closed = closes;
+        }
+        assert!(!is_closed || timeout(&machine).is_none());
+    });
+    assert!(is_closed, "the end of the connection ends the machine");
 }
 
 /// One event.
 enum Op<'a> {
-    Control(&'a [u8]),
-    State(State),
-    Frame(u8),
+    Control(Cow<'a, [u8]>),
     Eof,
     Error,
     Local(u8),
@@ -158,10 +148,10 @@ fn play(script: &[u8], mut step: impl FnMut(Instant, Op<'_>)) {
             0..=4 => {
                 let (bytes, tail) = rest.split_at(usize::from(*argument).min(rest.len()));
                 rest = tail;
-                Op::Control(bytes)
+                Op::Control(bytes.into())
             }
-            5..=8 => Op::State(State::ALL[usize::from(*argument) % State::ALL.len()]),
-            9 => Op::Frame(*argument),
+            5..=8 => Op::Control(vec![State::ALL[usize::from(*argument) % State::ALL.len()].byte()].into()),
+            9 => Op::Control(sample_frame(*argument).into()),
             10 if *argument > 200 => Op::Eof,
             11 if *argument > 200 => Op::Error,
             12 => {

@@ -1,29 +1,29 @@
-//! What fuzz targets and property tests check: functions over arbitrary bytes that panic when a promise is broken.
-//! Not part of the interface.
+//! What fuzz targets and property tests of `linerate-iperf2` check: functions over arbitrary bytes that panic when a
+//! promise is broken.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use linerate_model::{EndCondition, Failure, FailureKind};
 
-use crate::ack::ServerAck;
-use crate::amount::Amount;
-use crate::bounceback::{BounceHead, MESSAGE_LEN_MAX, Reply, Responder};
-use crate::burst::BurstReader;
-use crate::client::{
+use linerate_iperf2::ack::ServerAck;
+use linerate_iperf2::amount::Amount;
+use linerate_iperf2::bounceback::{BounceHead, MESSAGE_LEN_MAX, Reply, Responder};
+use linerate_iperf2::burst::BurstReader;
+use linerate_iperf2::client::{
     FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, StreamClient, StreamClientAction,
     StreamClientInput, StreamClientSetup,
 };
-use crate::datagram::{DatagramHead, FlowOpening, NumberWidth};
-use crate::frame::FrameWords;
-use crate::header::{Header, Mode, TCP_HEADER_LEN_MAX, TcpHeaderReader, parse_tcp, parse_udp};
-use crate::report::FinalReport;
-use crate::server::{
+use linerate_iperf2::datagram::{DatagramHead, FlowOpening, NumberWidth};
+use linerate_iperf2::frame::FrameWords;
+use linerate_iperf2::header::{Header, Mode, TCP_HEADER_LEN_MAX, TcpHeaderReader, parse_tcp, parse_udp};
+use linerate_iperf2::report::FinalReport;
+use linerate_iperf2::server::{
     FlowServer, FlowServerAction, FlowServerInput, Policy, StreamServer, StreamServerAction, StreamServerInput,
 };
-use crate::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
-use crate::stamp::Timestamp;
-use crate::version::Version;
+use linerate_iperf2::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
+use linerate_iperf2::stamp::Timestamp;
+use linerate_iperf2::version::Version;
 
 /// Headers that are accepted survive being written again, describe a test within limits, and are read alike in pieces.
 pub fn header(bytes: &[u8]) {
@@ -134,42 +134,25 @@ pub fn machines(script: &[u8]) {
 }
 
 fn stream_server(script: &[u8]) {
+    let has_key = script.first().is_some_and(|byte| byte % 8 == 0);
     let policy = Policy {
-        permit_key: script
-            .first()
-            .is_some_and(|byte| byte % 8 == 0)
-            .then(|| b"secret123".to_vec()),
+        permit_key: has_key.then(|| b"secret123".to_vec()),
         ..Policy::default()
     };
-    let mut server = StreamServer::new(start(), clock(), policy);
-    let mut closed = Closed::default();
-    play(script, |now, op| {
-        match op {
-            Op::Bytes(bytes) => {
-                let _ = server.handle_bytes(clock(), bytes);
-            }
-            Op::Eof => server.handle_eof(now),
-            Op::Error => server.handle_error(now, "Connection reset by peer"),
-            Op::Time => server.handle_timeout(now),
-            Op::Local(kind) => server.handle_local(
-                now,
-                match kind {
-                    0..=200 => StreamServerInput::SendingDone,
-                    201..=220 => StreamServerInput::Terminated,
-                    _ => StreamServerInput::Failed(failure()),
-                },
-            ),
+    let step = |server: &mut StreamServer, now: Instant, op: Op<'_>| match op {
+        Op::Bytes(bytes) => {
+            let _ = server.handle_bytes(clock(), bytes);
         }
-        while let Some(action) = server.poll_action() {
-            closed.see(matches!(action, StreamServerAction::Close(_)));
-        }
-        assert!(!closed.0 || server.poll_timeout().is_none());
-    });
-    server.handle_error(start(), "the end");
-    while let Some(action) = server.poll_action() {
-        closed.see(matches!(action, StreamServerAction::Close(_)));
-    }
-    assert!(closed.0, "the end of the connection ends the session");
+        Op::Eof => server.handle_eof(now),
+        Op::Error => server.handle_error(now, "Connection reset by peer"),
+        Op::Time => server.handle_timeout(now),
+        Op::Local(0..=200) => server.handle_local(now, StreamServerInput::SendingDone),
+        Op::Local(201..=220) => server.handle_local(now, StreamServerInput::Terminated),
+        Op::Local(_) => server.handle_local(now, StreamServerInput::Failed(failure())),
+    };
+    let poll = |server: &mut StreamServer| Some(matches!(server.poll_action()?, StreamServerAction::Close(_)));
+    let server = StreamServer::new(start(), clock(), policy);
+    drive(script, server, step, poll, StreamServer::poll_timeout);
 }
 
 fn stream_client(script: &[u8]) {
@@ -179,66 +162,37 @@ fn stream_client(script: &[u8]) {
         header: Some(header),
         time_limit: Some(Duration::from_secs(10)),
     };
-    let mut client = StreamClient::new(start(), setup);
-    let mut closed = Closed::default();
-    play(script, |now, op| {
-        match op {
-            Op::Bytes(bytes) => {
-                let _ = client.handle_bytes(now, clock(), bytes);
-            }
-            Op::Eof => client.handle_eof(now),
-            Op::Error => client.handle_error(now, "Connection reset by peer"),
-            Op::Time => client.handle_timeout(now),
-            Op::Local(kind) => client.handle_local(
-                now,
-                match kind {
-                    0..=180 => StreamClientInput::SendingDone,
-                    181..=220 => StreamClientInput::Interrupted,
-                    _ => StreamClientInput::Failed(failure()),
-                },
-            ),
+    let step = |client: &mut StreamClient, now: Instant, op: Op<'_>| match op {
+        Op::Bytes(bytes) => {
+            let _ = client.handle_bytes(now, clock(), bytes);
         }
-        while let Some(action) = client.poll_action() {
-            closed.see(matches!(action, StreamClientAction::Close(_)));
-        }
-        assert!(!closed.0 || client.poll_timeout().is_none());
-    });
-    client.handle_error(start(), "the end");
-    while let Some(action) = client.poll_action() {
-        closed.see(matches!(action, StreamClientAction::Close(_)));
-    }
-    assert!(closed.0, "the end of the connection ends the test");
+        Op::Eof => client.handle_eof(now),
+        Op::Error => client.handle_error(now, "Connection reset by peer"),
+        Op::Time => client.handle_timeout(now),
+        Op::Local(0..=180) => client.handle_local(now, StreamClientInput::SendingDone),
+        Op::Local(181..=220) => client.handle_local(now, StreamClientInput::Interrupted),
+        Op::Local(_) => client.handle_local(now, StreamClientInput::Failed(failure())),
+    };
+    let poll = |client: &mut StreamClient| Some(matches!(client.poll_action()?, StreamClientAction::Close(_)));
+    let client = StreamClient::new(start(), setup);
+    drive(script, client, step, poll, StreamClient::poll_timeout);
 }
 
 fn flow_server(script: &[u8]) {
     let mut first = sample_header(script).emit_udp();
-    DatagramHead {
-        number: 1,
-        sent: clock(),
-    }
-    .write(&mut first);
-    let mut flow = FlowServer::new(start(), clock(), Policy::default(), &first, false).expect("a valid first datagram");
-    let mut closed = Closed::default();
-    play(script, |now, op| {
-        match op {
-            Op::Time => flow.handle_timeout(now),
-            Op::Bytes(_) => flow.handle_local(now, FlowServerInput::DataArrived),
-            Op::Eof | Op::Error => flow.handle_local(now, FlowServerInput::Failed(failure())),
-            Op::Local(kind) => flow.handle_local(
-                now,
-                match kind {
-                    0..=100 => FlowServerInput::SendingDone,
-                    101..=240 => FlowServerInput::LastArrived(Box::default()),
-                    _ => FlowServerInput::Terminated,
-                },
-            ),
-        }
-        while let Some(action) = flow.poll_action() {
-            closed.see(matches!(action, FlowServerAction::Close(_)));
-        }
-        assert!(!closed.0 || flow.poll_timeout().is_none());
-    });
-    assert!(closed.0, "a failure ends the flow");
+    let (number, sent) = (1, clock());
+    DatagramHead { number, sent }.write(&mut first);
+    let step = |flow: &mut FlowServer, now: Instant, op: Op<'_>| match op {
+        Op::Time => flow.handle_timeout(now),
+        Op::Bytes(_) => flow.handle_local(now, FlowServerInput::DataArrived),
+        Op::Eof | Op::Error => flow.handle_local(now, FlowServerInput::Failed(failure())),
+        Op::Local(0..=100) => flow.handle_local(now, FlowServerInput::SendingDone),
+        Op::Local(101..=240) => flow.handle_local(now, FlowServerInput::LastArrived(Box::default())),
+        Op::Local(_) => flow.handle_local(now, FlowServerInput::Terminated),
+    };
+    let poll = |flow: &mut FlowServer| Some(matches!(flow.poll_action()?, FlowServerAction::Close(_)));
+    let flow = FlowServer::new(start(), clock(), Policy::default(), &first, false).expect("a valid first datagram");
+    drive(script, flow, step, poll, FlowServer::poll_timeout);
 }
 
 fn flow_client(script: &[u8]) {
@@ -248,42 +202,40 @@ fn flow_client(script: &[u8]) {
         time_limit: Some(Duration::from_secs(10)),
         wants_report: script.len().is_multiple_of(3),
     };
-    let mut flow = FlowClient::new(start(), clock(), setup);
-    let mut closed = Closed::default();
-    play(script, |now, op| {
-        match op {
-            Op::Time => flow.handle_timeout(now, clock()),
-            Op::Bytes(bytes) => flow.handle_datagram(now, bytes),
-            Op::Eof | Op::Error => flow.handle_local(now, clock(), FlowClientInput::Failed(failure())),
-            Op::Local(kind) => flow.handle_local(
-                now,
-                clock(),
-                match kind {
-                    0..=60 => FlowClientInput::DataArrived,
-                    61..=100 => FlowClientInput::LastArrived,
-                    101..=240 => FlowClientInput::SendingDone {
-                        next_number: i64::from(*script.last().unwrap_or(&0)) - 100,
-                    },
-                    _ => FlowClientInput::Interrupted,
-                },
-            ),
-        }
-        while let Some(action) = flow.poll_action() {
-            closed.see(matches!(action, FlowClientAction::Close(_)));
-        }
-        assert!(!closed.0 || flow.poll_timeout().is_none());
-    });
-    assert!(closed.0, "a failure ends the flow");
+    let next_number = i64::from(*script.last().unwrap_or(&0)) - 100;
+    let step = |flow: &mut FlowClient, now: Instant, op: Op<'_>| match op {
+        Op::Time => flow.handle_timeout(now, clock()),
+        Op::Bytes(bytes) => flow.handle_datagram(now, bytes),
+        Op::Eof | Op::Error => flow.handle_local(now, clock(), FlowClientInput::Failed(failure())),
+        Op::Local(0..=60) => flow.handle_local(now, clock(), FlowClientInput::DataArrived),
+        Op::Local(61..=100) => flow.handle_local(now, clock(), FlowClientInput::LastArrived),
+        Op::Local(101..=240) => flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number }),
+        Op::Local(_) => flow.handle_local(now, clock(), FlowClientInput::Interrupted),
+    };
+    let poll = |flow: &mut FlowClient| Some(matches!(flow.poll_action()?, FlowClientAction::Close(_)));
+    let flow = FlowClient::new(start(), clock(), setup);
+    drive(script, flow, step, poll, FlowClient::poll_timeout);
 }
 
-#[derive(Default)]
-struct Closed(bool);
-
-impl Closed {
-    fn see(&mut self, close: bool) {
-        assert!(!self.0, "nothing follows the end");
-        self.0 = close;
-    }
+/// Feeds a machine the events of a script, whose last one is an error; `poll` takes an action and returns whether it is
+/// `Close`.
+fn drive<M>(
+    script: &[u8],
+    mut machine: M,
+    step: impl Fn(&mut M, Instant, Op<'_>),
+    poll: impl Fn(&mut M) -> Option<bool>,
+    timeout: impl Fn(&M) -> Option<Instant>,
+) {
+    let mut is_closed = false;
+    play(script, |now, op| {
+        step(&mut machine, now, op);
+        while let Some(closes) = poll(&mut machine) {
+            assert!(!is_closed, "nothing follows the end");
+            is_closed = closes;
+        }
+        assert!(!is_closed || timeout(&machine).is_none());
+    });
+    assert!(is_closed, "an error ends the machine");
 }
 
 /// One event.

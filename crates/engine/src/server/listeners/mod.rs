@@ -1,4 +1,8 @@
-//! The sockets a server waits on.
+//! The sockets a server accepts connections on, and connections that have no session yet or no more.
+
+pub(crate) mod accept_pause;
+pub(crate) mod acceptor;
+pub(crate) mod closing;
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
