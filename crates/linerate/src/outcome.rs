@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use linerate_model::{Failure, FailureKind};
+
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
@@ -24,7 +26,7 @@ pub enum Outcome {
 }
 
 /// A failure: a text for the user, without a line end, and the outcome.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// What kind of failure it is.
     pub outcome: Outcome,
@@ -57,3 +59,12 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
+
+/// A failure without a code of a dialect.
+pub(crate) fn failure(error: &dyn fmt::Display) -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message: error.to_string(),
+        code: None,
+    }
+}

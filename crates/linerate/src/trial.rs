@@ -4,13 +4,14 @@ use std::io;
 use std::time::Duration;
 
 use linerate_model::event::Endpoint;
-use linerate_model::{Direction, EndCondition, Failure, FailureKind, Summary, TestSpec, Transport, measure};
+use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec, Transport, measure};
 use linerate_report::Output;
 use linerate_report::iperf3::{self, Options};
 use linerate_report::trial::Received;
 use linerate_sys::signal::Signals;
 
 use crate::command_line::iperf3::{program_version, system_line};
+use crate::outcome::failure;
 use crate::{Client, Server};
 
 const LOOPBACK: &str = "127.0.0.1";
@@ -77,7 +78,7 @@ pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> 
     }; 4];
     for (trial, result) in TRIALS.iter().zip(&mut results) {
         let outcome = begin(trial.title)
-            .map_err(|error| failed(&error))
+            .map_err(|error| failure(&error))
             .and_then(|()| run_trial(trial, server.port(), signals));
         *result = outcome.map_err(|failure| Unsound {
             title: trial.title,
@@ -96,7 +97,7 @@ fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Fa
     let client = Client::to(LOOPBACK, port, test_spec(trial.transport, trial.direction));
     let result = client.observe(&mut report, signals);
     result.outcome?;
-    received(result.summary.as_ref()).map_err(|text| failed(&text))
+    received(result.summary.as_ref()).map_err(|text| failure(&text))
 }
 
 /// What the only direction of a test received.
@@ -135,14 +136,6 @@ fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
 
 fn options(endpoint: Endpoint) -> Options {
     Options::new(endpoint, program_version(), system_line())
-}
-
-fn failed(error: &impl std::fmt::Display) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: error.to_string(),
-        code: None,
-    }
 }
 
 #[cfg(test)]

@@ -75,7 +75,7 @@ Nothing is ever changed.
 Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
 
 /// Carries out the command line.
-pub(crate) fn main(args: DoctorArgs) -> ExitCode {
+pub(crate) fn main(args: &DoctorArgs) -> ExitCode {
     if let Some(id) = &args.explain {
         return explain(id);
     }

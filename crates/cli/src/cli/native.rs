@@ -37,7 +37,7 @@ Examples:
 The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8 and 2.2.1.
 
 Environment:
-  LINERATE_LOG=debug    log connections, admission and states on standard error (error, warn, info, debug, trace)
+  LINERATE_LOG=debug    log connections, admission and protocol states on standard error
 
 Exit codes: 0 done, 1 test not completed, 2 wrong command line, 3 doctor --fail-on, 130 interrupted.";
 
@@ -116,7 +116,7 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
         Command::Iperf2 { options } => super::iperf2::main("iperf2".as_ref(), &options),
         Command::Serve(options) => super::serve::main(*options),
         Command::Try => try_self::main(),
-        Command::Doctor(args) => super::doctor::main(*args),
+        Command::Doctor(args) => super::doctor::main(&args),
         Command::Sweep(args) => super::sweep::main(*args),
         Command::Http(args) => super::http::main(&args),
         Command::Links(args) => links::main(&args),

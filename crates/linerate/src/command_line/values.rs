@@ -5,6 +5,7 @@ use std::time::Duration;
 use linerate_model::policy::{AccessSource, Admission, FactsAccess, Limits, ServerLimits};
 
 use super::numbers::{Base, whole_with_unit};
+use crate::Error;
 
 /// Reads a whole number of bytes with an optional K, M, G or T (powers of 1024), at most `max`.
 #[must_use]
@@ -13,8 +14,15 @@ pub fn size_bytes(text: &str, max: u64) -> Option<u64> {
 }
 
 /// Reads `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`.
-pub fn admission(text: &str) -> Result<Admission, String> {
-    let wrong = || format!("{text:?}: expected parallel[:N], queue[:N[/SECONDS]] or exclusive");
+///
+/// # Errors
+/// Another text.
+pub fn admission(text: &str) -> Result<Admission, Error> {
+    let wrong = || {
+        Error::usage(format!(
+            "{text:?}: expected parallel[:N], queue[:N[/SECONDS]] or exclusive"
+        ))
+    };
     let (kind, rest) = match text.split_once(':') {
         Some((kind, rest)) => (kind, Some(rest)),
         None => (text, None),
@@ -48,27 +56,36 @@ pub fn admission(text: &str) -> Result<Admission, String> {
 }
 
 /// Reads `trusted`, `all` or `none`.
-pub fn facts(text: &str) -> Result<FactsAccess, String> {
+///
+/// # Errors
+/// Another text.
+pub fn facts(text: &str) -> Result<FactsAccess, Error> {
     match text {
         "trusted" => Ok(FactsAccess::Trusted),
         "all" => Ok(FactsAccess::All),
         "none" => Ok(FactsAccess::None),
-        _ => Err(format!("{text:?}: expected trusted, all or none")),
+        _ => Err(Error::usage(format!("{text:?}: expected trusted, all or none"))),
     }
 }
 
 /// Reads a time of at least one second.
-pub fn seconds(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// Another text, or a time out of range.
+pub fn seconds(text: &str) -> Result<Duration, Error> {
     let number = text.parse().ok().filter(|s| (1..=86_400).contains(s));
-    let number = number.ok_or_else(|| format!("{text:?}: expected whole seconds, 1 to 86400"))?;
+    let number = number.ok_or_else(|| Error::usage(format!("{text:?}: expected whole seconds, 1 to 86400")))?;
     Ok(Duration::from_secs(number))
 }
 
 /// Reads an address range, or `@FILE` for a file of them.
-pub fn access(text: &str) -> Result<AccessSource, String> {
+///
+/// # Errors
+/// Neither a range nor a file.
+pub fn access(text: &str) -> Result<AccessSource, Error> {
     match text.strip_prefix('@') {
         Some(path) => Ok(AccessSource::File(path.into())),
-        None => text.parse().map(AccessSource::Network).map_err(|e| e.to_string()),
+        None => text.parse().map(AccessSource::Network).map_err(Error::usage),
     }
 }
 
@@ -87,8 +104,11 @@ enum Scope {
 }
 
 /// Reads `SCOPE:KEY=N[,KEY=N...]`.
-pub fn limit(text: &str) -> Result<LimitArg, String> {
-    let wrong = |what: &str| format!("{text:?}: {what}");
+///
+/// # Errors
+/// An unknown scope or key, or a number out of range.
+pub fn limit(text: &str) -> Result<LimitArg, Error> {
+    let wrong = |what: &str| Error::usage(format!("{text:?}: {what}"));
     let (scope, settings) = text
         .split_once(':')
         .ok_or_else(|| wrong("expected SCOPE:KEY=N[,KEY=N...]"))?;

@@ -66,10 +66,10 @@ pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
     if let Some(unknown) = query.only.iter().find(is_unknown) {
         return Err(Error::usage(format!("there is no rule {unknown}")));
     }
-    judged(query).map_err(Error::failed)
+    judged(query)
 }
 
-fn judged(query: &Query) -> Result<Diagnosis, String> {
+fn judged(query: &Query) -> Result<Diagnosis, Error> {
     let mut unread = Vec::new();
     let mut observed = match &query.source {
         Source::Compared(paths) => {
@@ -104,7 +104,7 @@ fn judged(query: &Query) -> Result<Diagnosis, String> {
 }
 
 /// Reads this host: once, or once a second over the period.
-fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> Result<Observed, String> {
+fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> Result<Observed, Error> {
     let request = Request {
         interfaces: interfaces.to_vec(),
         peer: peer.map(address).transpose()?,
@@ -114,40 +114,43 @@ fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> 
     if let Some(name) = interfaces.iter().find(|name| {
         first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
     }) {
-        return Err(format!("there is no interface {name}"));
+        return Err(Error::failed(format!("there is no interface {name}")));
     }
     let Some(length) = period else {
         return Ok(Observed::once(first));
     };
-    let watch = Watch::start(request, STEP.min(length / 2)).ok_or("the system has no thread to spare")?;
+    let watch = Watch::start(request, STEP.min(length / 2))
+        .ok_or_else(|| Error::failed("the system has no thread to spare"))?;
     thread::sleep(length);
     watch
         .finish()
-        .ok_or_else(|| "the counters could not be read".to_owned())
+        .ok_or_else(|| Error::failed("the counters could not be read"))
 }
 
 /// The first address of a name.
-fn address(name: &str) -> Result<IpAddr, String> {
+fn address(name: &str) -> Result<IpAddr, Error> {
     let mut addresses = (name, 0)
         .to_socket_addrs()
-        .map_err(|error| format!("{name}: {error}"))?;
-    let first = addresses.next().ok_or_else(|| format!("{name}: no address"))?;
+        .map_err(|error| Error::failed(format!("{name}: {error}")))?;
+    let first = addresses
+        .next()
+        .ok_or_else(|| Error::failed(format!("{name}: no address")))?;
     Ok(first.ip())
 }
 
 /// One side of a comparison: the first host a file speaks of.
-fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, String> {
+fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Error> {
     let first = snapshots(path, unread)?.into_iter().next();
     first
         .map(Observed::once)
-        .ok_or_else(|| format!("{}: no facts in it", path.display()))
+        .ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
 }
 
 /// Snapshots of a file, of all files of a directory, or of the standard input.
-fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, String> {
+fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Error> {
     let (mut found, mut understood) = (Vec::new(), 0);
     for file in files(path)? {
-        let text = read(&file).map_err(|error| format!("{}: {}", file.display(), io_text(&error)))?;
+        let text = read(&file).map_err(|error| Error::failed(format!("{}: {}", file.display(), io_text(&error))))?;
         let name = file
             .file_stem()
             .map_or_else(|| "input".into(), |name| name.to_string_lossy());
@@ -157,22 +160,23 @@ fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Str
         found.extend(imported.snapshots);
     }
     if found.is_empty() {
-        return Err(format!("{}: no facts in it", path.display()));
+        return Err(Error::failed(format!("{}: no facts in it", path.display())));
     }
     if understood == 0 {
-        return Err(format!(
+        return Err(Error::failed(format!(
             "{}: nothing in it was understood; expected output of ethtool, lspci, ip, tc, iperf3 or a file of --save",
             path.display()
-        ));
+        )));
     }
     Ok(found)
 }
 
-fn files(path: &Path) -> Result<Vec<PathBuf>, String> {
+fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
-    let entries = fs::read_dir(path).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))?;
+    let entries =
+        fs::read_dir(path).map_err(|error| Error::failed(format!("{}: {}", path.display(), io_text(&error))))?;
     let mut files: Vec<PathBuf> = entries
         .flatten()
         .map(|entry| entry.path())
@@ -195,11 +199,11 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn save(path: &Path, observed: &[Observed]) -> Result<(), String> {
+fn save(path: &Path, observed: &[Observed]) -> Result<(), Error> {
     let [one] = observed else {
-        return Err("--save keeps the facts of one host".to_owned());
+        return Err(Error::failed("--save keeps the facts of one host"));
     };
-    let mut text = serde_json::to_string(&one.snapshot).map_err(|error| error.to_string())?;
+    let mut text = serde_json::to_string(&one.snapshot).map_err(Error::failed)?;
     text.push('\n');
-    fs::write(path, text).map_err(|error| format!("{}: {}", path.display(), io_text(&error)))
+    fs::write(path, text).map_err(|error| Error::failed(format!("{}: {}", path.display(), io_text(&error))))
 }

@@ -12,6 +12,8 @@ use linerate_sys::{cpu, interfaces, process};
 
 use std::time::Duration;
 
+use crate::Error;
+
 /// How connections are opened and closed.
 #[derive(Debug, Clone)]
 pub struct Opening {
@@ -62,7 +64,7 @@ pub(super) fn addresses(
     target: &Target,
     resolved: &[Resolved],
     only_v6: Option<bool>,
-) -> Result<Vec<SocketAddr>, String> {
+) -> Result<Vec<SocketAddr>, Error> {
     let first_port = *target.ports.start();
     let given = resolved
         .iter()
@@ -72,11 +74,11 @@ pub(super) fn addresses(
         None => {
             let family = only_v6.map(|is_v6| if is_v6 { Family::V6 } else { Family::V4 });
             let found = socket::resolve(&target.host, first_port, family)
-                .map_err(|error| format!("cannot find the address of {}: {error}", target.host))?;
+                .map_err(|error| Error::usage(format!("cannot find the address of {}: {error}", target.host)))?;
             found
                 .first()
                 .map(|address| socket::unmap(*address).ip())
-                .ok_or_else(|| format!("{} has no address", target.host))?
+                .ok_or_else(|| Error::usage(format!("{} has no address", target.host)))?
         }
     };
     Ok(target
@@ -90,7 +92,7 @@ pub(super) fn addresses(
 ///
 /// # Errors
 /// A device without an address.
-pub(super) fn sources(opening: &Opening) -> Result<Vec<IpAddr>, String> {
+pub(super) fn sources(opening: &Opening) -> Result<Vec<IpAddr>, Error> {
     let mut sources = opening.sources.clone();
     if let Some(device) = &opening.source_device {
         let known = interfaces::addresses().into_iter().map(|(address, _)| address);
@@ -98,9 +100,9 @@ pub(super) fn sources(opening: &Opening) -> Result<Vec<IpAddr>, String> {
             .filter(|address| interfaces::device_of(*address).as_deref() == Some(device))
             .collect();
         if of_device.is_empty() {
-            return Err(format!(
+            return Err(Error::usage(format!(
                 "--src-dev {device}: there is no such device, or it has no address"
-            ));
+            )));
         }
         sources.extend(of_device);
     }
@@ -131,15 +133,15 @@ pub(super) fn threads(is_local: bool, wanted: Option<u32>) -> u32 {
 ///
 /// # Errors
 /// A limit that cannot be read or that no number of processes gets around, or a program that cannot find itself.
-pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>) -> Result<WorkerPool, String> {
+pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>) -> Result<WorkerPool, Error> {
     let workers = threads.min(connections);
     let needed = descriptors_for(connections, workers);
-    let limit = process::raise_fd_limit_to(needed).map_err(|error| error.to_string())?;
+    let limit = process::raise_fd_limit_to(needed).map_err(Error::failed)?;
     let enough = processes.or_else(|| worker_processes(connections, workers, limit));
     let count = enough.ok_or_else(|| {
-        format!(
+        Error::failed(format!(
             "{connections} connections are too many for processes of {limit} descriptors; raise the limit (ulimit -n)"
-        )
+        ))
     })?;
     if count <= 1 {
         return Ok(WorkerPool {
@@ -147,7 +149,8 @@ pub(super) fn worker_pool(connections: u32, threads: u32, processes: Option<u32>
             processes: None,
         });
     }
-    let program = std::env::current_exe().map_err(|error| format!("cannot find this program's file: {error}"))?;
+    let program =
+        std::env::current_exe().map_err(|error| Error::failed(format!("cannot find this program's file: {error}")))?;
     Ok(WorkerPool {
         // As many in each, so that none has more connections than its descriptors are for.
         workers: workers.div_ceil(count).saturating_mul(count),

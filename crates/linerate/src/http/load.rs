@@ -90,7 +90,7 @@ pub struct PaceDetails {
 /// Options that this host or the server does not allow, or a server that does not answer.
 pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     let opening = &plan.opening;
-    let destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6).map_err(Error::usage)?;
+    let destinations = generator::addresses(&plan.target, &opening.resolved, opening.only_v6)?;
     let first = *destinations
         .first()
         .ok_or_else(|| Error::usage("the URL names no port"))?;
@@ -112,7 +112,7 @@ pub fn run(plan: &LoadPlan) -> Result<Outcome, Error> {
     if plan.asks_first && !claims.is_ours && !is_local(first.ip()) && !is_wanted()? {
         return Ok(Outcome::NotCompleted);
     }
-    let stop = Stop::new().map_err(Error::failed)?;
+    let stop = Stop::new()?;
     let breaker = Breaker::new(plan.tolerates_failures || claims.is_ours, bytes_max);
     let spec = spec(plan, destinations)?;
     let result = watched(plan, spec, breaker, (side.as_mut(), stop), progress)?;
@@ -135,7 +135,7 @@ fn watched(
     let are_local = spec.destinations.iter().all(|address| is_local(address.ip()));
     let (threads, processes) = (plan.opening.threads, plan.opening.processes);
     let threads = generator::threads(are_local, threads);
-    let pool = generator::worker_pool(spec.connections, threads, processes).map_err(Error::failed)?;
+    let pool = generator::worker_pool(spec.connections, threads, processes)?;
     let server = spec.destinations.first().map_or(IpAddr::from([0; 4]), SocketAddr::ip);
     let own = host::Watched {
         pids: vec![std::process::id()],
@@ -179,7 +179,7 @@ fn spec(plan: &LoadPlan, destinations: Vec<SocketAddr>) -> Result<LoadSpec, Erro
     let opening = &plan.opening;
     let are_local = destinations.iter().all(|address| is_local(address.ip()));
     Ok(LoadSpec {
-        sources: generator::sources(opening).map_err(Error::usage)?,
+        sources: generator::sources(opening)?,
         ports: opening.ports,
         request: plan.request.clone(),
         is_head: plan.is_head,
@@ -215,7 +215,7 @@ fn scope(address: SocketAddr) -> TargetScope {
 }
 
 fn probe_server(plan: &LoadPlan, address: SocketAddr) -> Result<ProbeResult, Error> {
-    let sources = generator::sources(&plan.opening).map_err(Error::usage)?;
+    let sources = generator::sources(&plan.opening)?;
     let target = ProbeTarget {
         address,
         local: Local {

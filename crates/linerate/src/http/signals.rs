@@ -2,6 +2,8 @@
 
 use linerate_sys::signal::{Signal, Signals};
 
+use crate::Error;
+
 /// What the user asked for while it ran.
 #[derive(Debug)]
 pub(super) struct Stop {
@@ -12,10 +14,10 @@ pub(super) struct Stop {
 impl Stop {
     /// # Errors
     /// The operating system's.
-    pub(super) fn new() -> Result<Self, String> {
+    pub(super) fn new() -> Result<Self, Error> {
         let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
         Ok(Self {
-            signals: signals.map_err(|error| error.text())?,
+            signals: signals.map_err(|error| Error::failed(error.text()))?,
             times: 0,
         })
     }

@@ -15,6 +15,7 @@ use linerate_report::{Output, iperf3};
 use std::time::Duration;
 
 use crate::diagnose::observed_test;
+use crate::outcome::failure;
 use linerate_engine::dialect::iperf3::server;
 use linerate_model::policy::{AccessRules, ServerPolicy};
 use linerate_model::sink::PeerRequests;
@@ -76,14 +77,14 @@ impl Server {
     /// # Errors
     /// Why it does not listen.
     pub fn start(host: Option<String>, port: u16, access: AccessRules) -> Result<Self, Failure> {
-        let stop = Arc::new(StopHandle::new().map_err(|error| failed(&error))?);
+        let stop = Arc::new(StopHandle::new().map_err(|error| failure(&error))?);
         let (ready, listening) = mpsc::channel();
         let theirs = Arc::clone(&stop);
         let spec = spec(host, port, access);
         let thread = thread::Builder::new()
             .name("iperf3".to_owned())
             .spawn(move || server::run(&spec, PeerRequests::default(), &mut Quiet { ready }, &*theirs))
-            .map_err(|error| failed(&error))?;
+            .map_err(|error| failure(&error))?;
         match listening.recv() {
             Ok(port) => Ok(Self {
                 port,
@@ -93,7 +94,7 @@ impl Server {
             // It ended before it listened, and says why.
             Err(mpsc::RecvError) => match thread.join() {
                 Ok(Err(failure)) => Err(failure),
-                _ => Err(failed(&"the server ended before it listened")),
+                _ => Err(failure(&"the server ended before it listened")),
             },
         }
     }
@@ -167,12 +168,4 @@ impl ServerReporter for Quiet {
     }
 
     fn warning(&mut self, _: &str) {}
-}
-
-fn failed(error: &impl std::fmt::Display) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: error.to_string(),
-        code: None,
-    }
 }

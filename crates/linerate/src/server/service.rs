@@ -27,6 +27,7 @@ use super::{in_use, metrics};
 use crate::Error;
 use crate::command_line::iperf3::{program_version, system_line};
 use crate::diagnose::observed_test;
+use crate::outcome::failure;
 
 /// What is to be served, and how it is watched.
 #[derive(Debug)]
@@ -81,8 +82,8 @@ fn run(what: &Service) -> Result<(), Failure> {
     // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
     let _ = process::raise_fd_limit();
     let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
-    let signals = signals.map_err(|e| system(&e))?;
-    let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| system(&e))?;
+    let signals = signals.map_err(|e| failure(&e))?;
+    let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
     let mut reporter = service::log_reporter(what.log, output.clone());
     let report = iperf3::Options::new(Endpoint::Server, program_version(), system_line());
     let requests = PeerRequests {
@@ -90,7 +91,7 @@ fn run(what: &Service) -> Result<(), Failure> {
         facts: Some(observed_test::facts_for_clients()),
     };
     if let Some(address) = what.metrics {
-        reporter = metrics::offer(reporter, address).map_err(|e| system(&e))?;
+        reporter = metrics::offer(reporter, address).map_err(|e| failure(&e))?;
     }
     for warning in &what.warnings {
         reporter.warning(warning);
@@ -106,11 +107,11 @@ fn run(what: &Service) -> Result<(), Failure> {
 fn assume_user(what: &Service) -> Result<(), Failure> {
     let Some(user) = &what.user else { return Ok(()) };
     user.assume()
-        .map_err(|e| system(&format!("--user {}: {e}", user.name)))?;
+        .map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
     for path in files_read_later(&what.spec) {
         File::open(path).map_err(|e| {
             let reason = format!("--user {} cannot read {}: {}", user.name, path.display(), io_text(&e));
-            system(&reason)
+            failure(&reason)
         })?;
     }
     Ok(())
@@ -217,13 +218,5 @@ impl Interrupts for ServiceSignals {
             self.next_heartbeat.set(now.checked_add(interval));
         }
         self.next_heartbeat.get()
-    }
-}
-
-fn system(error: &dyn std::fmt::Display) -> Failure {
-    Failure {
-        kind: FailureKind::Error,
-        message: error.to_string(),
-        code: None,
     }
 }

@@ -5,7 +5,7 @@ use linerate::command_line::{OptionHelp, Value};
 
 /// For bash: option names, and file names everywhere else.
 pub(crate) fn bash() -> String {
-    let names: Vec<String> = options().flat_map(spellings).collect();
+    let names: Vec<String> = options().flat_map(|option| spellings(&option)).collect();
     format!(
         r#"_iperf3() {{
     if [[ ${{COMP_WORDS[COMP_CWORD]}} == -* ]]; then
@@ -68,9 +68,9 @@ fn long(option: &OptionHelp) -> &'static str {
     option.longs.first().copied().unwrap_or_default()
 }
 
-fn spellings(option: OptionHelp) -> impl Iterator<Item = String> {
+fn spellings(option: &OptionHelp) -> Vec<String> {
     let short = option.short.map(|letter| format!("-{letter}"));
-    short.into_iter().chain([format!("--{}", long(&option))])
+    short.into_iter().chain([format!("--{}", long(option))]).collect()
 }
 
 /// The first sentence, without the remark in parentheses at its end.

@@ -67,7 +67,8 @@ pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
         now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
         secret: &secret,
     };
-    let outcome = resolve(&mut args, &surroundings);
+    let outcome =
+        resolve(&mut args, &surroundings).and_then(|command| conflicts::check_supported(&command).map(|()| command));
     Parsed {
         messages: args.take_messages(),
         request: match outcome {

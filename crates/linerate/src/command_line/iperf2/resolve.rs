@@ -54,13 +54,11 @@ const PERMIT_KEY_S: f64 = 20.0;
 /// # Errors
 /// What ends the program without a test.
 pub(crate) fn resolve(args: &mut Args, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {
-    let command = match args.role.clone() {
+    match args.role.clone() {
         None => Err(Stop::Usage),
         Some(Role::Client(host)) => client(args, host, surroundings),
         Some(Role::Server) => server(args, surroundings),
-    }?;
-    conflicts::check_supported(&command)?;
-    Ok(command)
+    }
 }
 
 fn client(args: &mut Args, host: String, surroundings: &Surroundings<'_>) -> Result<Command, Stop> {

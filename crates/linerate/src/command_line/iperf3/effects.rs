@@ -320,7 +320,7 @@ pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
 }
 
 pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.facts = values::facts(&text(value)).map_err(ParameterError::Added)?;
+    args.server.policy.facts = values::facts(&text(value))?;
     Ok(())
 }
 
@@ -330,23 +330,23 @@ pub(crate) fn no_facts(args: &mut Args) -> Outcome {
 }
 
 pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.admission = values::admission(&text(value)).map_err(ParameterError::Added)?;
+    args.server.policy.admission = values::admission(&text(value))?;
     Ok(())
 }
 
 pub(crate) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
-    args.server.policy.liveness = values::seconds(&text(value)).map_err(ParameterError::Added)?;
+    args.server.policy.liveness = values::seconds(&text(value))?;
     args.server.liveness_given = true;
     Ok(())
 }
 
 pub(crate) fn access(value: &OsStr, into: &mut Vec<AccessSource>) -> Outcome {
-    into.push(values::access(&text(value)).map_err(ParameterError::Added)?);
+    into.push(values::access(&text(value))?);
     Ok(())
 }
 
 pub(crate) fn limit(args: &mut Args, value: &OsStr) -> Outcome {
-    let limit = values::limit(&text(value)).map_err(ParameterError::Added)?;
+    let limit = values::limit(&text(value))?;
     limit.apply(&mut args.server.policy.limits);
     Ok(())
 }

@@ -41,6 +41,13 @@ impl From<ParameterError> for UsageError {
     }
 }
 
+/// The value of an option that the original does not have.
+impl From<crate::Error> for ParameterError {
+    fn from(error: crate::Error) -> Self {
+        Self::Added(error.to_string())
+    }
+}
+
 /// A value or a combination that is not accepted. Texts ending in `: ` are those to which the original appends
 /// the text of `errno`, which is empty for a mere range error.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

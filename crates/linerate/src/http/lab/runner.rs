@@ -40,7 +40,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
     let hosts = requirements::hosts(&target);
     let checks = requirements::checks(spec, &target, &hosts, &cells::keys(&planned));
     let expected = estimate(&spec.plan, spec.phases, None).total.time;
-    let stop = Stop::new().map_err(Error::failed)?;
+    let stop = Stop::new()?;
     let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
     let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count, expected);
     progress.line(&introduction(&target, expected));
@@ -260,7 +260,7 @@ impl Runner<'_> {
         let load = self.load_spec(planned)?;
         let pool = match self.pool(&load) {
             Ok(pool) => pool,
-            Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason)),
+            Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason.to_string())),
         };
         let breaker = Breaker::new(
             self.spec.tolerates_failures || self.target.claims.is_ours,
@@ -290,10 +290,10 @@ impl Runner<'_> {
     }
 
     /// Threads and processes for a load, or why this host cannot make it.
-    fn pool(&self, load: &LoadSpec) -> Result<WorkerPool, String> {
+    fn pool(&self, load: &LoadSpec) -> Result<WorkerPool, Error> {
         let too_many = too_many_connections(load.connections, load.streams);
         if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
-            return Err(why);
+            return Err(Error::failed(why));
         }
         let threads = generator::threads(self.target.is_local(), self.spec.plan.defaults.explicit_threads());
         generator::worker_pool(load.connections, threads, None)

@@ -39,7 +39,7 @@ impl TargetServer {
     /// Resolves the server and sends it one request.
     pub(super) fn contact(spec: &LabSpec) -> Result<Self, Error> {
         let target = spec.target.clone();
-        let destinations = generator::addresses(&target, &[], None).map_err(Error::usage)?;
+        let destinations = generator::addresses(&target, &[], None)?;
         let first = *destinations
             .first()
             .ok_or_else(|| Error::usage("the URL names no port"))?;
