@@ -9,6 +9,7 @@
 pub mod compat;
 pub mod data_path;
 pub mod event;
+pub mod facts;
 pub mod failure;
 pub mod finding;
 pub mod http;

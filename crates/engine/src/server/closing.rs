@@ -52,10 +52,8 @@ impl ClosingConnections {
     /// Takes a descriptor over, and others that are closed with it; its events have `token`.
     pub(crate) fn add(&mut self, fd: OwnedFd, companions: Vec<Arc<OwnedFd>>, epoll: &Epoll, token: u64) {
         if self.closing.len() < self.closing_max && socket::shutdown_write(fd.as_fd()).is_ok() {
-            if epoll.modify(fd.as_fd(), token, Interest::READ).is_err() {
-                // Without the event it is noticed at the next poll.
-                let _ = epoll.add(fd.as_fd(), token, Interest::READ);
-            }
+            // Without the event it is noticed at the next poll.
+            let _ = epoll.add(fd.as_fd(), token, Interest::READ);
             let now = Instant::now();
             let deadline = now + TIMEOUT;
             self.closing.push(Closing {

@@ -1,101 +1,151 @@
 //! The sockets a server waits on.
 
+use std::collections::BTreeMap;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use linerate_model::spec::{AddressFamily, LocalOptions};
 use linerate_sys::caps::Capabilities;
+use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::socket::{self, Family, Protocol};
 use linerate_sys::{OsError, errno, sockopt};
 
+use super::{Intake, KINDS, LISTENER};
 use crate::error::{EngineError, Operation};
 
-/// TCP listener, and an SCTP one while a test needs it.
+/// The listeners of a server, by their index in the event loop.
 #[derive(Debug)]
 pub(crate) struct Listeners {
-    tcp: OwnedFd,
-    /// Where the TCP listener is bound, with the true port.
+    entries: BTreeMap<u64, Listener>,
+    next_index: u64,
+    /// Where the shared TCP listener is bound, with the true port.
     address: SocketAddr,
-    sctp: Option<OwnedFd>,
 }
+
+#[derive(Debug)]
+struct Listener {
+    fd: OwnedFd,
+    /// Index of the dialect of its connections, or of those that no dialect recognises.
+    dialect: usize,
+    /// The first bytes of a connection decide on its dialect.
+    is_shared: bool,
+    is_watched: bool,
+}
+
+const SHARED_TCP: u64 = 0;
+/// On the same port, while a test needs it.
+const SHARED_SCTP: u64 = 1;
 
 /// As many waiting connections as the kernel allows (`net.core.somaxconn`).
 const BACKLOG: i32 = i32::MAX;
 
+impl Default for Listeners {
+    fn default() -> Self {
+        Self {
+            entries: BTreeMap::new(),
+            next_index: SHARED_SCTP + 1,
+            address: socket::wildcard(Family::V6, 0),
+        }
+    }
+}
+
 impl Listeners {
-    /// Opens the TCP listener; the warning is set when IPv6 is missing.
-    pub(crate) fn open(local: &LocalOptions) -> Result<(Self, Option<String>), EngineError> {
+    /// Opens the shared TCP listener, or opens it again; the warning is set when IPv6 is missing.
+    pub(crate) fn open_shared(&mut self, local: &LocalOptions) -> Result<Option<String>, EngineError> {
+        if let Some(Listener { fd, .. }) = self.entries.get(&SHARED_TCP) {
+            // A socket that no longer listens leaves the port to the next one.
+            let _ = socket::shutdown_both(fd.as_fd());
+        }
+        let fail = Operation::Listen.failed();
         let mut address = wanted_address(local)?;
-        let (tcp, warning) = match listener(local, address) {
+        let (fd, warning) = match listener(local, address) {
             Err(error) if error.errno() == Some(errno::EAFNOSUPPORT) && local.bind.family.is_none() => {
                 address = socket::wildcard(Family::V4, local.port);
                 let text = "this system does not seem to support IPv6 - trying IPv4";
-                (
-                    listener(local, address).map_err(Operation::Listen.failed())?,
-                    Some(text.to_owned()),
-                )
+                (listener(local, address).map_err(&fail)?, Some(text.to_owned()))
             }
-            result => (result.map_err(Operation::Listen.failed())?, None),
+            result => (result.map_err(&fail)?, None),
         };
-        address.set_port(
-            socket::local_addr(tcp.as_fd())
-                .map_err(Operation::Listen.failed())?
-                .port(),
-        );
-        Ok((
-            Self {
-                tcp,
-                address,
-                sctp: None,
-            },
-            warning,
-        ))
+        address.set_port(socket::local_addr(fd.as_fd()).map_err(&fail)?.port());
+        self.address = address;
+        self.entries.insert(SHARED_TCP, Listener::new(fd, 0, true));
+        Ok(warning)
     }
 
-    /// Closes the TCP listener and opens it again.
-    pub(crate) fn reopen(&mut self, local: &LocalOptions) -> Result<(), EngineError> {
-        // A socket that no longer listens leaves the port to the next one.
-        let _ = socket::shutdown_both(self.tcp.as_fd());
-        self.tcp = Self::open(local)?.0.tcp;
-        Ok(())
-    }
-
-    pub(crate) fn tcp(&self) -> BorrowedFd<'_> {
-        self.tcp.as_fd()
+    /// Adds a listener all of whose connections belong to one dialect.
+    pub(super) fn add(&mut self, fd: OwnedFd, dialect: usize) {
+        self.entries.insert(self.next_index, Listener::new(fd, dialect, false));
+        self.next_index += 1;
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    pub(crate) fn sctp(&self) -> Option<BorrowedFd<'_>> {
-        self.sctp.as_ref().map(OwnedFd::as_fd)
-    }
-
-    /// The listeners that are open, with their names in the event loop.
-    pub(crate) fn all(&self, tokens: [u64; 2]) -> impl Iterator<Item = (BorrowedFd<'_>, u64)> {
-        let listeners = [Some(self.tcp()), self.sctp()];
-        listeners
-            .into_iter()
-            .zip(tokens)
-            .filter_map(|(l, token)| Some((l?, token)))
-    }
-
-    /// Opens the SCTP listener on the same port; true when it is new.
-    pub(crate) fn open_sctp(&mut self, local: &LocalOptions) -> Result<bool, EngineError> {
-        if self.sctp.is_some() {
-            return Ok(false);
+    /// Opens an SCTP listener on the port of the shared one, if there is none.
+    pub(crate) fn open_sctp(&mut self, local: &LocalOptions) -> Result<(), EngineError> {
+        if self.entries.contains_key(&SHARED_SCTP) {
+            return Ok(());
         }
         let fail = Operation::ListenStream.failed();
         let fd = open_bound(local, self.address, Protocol::Sctp).map_err(&fail)?;
         socket::listen(fd.as_fd(), BACKLOG).map_err(&fail)?;
-        self.sctp = Some(fd);
-        Ok(true)
+        self.entries.insert(SHARED_SCTP, Listener::new(fd, 0, true));
+        Ok(())
     }
 
     pub(crate) fn close_sctp(&mut self) {
-        self.sctp = None;
+        self.entries.remove(&SHARED_SCTP);
+    }
+
+    /// Closes the listeners of dialects that have closed, and waits for connections where they are accepted now.
+    pub(super) fn watch(&mut self, epoll: &Epoll, may_accept: bool, intake: impl Fn(usize) -> Intake) {
+        self.entries.retain(|_, listener| {
+            let is_open = intake(listener.dialect) != Intake::Closed;
+            if !is_open {
+                let _ = socket::shutdown_both(listener.fd.as_fd());
+            }
+            is_open
+        });
+        for (index, listener) in &mut self.entries {
+            let wanted = may_accept && intake(listener.dialect) != Intake::Paused;
+            if wanted == listener.is_watched {
+                continue;
+            }
+            // It fails only when memory is short, and is tried again in the next turn.
+            let outcome = if wanted {
+                epoll.add(listener.fd.as_fd(), index * KINDS + LISTENER, Interest::READ)
+            } else {
+                epoll.remove(listener.fd.as_fd())
+            };
+            if outcome.is_ok() {
+                listener.is_watched = wanted;
+            }
+        }
+    }
+
+    /// Takes the connections of a listener; returns its dialect, whether it is shared, and an error when the system has no
+    /// descriptor or memory left.
+    pub(super) fn accept(
+        &self,
+        index: u64,
+        accepted: &mut Vec<(OwnedFd, SocketAddr)>,
+    ) -> Option<(usize, bool, io::Result<()>)> {
+        let listener = self.entries.get(&index)?;
+        let outcome = accept(listener.fd.as_fd(), accepted);
+        Some((listener.dialect, listener.is_shared, outcome))
+    }
+}
+
+impl Listener {
+    fn new(fd: OwnedFd, dialect: usize, is_shared: bool) -> Self {
+        Self {
+            fd,
+            dialect,
+            is_shared,
+            is_watched: false,
+        }
     }
 }
 
@@ -143,14 +193,14 @@ fn wanted_address(local: &LocalOptions) -> Result<SocketAddr, EngineError> {
 /// Connections accepted per turn, so that a flood of them leaves the sessions their turn.
 const ACCEPTS_PER_TURN: u32 = 64;
 
-/// Takes what waits at a listener.
-///
-/// # Errors
-/// When the system has no descriptor or memory left.
-pub(crate) fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -> io::Result<()> {
+fn accept(listener: BorrowedFd<'_>, accepted: &mut Vec<(OwnedFd, SocketAddr)>) -> io::Result<()> {
     for _ in 0..ACCEPTS_PER_TURN {
         match socket::accept(listener) {
-            Ok(Some((fd, peer))) => accepted.push((fd, socket::unmap(peer))),
+            Ok(Some((fd, peer))) => {
+                let peer = socket::unmap(peer);
+                tracing::debug!(%peer, "connection accepted");
+                accepted.push((fd, peer));
+            }
             Ok(None) => return Ok(()),
             Err(error) if is_exhausted(&error) => return Err(error),
             // One connection that broke while it waited (accept(2), "Error handling") is no reason to leave the others.

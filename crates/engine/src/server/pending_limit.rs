@@ -41,10 +41,6 @@ impl PendingLimit {
         }
     }
 
-    pub(crate) fn bounds(&self) -> PendingBounds {
-        self.bounds
-    }
-
     /// Adds a connection; returns the one to evict if there are too many: the oldest of this address if it alone has
     /// too many, else the oldest of the address that has most.
     pub(crate) fn enter(&mut self, id: u64, address: IpAddr) -> Option<u64> {

@@ -20,8 +20,8 @@ impl AdmissionQueue {
     /// Assumed duration of a test whose parameters are not known: the default of clients.
     pub(crate) const DEFAULT_TEST_TIME: Duration = Duration::from_secs(10);
 
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
     }
 
     /// Queues a client, unless its wait would exceed `wait_max`. `remaining` is the time left of the running tests,

@@ -77,8 +77,9 @@ impl Quotas {
     }
 
     /// Bounds what all tests together take of this host. Before the first test.
-    pub(crate) fn within(mut self, capacity: Capacity) -> Self {
-        self.resources = ResourceQuota::new(capacity);
+    pub(crate) fn within_host(mut self) -> Self {
+        let tests_max = self.limits.server.tests.unwrap_or(u32::MAX);
+        self.resources = ResourceQuota::new(Capacity::of_host(tests_max));
         self
     }
 
@@ -159,6 +160,11 @@ impl Quotas {
         let ServerLimits { server, address, user } = &self.limits;
         let has_bytes = [server, address, user].into_iter().any(|l| l.bytes.is_some());
         !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
+    }
+
+    /// Tests that have taken their share.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.entries.keys().copied()
     }
 
     /// Compares what the tests have moved with their limits; returns those that have to end, with the reason.

@@ -9,6 +9,7 @@ use linerate_lab::sweep::{
 use linerate_model::event::Endpoint;
 
 use super::*;
+use crate::expected::assert_expected;
 
 fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
     Level {
@@ -140,35 +141,9 @@ fn sweep() -> Sweep {
     }
 }
 
-const TEXT: &str = "\
-Use 10 streams: received 288 Gbit/s (285 Gbit/s to 291 Gbit/s, 95 % confidence)
-
-streams
-  plateau: 10 to 11 are as good within 3 %
-  below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
-  above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; not reported: how many cores the server has
-
-received by streams (ringed or *: advised)
-   1 ##### 33.0 Gbit/s
-* 10 ######################################## 288 Gbit/s
-  11 ######################################## 286 Gbit/s
-  20 ####################### 163 Gbit/s
-
-  streams       median                    interval  runs  CPU client  CPU server  retransmits  round trip
-        1  33.0 Gbit/s  32.3 Gbit/s to 33.3 Gbit/s     3         40%         99%           12      210 us
-      *10   288 Gbit/s    282 Gbit/s to 291 Gbit/s     5         40%         99%           12      210 us
-       11   286 Gbit/s    280 Gbit/s to 289 Gbit/s     5         40%         99%           12      210 us
-       20   163 Gbit/s    160 Gbit/s to 165 Gbit/s     3         40%         99%           12      210 us
-
-Again with plain iperf3
-iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10
-
-TCP to 192.0.2.7 port 5201: 46 runs of 3 s in 3:27, 58 planned; seed 1; CPU in percent of one core
-";
-
 #[test]
 fn the_text_begins_with_the_answer() {
-    assert_eq!(text(&sweep(), Glyphs::Ascii), TEXT);
+    assert_expected("sweep/text.txt", &text(&sweep(), Glyphs::Ascii));
     let blocks = text(&sweep(), Glyphs::Blocks);
     assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
 use linerate_iperf3::results::Results;
-use linerate_iperf3::{Cookie, ErrorCode, Params, auth};
+use linerate_iperf3::{Cookie, ErrorCode, Params, State, auth};
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
 use linerate_model::spec::{ClientSpec, Segmentation};
 use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, Summary, Transport};
@@ -242,7 +242,12 @@ impl<'a> Client<'a> {
     fn act(&mut self, action: ClientAction, reporter: &mut Reporter<'_>) {
         let now = Instant::now();
         match action {
-            ClientAction::Send(bytes) => self.send(&bytes),
+            ClientAction::Send(bytes) => {
+                if let [byte] = bytes.as_slice() {
+                    tracing::debug!(state = ?State::from_byte(*byte), "state sent");
+                }
+                self.send(&bytes);
+            }
             ClientAction::TestAccepted => reporter.emit(&Event::TestAccepted(Box::new(self.header.clone()))),
             ClientAction::OpenStreams => {
                 let control = self.control.fd();

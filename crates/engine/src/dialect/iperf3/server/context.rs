@@ -1,7 +1,5 @@
 //! Settings all sessions of a server share.
 
-use std::time::Duration;
-
 use linerate_iperf3::auth::Authenticator;
 use linerate_iperf3::server::{AcceptedTest, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
@@ -12,29 +10,15 @@ use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
 use super::blocking_pool::LoginChecker;
-use crate::server::access::{AccessList, read_text};
+use crate::server::HEADER_TIMEOUT;
 
-/// Settings and lists.
+/// Settings.
 pub(super) struct Context {
     pub(super) spec: ServerSpec,
-    access: AccessList,
-    peer_requests: PeerRequests,
+    pub(super) peer_requests: PeerRequests,
 }
 
-/// Longest wait for a client in each step before and after the data.
-pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-
 impl Context {
-    pub(super) fn new(spec: ServerSpec, peer_requests: PeerRequests) -> Result<Self, Failure> {
-        let access = AccessList::load(&spec.policy.access, read_text);
-        let access = access.map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
-        Ok(Self {
-            spec,
-            access,
-            peer_requests,
-        })
-    }
-
     /// The key of the server and where its users are; `None` when no login is required.
     pub(super) fn login_checker(&self) -> Result<Option<LoginChecker>, Failure> {
         let Some(auth) = &self.spec.auth else {
@@ -49,26 +33,12 @@ impl Context {
         }))
     }
 
-    pub(super) fn access(&self) -> &AccessList {
-        &self.access
-    }
-
-    /// Reads the lists of addresses again; what was in force stays if that fails.
-    pub(super) fn reload(&mut self) -> Result<(), String> {
-        self.access = AccessList::load(&self.spec.policy.access, read_text)?;
-        Ok(())
-    }
-
     pub(super) fn setup(&self, cookie: Cookie) -> ServerSetup {
         ServerSetup {
             cookie,
             policy: self.policy(),
             unix_s: i64::try_from(clock::unix_ms() / 1000).unwrap_or(i64::MAX),
         }
-    }
-
-    pub(super) fn peer_requests(&self) -> &PeerRequests {
-        &self.peer_requests
     }
 
     /// Whether this client gets facts about the host.
@@ -88,7 +58,7 @@ impl Context {
             bitrate_limit: self.spec.bitrate_limit,
             login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
-            handshake_timeout: HANDSHAKE_TIMEOUT,
+            handshake_timeout: HEADER_TIMEOUT,
             overtime: self.spec.policy.liveness,
             ..Policy::default()
         }

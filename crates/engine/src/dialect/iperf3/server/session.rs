@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
-use linerate_iperf3::{Cookie, ErrorCode, Results, udp_header};
+use linerate_iperf3::{Cookie, ErrorCode, Results, State, udp_header};
 use linerate_model::event::{Endpoint, TestHeader};
 use linerate_model::service::RefusalReason;
 use linerate_model::{Direction, Event, EventSink, Failure, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, errno, error};
 
-use super::READ;
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
 use super::udp_listener::UdpListener;
+use super::{CONTROL, FLOWS, KINDS, NOTICE, READ, UDP_LISTENER};
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
 use crate::data::socket as data_socket;
@@ -30,6 +30,8 @@ use crate::dialect::iperf3::udp_headers;
 use crate::error::{EngineError, Operation};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
+use crate::server;
+use crate::server::context::ServerContext;
 use crate::server::listen::Listeners;
 use crate::server::liveness::{self, Liveness};
 use crate::server::rate_guard::RateGuard;
@@ -37,20 +39,32 @@ use crate::server::server_stats::ByteTotals;
 
 /// What a session may open and close of the server's.
 pub(super) struct ServerSockets<'s> {
-    pub(super) epoll: &'s Epoll,
-    pub(super) tokens: Tokens,
-    pub(super) listeners: &'s mut Listeners,
-    pub(super) udp: &'s mut Option<UdpListener>,
+    id: u64,
+    epoll: &'s Epoll,
+    udp: &'s mut Option<UdpListener>,
+    listeners: &'s mut Listeners,
 }
 
-/// Names of descriptors in the event loop.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tokens {
-    pub(super) control: u64,
-    pub(super) notice: u64,
-    pub(super) flows: u64,
-    pub(super) sctp_listener: u64,
-    pub(super) udp_listener: u64,
+impl<'s> ServerSockets<'s> {
+    /// For the session with this number.
+    pub(super) fn new(
+        id: u64,
+        epoll: &'s Epoll,
+        udp: &'s mut Option<UdpListener>,
+        server: &'s mut ServerContext<'_>,
+    ) -> Self {
+        Self {
+            id,
+            epoll,
+            udp,
+            listeners: &mut server.listeners,
+        }
+    }
+
+    /// Name of a descriptor of the session in the event loop.
+    fn token(&self, kind: u64) -> u64 {
+        self.id * KINDS + kind
+    }
 }
 
 /// What the registry has decided about a test.
@@ -156,17 +170,13 @@ impl Session {
         self.summary.as_ref()
     }
 
-    /// Payload bytes moved so far, the warm-up included.
-    pub(super) fn moved(&mut self) -> ByteTotals {
-        if let Some(run) = &self.run {
-            self.moved = ByteTotals::of(run);
-        }
-        self.moved
-    }
-
     /// When [`Session::on_time`] is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
+    }
+
+    pub(super) fn has_inputs(&self) -> bool {
+        !self.inputs.is_empty()
     }
 
     /// Inputs for the registry.
@@ -192,12 +202,6 @@ impl Session {
     /// Something this session needs could not be had.
     pub(super) fn fail(&mut self, error: &EngineError) {
         self.inputs.push(input(error));
-    }
-
-    /// A limit was exceeded while the test ran.
-    pub(super) fn exceed(&mut self, reason: RefusalReason) {
-        self.reporter.emit(&Event::Debug(reason.to_string()));
-        self.fail(&EngineError::Refused(reason));
     }
 
     /// Takes a connected stream that belongs to this session.
@@ -238,7 +242,7 @@ impl Session {
             let reply = udp_reply(test);
             let client = self.peer.ip();
             self.flows
-                .add(&stream, &fd, reply, client, sockets.epoll, sockets.tokens.flows);
+                .add(&stream, &fd, reply, client, sockets.epoll, sockets.token(FLOWS));
         }
         run.add(stream, fd, test.params.peer_is_linerate());
         self.inputs.push(ServerInput::StreamOpened);
@@ -271,7 +275,12 @@ impl Session {
         sockets: &mut ServerSockets<'_>,
     ) {
         match action {
-            ServerAction::Send(bytes) => self.send(&bytes, sockets),
+            ServerAction::Send(bytes) => {
+                if let [byte] = bytes.as_slice() {
+                    tracing::debug!(peer = %self.peer, state = ?State::from_byte(*byte), "state sent");
+                }
+                self.send(&bytes, sockets);
+            }
             ServerAction::Accepted(test) => {
                 let input = match self.prepare(*test, context, admitted, sockets) {
                     Ok(()) => ServerInput::Prepared,
@@ -319,22 +328,15 @@ impl Session {
         if context.spec.local.control_keepalive.is_some() {
             keepalive::report(self.control.fd(), &mut self.reporter);
         }
-        self.reporter.add_collectors(&test.spec, context.peer_requests());
+        self.reporter.add_collectors(&test.spec, &context.peer_requests);
         let header = self.header(&test, admitted.first_position, context);
         self.reporter.emit(&Event::TestAccepted(Box::new(header)));
         match test.spec.transport {
             Transport::Udp if sockets.udp.is_none() => {
-                let (address, token) = (sockets.listeners.address(), sockets.tokens.udp_listener);
-                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, token)?);
+                let address = sockets.listeners.address();
+                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, UDP_LISTENER)?);
             }
-            Transport::Sctp => {
-                if sockets.listeners.open_sctp(local)?
-                    && let Some(listener) = sockets.listeners.sctp()
-                {
-                    let token = sockets.tokens.sctp_listener;
-                    sockets.epoll.add(listener, token, READ).map_err(&fail)?;
-                }
-            }
+            Transport::Sctp => sockets.listeners.open_sctp(local)?,
             Transport::Udp | Transport::Tcp => {}
         }
         let settings = RunSettings {
@@ -349,7 +351,7 @@ impl Session {
         run.limit(admitted.quota);
         sockets
             .epoll
-            .add(run.notice_fd(), sockets.tokens.notice, READ)
+            .add(run.notice_fd(), sockets.token(NOTICE), READ)
             .map_err(&fail)?;
         self.run = Some(run);
         self.test = Some(test);
@@ -479,7 +481,7 @@ impl Session {
         if wanted == self.is_paused {
             return;
         }
-        let (fd, token) = (self.control.fd(), sockets.tokens.control);
+        let (fd, token) = (self.control.fd(), sockets.token(CONTROL));
         if wanted {
             self.is_paused = sockets.epoll.remove(fd).is_ok();
         } else if let Err(error) = sockets.epoll.add(fd, token, READ) {
@@ -499,10 +501,24 @@ impl Session {
         if wanted != self.unsent_watched {
             let interest = Interest { write: wanted, ..READ };
             let fd = self.control.fd();
-            if sockets.epoll.modify(fd, sockets.tokens.control, interest).is_ok() {
+            if sockets.epoll.modify(fd, sockets.token(CONTROL), interest).is_ok() {
                 self.unsent_watched = wanted;
             }
         }
+    }
+}
+
+impl server::Session for Session {
+    fn totals(&mut self) -> ByteTotals {
+        if let Some(run) = &self.run {
+            self.moved = ByteTotals::of(run);
+        }
+        self.moved
+    }
+
+    fn stop(&mut self, reason: RefusalReason) {
+        self.reporter.emit(&Event::Debug(reason.to_string()));
+        self.fail(&EngineError::Refused(reason));
     }
 }
 
