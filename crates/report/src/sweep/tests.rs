@@ -1,10 +1,12 @@
 //! A sweep whose numbers are known, in every form.
 
+use std::time::Duration;
+
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::reasons::{Reason, Unchecked};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, Level, Method, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
-    Sweep,
+    Cost, Degradation, FactorResult, Held, Level, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
+    Sweep, SweepSpec,
 };
 use linerate_model::event::Endpoint;
 
@@ -51,25 +53,28 @@ fn run(level: &str, value: f64) -> Run {
 
 fn sweep() -> Sweep {
     Sweep {
-        host: "192.0.2.7".to_owned(),
-        port: 5201,
-        protocol: "TCP",
-        is_reverse: false,
-        objective: Objective::Throughput,
+        spec: SweepSpec {
+            host: "192.0.2.7".to_owned(),
+            port: 5201,
+            over: Vec::new(),
+            objective: Objective::Throughput,
+            time_s: 3,
+            omit_s: 1,
+            repetitions: 3,
+            budget: Duration::from_secs(900),
+            seed: 1,
+            is_reverse: false,
+            is_udp: false,
+            held: Held::default(),
+            family: None,
+        },
         is_client_cpu_only: false,
         planned: vec![Planned {
             name: "streams",
             levels: "1..20".to_owned(),
         }],
-        method: Method {
-            seed: 1,
-            repetitions: 3,
-            time_s: 3,
-            omit_s: 1,
-            budget_s: 900.0,
-            confidence: 0.95,
-            tolerance: 0.03,
-        },
+        confidence: 0.95,
+        tolerance: 0.03,
         estimate: Cost {
             runs: 58,
             seconds: 261.0,
@@ -158,7 +163,7 @@ fn remarks_qualify_the_answer() {
     sweep.drift_ratio = Some(0.8);
     sweep.is_cut_short = true;
     sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
-    sweep.objective = Objective::CpuPerByte;
+    sweep.spec.objective = Objective::CpuPerByte;
     sweep.is_client_cpu_only = true;
     let text = text(&sweep, Glyphs::Ascii);
     for part in [
@@ -205,7 +210,7 @@ fn csv_has_one_line_per_run() {
 #[test]
 fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     let mut sweep = sweep();
-    sweep.host = "<script>alert(1)</script>".to_owned();
+    sweep.spec.host = "<script>alert(1)</script>".to_owned();
     let html = html(&sweep);
     assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
     for foreign in ["<script", "<b>", "http", "src=", "href="] {

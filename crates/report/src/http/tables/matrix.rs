@@ -59,7 +59,7 @@ fn matrix(
     table.notes(notes).table()
 }
 
-/// Letters of one width, so that the numbers before them stand in line.
+/// Letters of one width, so that the numbers before them are aligned.
 fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
     let widest = grid.all().map(|cell| letters(&cell.verdict).len()).max().unwrap_or(0);
     move |cell| match cell.median.payload_bytes_per_s {
