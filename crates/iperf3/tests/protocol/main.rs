@@ -2,7 +2,6 @@
 
 mod dialogue;
 mod failures;
-#[expect(dead_code, reason = "unit tests use the rest")]
 #[path = "../../../../fuzz/src/iperf3.rs"]
 pub mod fuzzing;
 mod items;
