@@ -373,6 +373,7 @@ mod tests {
     #[test]
     fn a_low_rate_is_served_when_all_is_answered_in_time() {
         use crate::http::fixture::latency;
+        type Row = (fn(&mut CellRun), Option<bool>);
         fn load(run: &mut CellRun) -> &mut linerate_model::http::LoadResult {
             run.load.as_mut().expect("done")
         }
@@ -382,7 +383,7 @@ mod tests {
             served.evidence,
             "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs"
         );
-        let rows: [(fn(&mut CellRun), Option<bool>); 4] = [
+        let rows: [Row; 4] = [
             (|run| load(run).latency = latency(5_000_000), Some(false)),
             (
                 |run| load(run).errors.add(ErrorClass::Timeout, String::new),
