@@ -84,7 +84,7 @@ fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
     lab.client_without(&[&["compare"], words].concat()).finish()
 }
 
-/// A stored result with other figures: every cell is valid at 1000 responses per second, and one at `changed_per_s`. So
+/// A stored result with other medians: every cell is valid at 1000 responses per second, and one at `changed_per_s`. So
 /// the comparison depends on no rate of this machine.
 fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) -> String {
     let mut study: Value = serde_json::from_str(&text(&format!("{original}/run.json"))).expect("JSON");
