@@ -1,20 +1,19 @@
 //! The load generator.
 //!
 //! A run has one coordinator and several workers, threads of this process or of worker processes. A worker owns its
-//! connections and [`LoadStats`]: it opens its share of the connections, waits for the other workers, sends at its pace and
+//! connections and statistics: it opens its share of the connections, waits for the other workers, sends at its pace and
 //! drains outstanding responses. The coordinator starts the load, merges seconds and statistics and enforces limits.
 
 mod backlog;
 mod breaker;
-mod connection;
-pub mod distribution;
-pub(crate) mod failure;
 #[cfg(feature = "tls")]
-mod hyper_worker;
+mod by_hyper;
+mod distribution;
+mod event_loop;
+pub(crate) mod failure;
 mod message;
 mod opener;
 mod pace;
-mod pool;
 pub mod ports;
 mod ramp;
 mod recorder;
@@ -30,11 +29,8 @@ mod worker;
 mod workers;
 
 pub use breaker::Breaker;
-pub use distribution::Distribution;
-pub use message::{Message, WorkerAssignment, WorkerCommand};
 pub use ports::{Local, PortChoice};
 pub use run::{LoadError, Observer, run};
 pub use second::SecondPart;
 pub use spec::LoadSpec;
-pub use stats::LoadStats;
 pub use workers::{Processes, WorkerPool, work};

@@ -1,14 +1,15 @@
 //! Response headers.
 
+use std::io::Write;
 use std::sync::Arc;
 
-use super::body_path::BodyPath;
 use super::chunks::Chunks;
 use super::content::Content;
 use super::date::{DATE_BYTES, imf_fixdate};
 use super::resource::Resource;
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
+use crate::message::reason;
 
 /// Writes responses. One per thread.
 #[derive(Debug)]
@@ -65,8 +66,8 @@ impl ResponseWriter {
         }
     }
 
-    /// Queues a response on a connection that is paced or not; see [`super::body_path::is_paced`].
-    pub(crate) fn push(&self, response: Response, is_paced: bool, counters: &Counters, queue: &mut WriteQueue) {
+    /// Queues a response.
+    pub(crate) fn push(&self, response: Response, counters: &Counters, queue: &mut WriteQueue) {
         counters.responses.add(1);
         if response.resource.status >= 400 {
             counters.error_responses.add(1);
@@ -86,10 +87,7 @@ impl ResponseWriter {
         let pattern = response.resource.pattern;
         match chunk_bytes {
             Some(chunk_bytes) => queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get())),
-            None => {
-                let path = BodyPath::of(body_bytes, is_paced);
-                queue.push_body(&self.content, pattern, body_bytes, path);
-            }
+            None => queue.push_body(&self.content, pattern, body_bytes),
         }
     }
 
@@ -101,7 +99,7 @@ impl ResponseWriter {
     fn write_header(&self, bytes: &mut Vec<u8>, response: &Response, is_chunked: bool) {
         match response.resource.status {
             200 => bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
-            status => write_status_line(bytes, status),
+            status => bytes.extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason(status)).as_bytes()),
         }
         if let Some(date) = &self.date {
             bytes.extend_from_slice(b"Date: ");
@@ -113,9 +111,8 @@ impl ResponseWriter {
             if is_chunked {
                 bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
             } else {
-                bytes.extend_from_slice(b"Content-Length: ");
-                write_decimal(bytes, body_bytes);
-                bytes.extend_from_slice(b"\r\n");
+                // Writing to a vector does not fail.
+                let _ = write!(bytes, "Content-Length: {body_bytes}\r\n");
             }
         }
         bytes.extend_from_slice(&self.server_field);
@@ -129,55 +126,15 @@ impl ResponseWriter {
     }
 }
 
-fn write_status_line(bytes: &mut Vec<u8>, status: u16) {
-    bytes.extend_from_slice(b"HTTP/1.1 ");
-    write_decimal(bytes, status.into());
-    bytes.push(b' ');
-    bytes.extend_from_slice(reason(status).as_bytes());
-    bytes.extend_from_slice(b"\r\n");
-}
-
-/// Decimal digits without `fmt`, because every response has some.
-fn write_decimal(bytes: &mut Vec<u8>, number: u64) {
-    let mut digits = [0; 20];
-    let mut rest = number;
-    let mut first = digits.len();
-    for (index, digit) in digits.iter_mut().enumerate().rev() {
-        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-        rest /= 10;
-        first = index;
-        if rest == 0 {
-            break;
-        }
-    }
-    bytes.extend_from_slice(digits.get(first..).unwrap_or_default());
-}
-
-/// Reason phrases of RFC 9110 for the codes this server sends.
-fn reason(status: u16) -> &'static str {
-    match status {
-        204 => "No Content",
-        400 => "Bad Request",
-        404 => "Not Found",
-        413 => "Content Too Large",
-        417 => "Expectation Failed",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        505 => "HTTP Version Not Supported",
-        _ => "",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::request::{Method, Target};
+    use crate::message::request::Target;
 
     fn header(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
         let mut responses = ResponseWriter::new(Arc::default(), true, None);
         responses.set_date(784_111_777);
-        let resource = Resource::read(Method::Head, Target::Path { path, query });
+        let resource = Resource::read("HEAD", Target::Path { path, query });
         let response = Response {
             resource,
             is_http11,
@@ -224,14 +181,5 @@ mod tests {
             !text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn numbers_are_written_as_digits() {
-        for number in [0, 7, 10, 102_400, u64::MAX] {
-            let mut bytes = Vec::new();
-            write_decimal(&mut bytes, number);
-            assert_eq!(bytes, number.to_string().into_bytes());
-        }
     }
 }

@@ -65,6 +65,22 @@ fn unknown_input_is_an_error() {
 }
 
 #[test]
+fn facts_are_listed_and_explained() {
+    let explain = |words: &[&str]| {
+        let mut command = Command::new(ours().path());
+        command.args(["doctor", "--explain-fact"]).args(words);
+        Process::start(command).finish()
+    };
+    let list = explain(&[]).expect_code(0).stdout.clone();
+    assert!(list.contains("nic.*.ring.*.cur"), "{list}");
+    let one = explain(&["nic.eth0.100.ring.rx.cur"]).expect_code(0).stdout.clone();
+    assert!(one.contains("desc") && one.contains("ethtool -g"), "{one}");
+    explain(&["no.such.fact"])
+        .expect_code(2)
+        .expect_stderr("there is no fact no.such.fact");
+}
+
+#[test]
 fn left_over_shaper_is_found() {
     for rate in ["100mbit", "1gbit"] {
         let Some(net) = Net::new() else { return };
