@@ -9,11 +9,13 @@
 //! * [`arithmetic`]: ceilings of links, buses, windows and hashes
 //! * [`diagnose_test`]: a test observed by one or both ends
 //! * [`split_loss`]: where the datagrams of a UDP test went
+//! * [`http`]: what limited the cells of the HTTP lab, and what its plans need
 
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
 pub mod classes;
+pub mod http;
 pub mod import;
 pub mod observation;
 pub mod runs;

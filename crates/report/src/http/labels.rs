@@ -2,9 +2,7 @@
 
 pub(super) use crate::number::counted;
 
-use linerate_model::http::{
-    Arrivals, CellVerdict, CheckStatus, Confidence, ErrorClass, Flag, Phase, Side, VerdictClass,
-};
+use linerate_model::http::{Arrivals, CellVerdict, CheckStatus, ErrorClass, Flag, Phase, Side, VerdictClass};
 
 /// The letter a kind of bottleneck has in a matrix.
 pub(super) fn letter(class: VerdictClass) -> char {
@@ -61,15 +59,6 @@ pub(super) fn phase(phase: Phase) -> &'static str {
         Phase::Idle => "idle",
         Phase::LowRate => "low rate",
         Phase::Active => "active",
-    }
-}
-
-/// How sure a verdict is.
-pub(super) fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
     }
 }
 

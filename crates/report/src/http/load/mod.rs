@@ -105,11 +105,11 @@ fn write_verdict(out: &mut Lines, verdict: &CellVerdict) {
     let judgements = std::iter::once(&verdict.primary).chain(&verdict.contributing);
     for (place, judgement) in judgements.enumerate() {
         let sure = match place {
-            0 => format!(" (confidence {})", labels::confidence(verdict.confidence)),
+            0 => format!(" (confidence {})", verdict.confidence.name()),
             _ => String::new(),
         };
         let name = if place == 0 { "verdict" } else { "as well" };
-        let evidence: Vec<&str> = judgement.evidence.iter().map(|one| one.text.as_str()).collect();
+        let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
         out.named(
             name,
             &format!("{}{sure}: {}", judgement.class.name(), evidence.join("; ")),

@@ -27,7 +27,7 @@ fn rows(cell: &model::Cell) -> Vec<Vec<Cell>> {
         cell_name(&cell.key).into(),
         labels::phase(cell.key.phase).into(),
         verdict.primary.class.name().into(),
-        labels::confidence(verdict.confidence).into(),
+        verdict.confidence.name().into(),
         evidence(&verdict.primary, unused(cell)).into(),
     ];
     let more = verdict.contributing.iter().map(|judgement| {
@@ -44,7 +44,7 @@ fn rows(cell: &model::Cell) -> Vec<Vec<Cell>> {
 }
 
 fn evidence(judgement: &Judgement, unused: Option<String>) -> String {
-    let texts = judgement.evidence.iter().map(|evidence| evidence.text.clone());
+    let texts = judgement.evidence.iter().map(ToString::to_string);
     texts.chain(unused).collect::<Vec<_>>().join("; ")
 }
 
