@@ -15,6 +15,7 @@ pub mod http;
 pub mod interval;
 pub mod metrics;
 pub mod network;
+pub mod numbers;
 pub mod policy;
 pub mod procfs;
 pub mod service;
@@ -23,6 +24,7 @@ pub mod spec;
 pub mod spread;
 pub mod stream;
 pub mod summary;
+pub mod sweep;
 pub mod units;
 pub mod workload;
 

@@ -24,7 +24,6 @@ mod document;
 mod flood;
 mod glyphs;
 mod number;
-mod numbers;
 mod output;
 mod page;
 mod pretty;
@@ -33,6 +32,7 @@ pub mod service;
 mod write_queue;
 
 pub use glyphs::Glyphs;
+use linerate_model::numbers;
 pub use output::{DroppedNotice, Output};
 
 /// A value as indented JSON with a line end.

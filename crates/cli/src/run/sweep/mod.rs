@@ -6,6 +6,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use linerate_doctor::sweep_reasons;
 use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec, sweep};
 use linerate_lab::{Estimate, explore};
 use linerate_report::sweep as report;
@@ -44,7 +45,7 @@ pub(crate) fn run(spec: &SweepSpec, output: &SweepOutput) -> Result<ExitCode, St
     let mut network = Network::new(spec, &space, &signals, progress);
     let outcome = explore(&plan, &mut network);
     let (log, ending) = network.finish();
-    let sweep = sweep(spec, &space, &plan, estimate, &outcome, &log);
+    let sweep = sweep(spec, &space, &plan, estimate, &outcome, &log, sweep_reasons);
     let written = write_reports(output, &sweep, ending.has_result);
     Ok(match (&outcome.ended_by, written) {
         _ if ending.is_interrupted => ExitCode::Interrupted,
