@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use linerate_doctor::import::import;
 use linerate_doctor::{Observed, compare, derive, diagnose};
+use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
@@ -321,9 +322,14 @@ fn comparison_of_two_guests_finds_the_relevant_difference() {
 }
 
 #[test]
-fn importers_parse_nearly_every_line() {
+fn importers_parse_nearly_every_line_and_every_key_is_explained() {
     for case in cases() {
         for file in files(&case) {
+            for snapshot in snapshots(file).into_iter().map(derive) {
+                for key in snapshot.facts.keys().chain(snapshot.counters.keys()) {
+                    assert!(facts::find(key).is_some(), "{file}: {key}");
+                }
+            }
             let imported = import(file, &read(file));
             assert_eq!(imported.understood, imported.blocks, "{file}: {:#?}", imported.unread);
             assert!(imported.unread.len() <= 3, "{file}: {:#?}", imported.unread);

@@ -7,6 +7,9 @@ use linerate_model::procfs;
 use linerate_model::snapshot::{Absence, Snapshot, Source};
 use linerate_sys::{clock, process};
 
+use crate::cgroup::Group;
+use crate::kernel::HostCounters;
+use crate::kernel_file::Buffer;
 use crate::links::Link;
 use crate::{cpu, ethtool, kernel, links, qdiscs, route, sysfs};
 
@@ -38,7 +41,7 @@ pub fn collect(request: &Request) -> Snapshot {
     let mut query = ethtool::EthtoolQuery::open();
     for link in &chosen {
         link.record(&mut snapshot, &all);
-        query.ask(&mut snapshot, &link.name);
+        query.record(&mut snapshot, &link.name);
         sysfs::record(&mut snapshot, &link.name, &interrupts);
     }
     let names: Vec<(u32, &str)> = chosen.iter().map(|link| (link.index, link.name.as_str())).collect();
@@ -56,15 +59,20 @@ pub fn collect(request: &Request) -> Snapshot {
         );
     }
     cpu::record(&mut snapshot);
+    let mut buffer = Buffer::new();
+    HostCounters::open().record(&mut snapshot, &mut buffer);
+    let group = Group::of(std::process::id());
+    group.record_quota(&mut snapshot);
+    group.record(&mut snapshot, &mut buffer);
     kernel::record(&mut snapshot);
-    kernel::record_counters(&mut snapshot);
     if request.own_threads {
         cpu::record_own_threads(&mut snapshot);
     }
     snapshot
 }
 
-fn identity() -> Snapshot {
+/// A snapshot without facts: name, kernel, time and boot of this host.
+pub(crate) fn identity() -> Snapshot {
     let system = process::uname();
     let mut snapshot = Snapshot::new(system.node, Source::Live);
     snapshot.kernel = Some(system.release);
@@ -99,6 +107,7 @@ fn chosen<'a>(request: &Request, snapshot: &Snapshot, all: &'a [Link]) -> Vec<&'
 #[cfg(test)]
 mod tests {
     use super::*;
+    use linerate_model::facts;
     use linerate_sys::cpu::thread_time;
     use std::time::Duration;
 
@@ -111,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_is_quick_and_small() {
+    fn snapshot_is_quick_and_small_and_every_key_is_explained() {
         for name in interfaces() {
             let request = Request {
                 interfaces: vec![name.clone()],
@@ -132,6 +141,14 @@ mod tests {
                 "{:?}",
                 snapshot.interfaces()
             );
+            let snapshot = collect(&Request {
+                peer: Some([127, 0, 0, 1].into()),
+                own_threads: true,
+                ..request
+            });
+            for key in snapshot.facts.keys().chain(snapshot.counters.keys()) {
+                assert!(facts::find(key).is_some(), "{key} is not explained");
+            }
         }
     }
 }

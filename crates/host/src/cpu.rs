@@ -40,7 +40,6 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     snapshot.set("cpu.virt", is_guest, "procfs:cpuinfo");
     capacities(snapshot, root);
     frequency(snapshot, &root.join("cpu/cpu0/cpufreq"));
-    container(snapshot);
 }
 
 /// Cores of different speed differ in `cpu_capacity`.
@@ -94,29 +93,6 @@ pub(crate) fn thread_ticks(text: &str) -> Option<u64> {
     let mut columns = columns.split_whitespace().skip(11);
     let mut next = || columns.next()?.parse::<u64>().ok();
     next()?.checked_add(next()?)
-}
-
-/// Limits of the control group this process runs in (version 2).
-fn container(snapshot: &mut Snapshot) {
-    let own = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let Some(path) = own.lines().find_map(|line| line.strip_prefix("0::")) else {
-        return;
-    };
-    let root = Path::new("/sys/fs/cgroup").join(path.trim_start_matches('/'));
-    if let Some(limit) = read(root.join("cpu.max")) {
-        snapshot.set("cgroup.cpu.max", limit, "cgroup");
-    }
-    record_throttling(snapshot, &root);
-}
-
-fn record_throttling(snapshot: &mut Snapshot, root: &Path) {
-    let text = fs::read_to_string(root.join("cpu.stat")).unwrap_or_default();
-    let throttled = text
-        .lines()
-        .find_map(|line| line.strip_prefix("nr_throttled ")?.parse().ok());
-    if let Some(throttled) = throttled {
-        snapshot.count("cgroup.nr_throttled", throttled, None);
-    }
 }
 
 #[cfg(test)]

@@ -1,20 +1,15 @@
 //! Facts about one interface from ethtool's netlink family and its ioctl.
 
-use linerate_model::snapshot::{Absence, Snapshot, Source, Value};
-use linerate_sys::OsError;
+use linerate_model::snapshot::{Absence, Snapshot, Value};
 use linerate_sys::ethtool::Ethtool;
-use linerate_sys::netlink::{Family, Netlink};
+use linerate_sys::netlink::Family;
 
+use crate::error::{ReadError, record_absent};
 use crate::netlink::{self as nl, Bitset, attribute, u16_at, u32_at, u64_at};
+use crate::netlink_client::NetlinkClient;
 use crate::rss;
 
-const EOPNOTSUPP: i32 = 95;
-const ENODEV: i32 = 19;
-const EPERM: i32 = 1;
-const EACCES: i32 = 13;
-const ENOENT: i32 = 2;
-
-/// One question of the family (`linux/ethtool_netlink.h`).
+/// One request of the family (`linux/ethtool_netlink.h`).
 pub(crate) struct Section {
     command: u8,
     /// The group of facts it is about.
@@ -59,49 +54,43 @@ pub(crate) const SECTIONS: &[Section] = &[
 /// Header flag: with statistics, where the driver has them.
 const WITH_STATISTICS: u32 = 4;
 
-/// Asks ethtool. Both ways are optional: an old kernel has no netlink family, a strange one no ioctl.
+/// Requests by both interfaces of ethtool. Both are optional: an old kernel has no netlink family.
 pub(crate) struct EthtoolQuery {
-    netlink: Option<(Netlink, u16)>,
+    netlink: Option<(NetlinkClient, u16)>,
     ioctl: Option<Ethtool>,
-    sequence: u32,
 }
 
 impl EthtoolQuery {
     pub(crate) fn open() -> Self {
-        let netlink = Netlink::open(Family::Generic).ok().and_then(|mut socket| {
-            let id = resolve(&mut socket)?;
-            Some((socket, id))
+        let netlink = NetlinkClient::open(Family::Generic).ok().and_then(|mut client| {
+            let id = resolve(&mut client)?;
+            Some((client, id))
         });
         Self {
             netlink,
             ioctl: Ethtool::open().ok(),
-            sequence: 1,
         }
     }
 
     /// Everything about one interface.
-    pub(crate) fn ask(&mut self, snapshot: &mut Snapshot, device: &str) {
+    pub(crate) fn record(&mut self, snapshot: &mut Snapshot, device: &str) {
         let nic = format!("nic.{device}");
         for section in SECTIONS {
             self.section(snapshot, device, &nic, section);
         }
         if let Some(ioctl) = &self.ioctl {
-            rss::ask(snapshot, ioctl, device, &nic);
+            rss::by_ioctl(snapshot, ioctl, device, &nic);
         }
         self.driver(snapshot, device, &nic);
         self.counters(snapshot, device, &nic);
     }
 
-    /// Speed in bit/s and whether the link is full duplex; absent where the device does not report it.
-    pub(crate) fn link(&mut self, device: &str) -> (Option<u64>, Option<bool>) {
-        let mut response = Snapshot::new("link", Source::Live);
-        let modes = SECTIONS.iter().find(|section| section.group == "link");
-        modes
-            .into_iter()
-            .for_each(|section| self.section(&mut response, device, "nic", section));
-        let mbps = response.number("nic.link.speed_mbps").filter(|mbps| *mbps >= 1.0);
-        let duplex = response.text("nic.link.duplex").map(|word| word == "full");
-        (mbps.map(|mbps| mbps as u64 * 1_000_000), duplex)
+    /// Speed and duplex of the link alone.
+    pub(crate) fn link(&mut self, snapshot: &mut Snapshot, device: &str) {
+        let nic = format!("nic.{device}");
+        for section in SECTIONS.iter().filter(|section| section.group == "link") {
+            self.section(snapshot, device, &nic, section);
+        }
     }
 
     /// Counters only, for the samples in the middle of a period.
@@ -116,20 +105,19 @@ impl EthtoolQuery {
                     snapshot.count(key, before.saturating_add(value), None);
                 }
             }
-            Err(error) => absent(snapshot, &format!("{nic}.drv.counters"), &error, "ioctl:GSTATS"),
+            Err(error) => record_absent(snapshot, &format!("{nic}.drv.counters"), &error.into(), "ioctl:GSTATS"),
         }
     }
 
     fn section(&mut self, snapshot: &mut Snapshot, device: &str, nic: &str, section: &Section) {
         let key = format!("{nic}.{}", section.group);
-        self.sequence = self.sequence.wrapping_add(1);
-        let Some((socket, id)) = &mut self.netlink else {
+        let Some((client, id)) = &mut self.netlink else {
             snapshot.set_absent(key, Absence::KernelTooOld, None, section.src);
             return;
         };
-        match question(socket, *id, section.command, self.sequence, device) {
+        match get(client, *id, section.command, device) {
             Ok(body) => (section.read)(snapshot, nic, &body, section.src),
-            Err(errno) => snapshot.set_absent(key, reason(errno), Some(errno), section.src),
+            Err(why) => record_absent(snapshot, &key, &why, section.src),
         }
     }
 
@@ -149,38 +137,23 @@ impl EthtoolQuery {
                     }
                 }
             }
-            Err(error) => absent(snapshot, &format!("{nic}.drv"), &error, src),
+            Err(error) => record_absent(snapshot, &format!("{nic}.drv"), &error.into(), src),
         }
     }
 }
 
-pub(crate) fn absent(snapshot: &mut Snapshot, key: &str, error: &OsError, src: &str) {
-    let errno = error.errno().unwrap_or(0);
-    snapshot.set_absent(key, reason(errno), Some(errno), src);
-}
-
-fn reason(errno: i32) -> Absence {
-    match errno {
-        EOPNOTSUPP => Absence::UnsupportedByDriver,
-        EPERM | EACCES => Absence::Permission,
-        ENODEV => Absence::NoSuchDevice,
-        ENOENT => Absence::KernelTooOld,
-        _ => Absence::NotReported,
-    }
-}
-
 /// Number of the family `ethtool`, which differs from boot to boot.
-fn resolve(socket: &mut Netlink) -> Option<u16> {
+fn resolve(client: &mut NetlinkClient) -> Option<u16> {
     const CONTROLLER: u16 = 0x10;
     const GET_FAMILY: u8 = 3;
     let mut body = vec![GET_FAMILY, 1, 0, 0];
     nl::push(&mut body, 2, b"ethtool\0");
-    let response = converse(socket, &nl::request(CONTROLLER, 0, 1, &body)).ok()?;
+    let response = client.get(CONTROLLER, &body).ok()?;
     u16_at(attribute(response.get(4..)?, 1)?, 0)
 }
 
-/// Sends one request about one device; returns the attributes of the response, or the kernel's error number.
-fn question(socket: &mut Netlink, family: u16, command: u8, sequence: u32, device: &str) -> Result<Vec<u8>, i32> {
+/// The attributes of the response to one request about one device.
+fn get(client: &mut NetlinkClient, family: u16, command: u8, device: &str) -> Result<Vec<u8>, ReadError> {
     let mut header = Vec::new();
     nl::push(&mut header, 2, format!("{device}\0").as_bytes());
     if matches!(command, PAUSE_GET | FEC_GET) {
@@ -188,25 +161,7 @@ fn question(socket: &mut Netlink, family: u16, command: u8, sequence: u32, devic
     }
     let mut body = vec![command, 1, 0, 0];
     nl::push(&mut body, 1 | 0x8000, &header);
-    let response = converse(socket, &nl::request(family, 0, sequence, &body))?;
-    Ok(response.get(4..).unwrap_or_default().to_vec())
-}
-
-/// One request and the payload of its one response.
-fn converse(socket: &mut Netlink, request: &[u8]) -> Result<Vec<u8>, i32> {
-    let failed = |error: OsError| error.errno().unwrap_or(0);
-    socket.send(request).map_err(failed)?;
-    let sequence = u32_at(request, 8);
-    loop {
-        let datagram = socket.receive().map_err(failed)?;
-        let mut messages = nl::messages(&datagram);
-        if let Some(message) = messages.find(|message| Some(message.sequence) == sequence) {
-            return match message.kind {
-                nl::ERROR => Err(nl::errno(message.payload)),
-                _ => Ok(message.payload.to_vec()),
-            };
-        }
-    }
+    Ok(client.get(family, &body)?.get(4..).unwrap_or_default().to_vec())
 }
 
 fn byte(body: &[u8], kind: u16) -> Option<u8> {

@@ -8,9 +8,9 @@ use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::netlink::Family;
 use linerate_sys::process;
 
-use crate::dump::dump;
+use crate::error::{ReadError, record_absent};
+use crate::netlink_client::dump;
 
-const EPERM: i32 = 1;
 const SRC: &str = "netfilter:GETRULE";
 const KEY: &str = "svc.firewall_rules";
 
@@ -19,7 +19,7 @@ pub(crate) fn record(snapshot: &mut Snapshot) {
     match older_tables() {
         Ok(tables) if tables.is_empty() => match rules() {
             Ok(rules) => snapshot.set(KEY, rules, SRC),
-            Err(absence) => snapshot.set_absent(KEY, absence, None, SRC),
+            Err(why) => record_absent(snapshot, KEY, &why, SRC),
         },
         Ok(tables) => {
             snapshot.set("svc.firewall_tables", tables.join(" "), "procfs:ip_tables_names");
@@ -50,23 +50,21 @@ fn older_tables() -> Result<Vec<String>, Absence> {
     Ok(tables)
 }
 
-/// Rules of nftables, which iptables is a face of since 1.8.
-fn rules() -> Result<usize, Absence> {
+/// Rules of nftables, which iptables writes as well since 1.8.
+fn rules() -> Result<usize, ReadError> {
     /// Subsystem and message of `linux/netfilter/nf_tables.h`.
     const GET_RULE: u16 = 10 << 8 | 7;
     if !is_loaded() {
         return Ok(0);
     }
     // All families, version 0, no resource.
-    let dump = dump(Family::Netfilter, GET_RULE, &[0; 4]);
-    match dump.errno {
-        None => Ok(dump.responses.len()),
-        Some(EPERM) => Err(Absence::Permission),
-        Some(_) => Err(Absence::NotReported),
+    match dump(Family::Netfilter, GET_RULE, &[0; 4]) {
+        (rules, None) => Ok(rules.len()),
+        (_, Some(why)) => Err(why),
     }
 }
 
-/// Asking a kernel for tables it does not have makes it load the module, and nothing here changes the system.
+/// A request for tables makes the kernel load the module, which would change the system.
 fn is_loaded() -> bool {
     const NAME: &str = "nf_tables";
     let as_module = Path::new("/sys/module").join(NAME).exists();

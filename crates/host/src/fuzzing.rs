@@ -1,4 +1,4 @@
-//! Answers of the kernel from arbitrary bytes. Only for fuzzing.
+//! Responses of the kernel from arbitrary bytes. Only for fuzzing.
 
 use linerate_model::snapshot::{Snapshot, Source};
 
@@ -13,7 +13,7 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     let mut found = Vec::new();
     let mut filters = Filters::default();
     let mut classes = shapers::Classes::new();
-    crate::load::decode_anything(bytes);
+    decode_files(bytes);
     for message in messages(bytes) {
         let payload = message.payload;
         found.extend(links::link(payload));
@@ -22,7 +22,8 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
             (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");
         }
         let _ = crate::netlink::errno(payload);
-        crate::load::decode_anything(payload);
+        decode_files(payload);
+        let _ = crate::sockets::socket(payload);
         let _ = filters.add(payload);
         classes.extend(shapers::class(payload));
         let _ = crate::config_space::express(payload);
@@ -39,6 +40,14 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     let found = snapshot.facts.len() + snapshot.counters.len();
     filters.record(&mut snapshot, "nic.e");
     found
+}
+
+/// Parses the bytes as every file of `/proc` and of control groups.
+fn decode_files(bytes: &[u8]) {
+    crate::process::decode_anything(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    crate::cgroup::decode_anything(&text);
+    crate::kernel::decode_anything(&text);
 }
 
 #[cfg(test)]

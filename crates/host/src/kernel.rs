@@ -6,115 +6,70 @@ use std::path::Path;
 use linerate_model::procfs;
 use linerate_model::snapshot::{Absence, Snapshot};
 
+use crate::error::{ReadError, record_absent};
 use crate::firewall;
+use crate::kernel_file::{Buffer, KernelFile};
+use crate::process::{descriptor_limits, kib_line_bytes};
 use crate::sysfs::read;
 
 /// Variables that decide about throughput, by directory.
-const VARIABLES: [(&str, &[&str]); 5] = [
+const VARIABLES: [(&str, &str); 5] = [
     (
         "net.core",
-        &[
-            "rmem_max",
-            "wmem_max",
-            "rmem_default",
-            "wmem_default",
-            "optmem_max",
-            "netdev_max_backlog",
-            "netdev_budget",
-            "netdev_budget_usecs",
-            "dev_weight",
-            "default_qdisc",
-            "somaxconn",
-            "busy_poll",
-            "busy_read",
-            "rps_sock_flow_entries",
-            "high_order_alloc_disable",
-        ],
+        "rmem_max wmem_max rmem_default wmem_default optmem_max netdev_max_backlog netdev_budget \
+         netdev_budget_usecs dev_weight default_qdisc somaxconn busy_poll busy_read rps_sock_flow_entries \
+         high_order_alloc_disable",
     ),
     (
         "net.ipv4",
-        &[
-            "tcp_rmem",
-            "tcp_wmem",
-            "tcp_mem",
-            "udp_mem",
-            "tcp_moderate_rcvbuf",
-            "tcp_window_scaling",
-            "tcp_timestamps",
-            "tcp_sack",
-            "tcp_dsack",
-            "tcp_ecn",
-            "tcp_congestion_control",
-            "tcp_available_congestion_control",
-            "tcp_slow_start_after_idle",
-            "tcp_no_metrics_save",
-            "tcp_mtu_probing",
-            "tcp_notsent_lowat",
-            "tcp_limit_output_bytes",
-            "tcp_autocorking",
-            "tcp_adv_win_scale",
-            "tcp_app_win",
-            "tcp_min_tso_segs",
-            "tcp_pacing_ss_ratio",
-            "tcp_pacing_ca_ratio",
-            "tcp_tw_reuse",
-            "tcp_fin_timeout",
-            "tcp_max_tw_buckets",
-            "tcp_max_syn_backlog",
-            "tcp_syncookies",
-            "tcp_shrink_window",
-            "ip_local_port_range",
-            "ip_local_reserved_ports",
-            "ip_forward",
-            "ip_no_pmtu_disc",
-        ],
+        "tcp_rmem tcp_wmem tcp_mem udp_mem tcp_moderate_rcvbuf tcp_window_scaling tcp_timestamps tcp_sack tcp_dsack \
+         tcp_ecn tcp_congestion_control tcp_available_congestion_control tcp_slow_start_after_idle \
+         tcp_no_metrics_save tcp_mtu_probing tcp_notsent_lowat tcp_limit_output_bytes tcp_autocorking \
+         tcp_adv_win_scale tcp_app_win tcp_min_tso_segs tcp_pacing_ss_ratio tcp_pacing_ca_ratio tcp_tw_reuse \
+         tcp_fin_timeout tcp_max_tw_buckets tcp_max_syn_backlog tcp_syncookies tcp_shrink_window \
+         ip_local_port_range ip_local_reserved_ports ip_forward ip_no_pmtu_disc",
     ),
-    ("net.ipv6.conf.all", &["forwarding"]),
-    ("vm", &["min_free_kbytes", "max_map_count"]),
-    ("fs", &["file-max", "nr_open"]),
+    ("net.ipv6.conf.all", "forwarding"),
+    ("vm", "min_free_kbytes max_map_count"),
+    ("fs", "file-max nr_open"),
 ];
 
-/// Records variables and limits.
+/// Records variables, limits and services.
 pub(crate) fn record(snapshot: &mut Snapshot) {
-    for (tree, names) in VARIABLES {
-        let directory = Path::new("/proc/sys").join(tree.replace('.', "/"));
-        for name in names {
-            let key = format!("{tree}.{name}");
-            match fs::read_to_string(directory.join(name)) {
-                Ok(value) => procfs::sysctl(snapshot, &key, &value, "procfs:sys"),
-                Err(error) => {
-                    let reason = match error.kind() {
-                        std::io::ErrorKind::PermissionDenied => Absence::Permission,
-                        _ => Absence::KernelTooOld,
-                    };
-                    snapshot.set_absent(format!("sysctl.{key}"), reason, error.raw_os_error(), "procfs:sys");
-                }
-            }
-        }
+    variables(snapshot);
+    limits(snapshot, std::process::id());
+    if let Some(uptime) = read("/proc/uptime").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok()) {
+        snapshot.set_in("uptime_seconds", uptime, "s", "procfs:uptime");
     }
-    limits(snapshot);
     firewall::record(snapshot);
     services(snapshot);
 }
 
-fn limits(snapshot: &mut Snapshot) {
-    let text = fs::read_to_string("/proc/self/limits").unwrap_or_default();
-    if let Some(line) = text.lines().find_map(|line| line.strip_prefix("Max open files")) {
-        for (name, value) in ["soft", "hard"].into_iter().zip(line.split_whitespace()) {
-            if let Ok(value) = value.parse::<i64>() {
-                snapshot.set(format!("limits.nofile.{name}"), value, "procfs:limits");
+/// Records the kernel variables.
+pub(crate) fn variables(snapshot: &mut Snapshot) {
+    const SRC: &str = "procfs:sys";
+    for (tree, names) in VARIABLES {
+        let directory = Path::new("/proc/sys").join(tree.replace('.', "/"));
+        for name in names.split(' ') {
+            let path = directory.join(name);
+            match fs::read_to_string(&path) {
+                Ok(value) => procfs::sysctl(snapshot, &format!("{tree}.{name}"), &value, SRC),
+                Err(error) => {
+                    let why = ReadError::file(&path, &error);
+                    record_absent(snapshot, &format!("sysctl.{tree}.{name}"), &why, SRC);
+                }
             }
         }
     }
-    for name in ["max", "count"] {
-        let key = format!("limits.conntrack.{name}");
-        match read(format!("/proc/sys/net/netfilter/nf_conntrack_{name}")).and_then(|text| text.parse::<i64>().ok()) {
-            Some(value) => snapshot.set(key, value, "procfs:sys"),
-            None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, "procfs:sys"),
+}
+
+/// Records the limits of descriptors of a process.
+pub(crate) fn limits(snapshot: &mut Snapshot, pid: u32) {
+    let text = fs::read_to_string(format!("/proc/{pid}/limits")).unwrap_or_default();
+    for (name, limit) in ["soft", "hard"].into_iter().zip(descriptor_limits(&text)) {
+        if let Some(limit) = limit {
+            snapshot.set(format!("limits.nofile.{name}"), limit, "procfs:limits");
         }
-    }
-    if let Some(uptime) = read("/proc/uptime").and_then(|text| text.split_whitespace().next()?.parse::<f64>().ok()) {
-        snapshot.set_in("uptime_seconds", uptime, "s", "procfs:uptime");
     }
 }
 
@@ -139,72 +94,96 @@ fn services(snapshot: &mut Snapshot) {
     snapshot.set("svc.irqbalance", balances, "procfs:comm");
 }
 
-/// Counters of protocols that affect throughput, by the end of their key.
-const PROTOCOL_COUNTERS: [&str; 47] = [
-    "Ip.ForwDatagrams",
-    "Ip.InDiscards",
-    "Ip.OutDiscards",
-    "Ip.ReasmFails",
-    "Ip.FragFails",
-    "Ip.FragCreates",
-    "Tcp.RetransSegs",
-    "Tcp.OutSegs",
-    "Tcp.InSegs",
-    "Tcp.InErrs",
-    "Tcp.InCsumErrors",
-    "Tcp.EstabResets",
-    "Tcp.AttemptFails",
-    "Udp.InDatagrams",
-    "Udp.OutDatagrams",
-    "Udp.InErrors",
-    "Udp.RcvbufErrors",
-    "Udp.SndbufErrors",
-    "Udp.MemErrors",
-    "Udp.NoPorts",
-    "Udp6InDatagrams",
-    "Udp6OutDatagrams",
-    "Udp6InErrors",
-    "Udp6RcvbufErrors",
-    "TCPLostRetransmit",
-    "TCPTimeouts",
-    "TCPSpuriousRTOs",
-    "TCPFastRetrans",
-    "TCPSlowStartRetrans",
-    "TCPRcvCollapsed",
-    "PruneCalled",
-    "RcvPruned",
-    "TCPRcvQDrop",
-    "TCPBacklogDrop",
-    "TCPZeroWindowDrop",
-    "TCPToZeroWindowAdv",
-    "TCPOFOQueue",
-    "TCPSACKReorder",
-    "TCPDSACKRecv",
-    "TCPMemoryPressures",
-    "TCPWqueueTooBig",
-    "ListenOverflows",
-    "ListenDrops",
-    "TCPReqQFullDrop",
-    "TCPTimeWaitOverflow",
-    "TCPMTUPFail",
-    "TCPMTUPSuccess",
+/// Counters of protocols that affect throughput or connections, by the end of their key.
+const PROTOCOL_COUNTERS: &str = "\
+    Ip.ForwDatagrams Ip.InDiscards Ip.OutDiscards Ip.ReasmFails Ip.FragFails Ip.FragCreates Tcp.RetransSegs \
+    Tcp.OutSegs Tcp.InSegs Tcp.InErrs Tcp.InCsumErrors Tcp.EstabResets Tcp.AttemptFails Tcp.OutRsts Udp.InDatagrams \
+    Udp.OutDatagrams Udp.InErrors Udp.RcvbufErrors Udp.SndbufErrors Udp.MemErrors Udp.NoPorts Udp6InDatagrams \
+    Udp6OutDatagrams Udp6InErrors Udp6RcvbufErrors TCPLostRetransmit TCPTimeouts TCPSpuriousRTOs TCPFastRetrans \
+    TCPSlowStartRetrans TCPRcvCollapsed PruneCalled RcvPruned TCPRcvQDrop TCPBacklogDrop TCPZeroWindowDrop \
+    TCPToZeroWindowAdv TCPOFOQueue TCPSACKReorder TCPDSACKRecv TCPMemoryPressures TCPAbortOnMemory SyncookiesSent \
+    TCPWqueueTooBig ListenOverflows ListenDrops TCPReqQFullDrop TCPTimeWaitOverflow TCPMTUPFail TCPMTUPSuccess";
+
+/// Files with counters and amounts of the whole host, below `/proc`, and the group of facts that is absent without the
+/// file. A kernel without IPv6 lacks two of them.
+const FILES: [(&str, Option<&str>); 8] = [
+    ("net/snmp", Some("net.snmp")),
+    ("net/netstat", Some("net.netstat")),
+    ("net/snmp6", None),
+    ("net/softnet_stat", Some("softnet")),
+    ("stat", Some("cpu.ticks")),
+    ("net/sockstat", Some("sock.tcp")),
+    ("net/sockstat6", None),
+    ("meminfo", Some("mem")),
 ];
 
-/// Records the counters of the host: protocols, backlog, CPUs.
-pub(crate) fn record_counters(snapshot: &mut Snapshot) {
-    let text = |path: &str| fs::read_to_string(path).unwrap_or_default();
-    procfs::snmp(snapshot, &text("/proc/net/snmp"));
-    procfs::snmp(snapshot, &text("/proc/net/netstat"));
-    procfs::snmp6(snapshot, &text("/proc/net/snmp6"));
-    let wanted = |key: &str| {
-        PROTOCOL_COUNTERS
-            .iter()
-            .any(|end| key.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
-    };
-    snapshot
-        .counters
-        .retain(|key, _| !key.starts_with("net.") || wanted(key));
-    procfs::softnet(snapshot, &text("/proc/net/softnet_stat"));
-    procfs::stat(snapshot, &text("/proc/stat"));
-    procfs::sockstat(snapshot, &text("/proc/net/sockstat"), "procfs:sockstat");
+/// Records the text of one of [`FILES`].
+fn parse(snapshot: &mut Snapshot, path: &str, text: &str) {
+    match path {
+        "net/snmp" | "net/netstat" => drop(procfs::snmp(snapshot, text, is_wanted)),
+        "net/snmp6" => procfs::snmp6(snapshot, text, is_wanted),
+        "net/softnet_stat" => drop(procfs::softnet(snapshot, text)),
+        "stat" => drop(procfs::stat(snapshot, text)),
+        "meminfo" => memory(snapshot, text),
+        _ => drop(procfs::sockstat(snapshot, text, "procfs:sockstat")),
+    }
+}
+
+fn memory(snapshot: &mut Snapshot, text: &str) {
+    for (name, key) in [
+        ("MemAvailable", "mem.available_bytes"),
+        ("SUnreclaim", "mem.slab_unreclaimable_bytes"),
+    ] {
+        if let Some(bytes) = kib_line_bytes(text, name) {
+            snapshot.set_in(key, bytes, "bytes", "procfs:meminfo");
+        }
+    }
+}
+
+/// Whether a counter, such as `net.snmp.Tcp.OutSegs`, is recorded.
+fn is_wanted(key: &str) -> bool {
+    PROTOCOL_COUNTERS
+        .split(' ')
+        .any(|end| key.strip_suffix(end).is_some_and(|rest| rest.ends_with('.')))
+}
+
+/// The files with the counters of the host, opened once.
+#[derive(Debug)]
+pub(crate) struct HostCounters {
+    files: Vec<KernelFile>,
+    connection_tracking: [(&'static str, KernelFile); 2],
+}
+
+impl HostCounters {
+    pub(crate) fn open() -> Self {
+        let tracking = |name| KernelFile::open(format!("/proc/sys/net/netfilter/nf_conntrack_{name}"));
+        Self {
+            files: FILES.map(|(path, _)| KernelFile::open(format!("/proc/{path}"))).into(),
+            connection_tracking: ["count", "max"].map(|name| (name, tracking(name))),
+        }
+    }
+
+    /// Records counters of protocols, backlog and CPUs, sockets, memory, and the connection tracking table.
+    pub(crate) fn record(&self, snapshot: &mut Snapshot, buffer: &mut Buffer) {
+        for ((path, group), file) in FILES.iter().zip(&self.files) {
+            match (file.read(buffer), group) {
+                (Ok(text), _) => parse(snapshot, path, text),
+                (Err(why), Some(group)) => record_absent(snapshot, group, &why, &format!("procfs:{path}")),
+                (Err(_), None) => {}
+            }
+        }
+        for (name, file) in &self.connection_tracking {
+            let key = format!("limits.conntrack.{name}");
+            match file.read(buffer).ok().and_then(|text| text.trim().parse::<u64>().ok()) {
+                Some(value) => snapshot.set(key, value, "procfs:sys"),
+                None => snapshot.set_absent(key, Absence::NotApplicableToKind, None, "procfs:sys"),
+            }
+        }
+    }
+}
+
+/// Parses the text as every file. Only for fuzzing.
+pub(crate) fn decode_anything(text: &str) {
+    let mut snapshot = Snapshot::new("fuzz", linerate_model::snapshot::Source::Live);
+    FILES.iter().for_each(|(path, _)| parse(&mut snapshot, path, text));
 }

@@ -3,12 +3,12 @@
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 
-use crate::dump::dump;
 use crate::netlink::{attribute, text, u32_at, u64_at};
+use crate::netlink_client::dump;
 
-const GET_LINK: u16 = 18;
+pub(crate) const GET_LINK: u16 = 18;
 const STATS64: u16 = 23;
-const SRC: &str = "rtnetlink:GETLINK";
+pub(crate) const SRC: &str = "rtnetlink:GETLINK";
 /// Interfaces of one host that are read.
 const LINKS_MAX: usize = 1024;
 
@@ -23,22 +23,9 @@ pub(crate) struct Link {
     body: Vec<u8>,
 }
 
-/// Counters of one interface since it exists (`struct rtnl_link_stats64`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Stats {
-    pub(crate) rx_packets: u64,
-    pub(crate) tx_packets: u64,
-    pub(crate) rx_bytes: u64,
-    pub(crate) tx_bytes: u64,
-    /// In both directions.
-    pub(crate) errors: u64,
-    /// In both directions.
-    pub(crate) drops: u64,
-}
-
 /// All interfaces of this network namespace.
 pub(crate) fn all() -> Vec<Link> {
-    let links = dump(Family::Route, GET_LINK, &[0; 16]).responses;
+    let links = dump(Family::Route, GET_LINK, &[0; 16]).0;
     links
         .iter()
         .take(LINKS_MAX)
@@ -69,8 +56,14 @@ impl Link {
         self.up
     }
 
-    /// Records its facts.
+    /// Records its facts and counters.
     pub(crate) fn record(&self, snapshot: &mut Snapshot, all: &[Self]) {
+        self.record_facts(snapshot, all);
+        self.record_counters(snapshot);
+    }
+
+    /// Records its facts.
+    pub(crate) fn record_facts(&self, snapshot: &mut Snapshot, all: &[Self]) {
         let nic = format!("nic.{}", self.name);
         let number = |kind| attribute(&self.body, kind).and_then(|bytes| u32_at(bytes, 0));
         snapshot.set(format!("{nic}.link.up"), self.up && self.carrier, SRC);
@@ -105,11 +98,10 @@ impl Link {
             Some(_) => "native",
         };
         snapshot.set(format!("{nic}.net.xdp"), mode, SRC);
-        self.record_counters(snapshot);
     }
 
-    /// What made it, where it is no hardware: `veth`, `bridge`, `wireguard`.
-    pub(crate) fn kind(&self) -> Option<String> {
+    /// Kind of a device that is no hardware: `veth`, `bridge`, `wireguard`.
+    fn kind(&self) -> Option<String> {
         if self.loopback {
             return Some("loopback".to_owned());
         }
@@ -124,25 +116,6 @@ impl Link {
             |link: &&Self| attribute(&link.body, MASTER).and_then(|bytes| u32_at(bytes, 0)) == Some(self.index);
         let mut ports = all.iter().filter(is_port).peekable();
         is_vlan(self) || (ports.peek().is_some() && ports.all(is_vlan))
-    }
-
-    /// Largest packet, without the frame.
-    pub(crate) fn mtu_bytes(&self) -> Option<u32> {
-        attribute(&self.body, 4).and_then(|bytes| u32_at(bytes, 0))
-    }
-
-    /// Its counters; absent where the response is cut short.
-    pub(crate) fn stats64(&self) -> Option<Stats> {
-        let stats = attribute(&self.body, STATS64)?;
-        let at = |index: usize| u64_at(stats, index * 8);
-        Some(Stats {
-            rx_packets: at(0)?,
-            tx_packets: at(1)?,
-            rx_bytes: at(2)?,
-            tx_bytes: at(3)?,
-            errors: at(4)?.saturating_add(at(5)?),
-            drops: at(6)?.saturating_add(at(7)?),
-        })
     }
 
     /// Records its counters alone.

@@ -147,7 +147,7 @@ impl Bitset {
         let all_set = attribute(bytes, NO_MASK).is_some();
         let listed = attribute(bytes, BITS).unwrap_or_default();
         let bits = attributes(listed).take(BITS_MAX).filter_map(|(_, bit)| {
-            let name = text(attribute(bit, NAME)?);
+            let name = Some(text(attribute(bit, NAME)?)).filter(|name| !name.is_empty())?;
             Some((name, all_set || attribute(bit, VALUE).is_some()))
         });
         Self { bits: bits.collect() }

@@ -3,9 +3,9 @@
 use linerate_model::snapshot::{Absence, Quality, Snapshot};
 use linerate_sys::netlink::Family;
 
-use crate::dump::dump;
 use crate::filters::Filters;
 use crate::netlink::{attribute, text, u32_at, u64_at};
+use crate::netlink_client::dump;
 use crate::shapers::{self, Classes};
 
 const GET_QDISC: u16 = 38;
@@ -14,13 +14,13 @@ const GET_FILTER: u16 = 46;
 const SRC: &str = "rtnetlink:GETQDISC";
 const ROOT: u32 = 0xffff_ffff;
 const INGRESS: u32 = 0xffff_fff1;
-/// Where the filters of `ingress` and `clsact` hang, on the way in and on the way out.
+/// Parents of the filters of `ingress` and `clsact`: on receipt and on sending.
 const FILTERS_IN: u32 = 0xffff_fff2;
 const FILTERS_OUT: u32 = 0xffff_fff3;
 
 /// Records the disciplines of the given interfaces: index and name.
 pub(crate) fn record(snapshot: &mut Snapshot, links: &[(u32, &str)]) {
-    let payloads = dump(Family::Route, GET_QDISC, &[0; 20]).responses;
+    let payloads = dump(Family::Route, GET_QDISC, &[0; 20]).0;
     for (index, name) in links {
         let own = payloads.iter().filter(|payload| u32_at(payload, 4) == Some(*index));
         let own: Vec<Qdisc> = own.filter_map(|payload| qdisc(snapshot, name, payload)).collect();
@@ -93,7 +93,7 @@ fn counters(snapshot: &mut Snapshot, key: &str, body: &[u8]) {
     }
 }
 
-/// Answers about one interface, of what hangs at `parent`.
+/// Classes or filters of one interface below `parent`.
 fn attached(kind: u16, index: u32, parent: u32) -> Vec<Vec<u8>> {
     let mut body = vec![0; 20];
     for (at, value) in [(4, index), (12, parent)] {
@@ -101,12 +101,12 @@ fn attached(kind: u16, index: u32, parent: u32) -> Vec<Vec<u8>> {
             slot.copy_from_slice(&value.to_ne_bytes());
         }
     }
-    let mut responses = dump(Family::Route, kind, &body).responses;
+    let (mut responses, _) = dump(Family::Route, kind, &body);
     responses.retain(|payload| u32_at(payload, 4) == Some(index));
     responses
 }
 
-/// What packets get that no filter classifies; whether filters do is the other half of the truth.
+/// The rate of packets that no filter classifies. Where there are filters, it is inferred.
 fn hierarchy(snapshot: &mut Snapshot, index: u32, qdisc: &Qdisc, has_filters: bool) {
     let classes = attached(GET_CLASS, index, 0);
     let classes: Classes = classes.iter().filter_map(|payload| shapers::class(payload)).collect();
@@ -122,10 +122,10 @@ fn hierarchy(snapshot: &mut Snapshot, index: u32, qdisc: &Qdisc, has_filters: bo
     }
 }
 
-/// Records the filters of an interface; whether there are any on the way out.
+/// Records the filters of an interface; returns whether there are any on sending.
 fn filters(snapshot: &mut Snapshot, index: u32, name: &str, qdiscs: &[Qdisc]) -> bool {
     let places = qdiscs.iter().flat_map(|qdisc| match qdisc.parent {
-        // The older of the two shows the same filters at both places.
+        // `ingress` lists the same filters for both parents.
         INGRESS if qdisc.both_ways => vec![FILTERS_IN, FILTERS_OUT],
         INGRESS => vec![FILTERS_IN],
         _ => vec![qdisc.handle],

@@ -3,10 +3,11 @@
 use std::net::IpAddr;
 
 use linerate_model::snapshot::{Absence, Snapshot};
-use linerate_sys::netlink::{Family, Netlink};
+use linerate_sys::netlink::Family;
 
 use crate::links::Link;
 use crate::netlink::{self as nl, attribute, u32_at};
+use crate::netlink_client::NetlinkClient;
 
 const GET_ROUTE: u16 = 26;
 const DEVICE: u16 = 4;
@@ -14,18 +15,13 @@ const SRC: &str = "rtnetlink:GETROUTE";
 
 /// Records through which interface a peer is reached, and with which MTU.
 pub(crate) fn record(snapshot: &mut Snapshot, peer: IpAddr, links: &[Link]) {
-    match ask(peer) {
+    match route(peer) {
         Some(response) => response_facts(snapshot, &response, links),
         None => snapshot.set_absent("route.peer.dev", Absence::NotReported, None, SRC),
     }
 }
 
-/// Number of the device on the way to a peer.
-pub(crate) fn device_index(peer: IpAddr) -> Option<u32> {
-    u32_at(attribute(&ask(peer)?, DEVICE)?, 0)
-}
-
-fn ask(peer: IpAddr) -> Option<Vec<u8>> {
+fn route(peer: IpAddr) -> Option<Vec<u8>> {
     const IPV4: u8 = 2;
     const IPV6: u8 = 10;
     const DESTINATION: u16 = 1;
@@ -36,13 +32,8 @@ fn ask(peer: IpAddr) -> Option<Vec<u8>> {
     let bits = u8::try_from(address.len() * 8).unwrap_or(128);
     let mut body = vec![family, bits, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
     nl::push(&mut body, DESTINATION, &address);
-    let mut socket = Netlink::open(Family::Route).ok()?;
-    socket.send(&nl::request(GET_ROUTE, 0, 1, &body)).ok()?;
-    let datagram = socket.receive().ok()?;
-    let message = nl::messages(&datagram)
-        .next()
-        .filter(|message| message.kind != nl::ERROR)?;
-    message.payload.get(12..).map(<[u8]>::to_vec)
+    let response = NetlinkClient::open(Family::Route).and_then(|mut client| client.get(GET_ROUTE, &body));
+    response.ok()?.get(12..).map(<[u8]>::to_vec)
 }
 
 pub(crate) fn response_facts(snapshot: &mut Snapshot, body: &[u8], links: &[Link]) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::ethtool::{Ethtool, ReceiveHash};
 
-use crate::ethtool::absent;
+use crate::error::record_absent;
 use crate::netlink::{attribute, u32_at};
 
 /// `ETHTOOL_MSG_RSS_GET`, since Linux 6.3.
@@ -28,7 +28,7 @@ pub(crate) fn response(snapshot: &mut Snapshot, nic: &str, body: &[u8], src: &st
 }
 
 /// Reads by ioctl what netlink lacks, and everything where netlink did not respond.
-pub(crate) fn ask(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, nic: &str) {
+pub(crate) fn by_ioctl(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, nic: &str) {
     if snapshot.absence(&format!("{nic}.rss")).is_some() {
         let src = "ioctl:GRSSH";
         match ioctl.receive_hash(device) {
@@ -36,20 +36,20 @@ pub(crate) fn ask(snapshot: &mut Snapshot, ioctl: &Ethtool, device: &str, nic: &
                 snapshot.facts.remove(&format!("{nic}.rss"));
                 record(snapshot, nic, &hash, src);
             }
-            Err(error) => absent(snapshot, &format!("{nic}.rss"), &error, src),
+            Err(error) => record_absent(snapshot, &format!("{nic}.rss"), &error.into(), src),
         }
     }
     let key = format!("{nic}.rss.rings");
     match ioctl.receive_rings(device) {
         Ok(rings) => snapshot.set_in(key, rings, "queues", "ioctl:GRXRINGS"),
-        Err(error) => absent(snapshot, &key, &error, "ioctl:GRXRINGS"),
+        Err(error) => record_absent(snapshot, &key, &error.into(), "ioctl:GRXRINGS"),
     }
     // The numbers of the flow types (`linux/ethtool.h`). No driver treats IPv6 otherwise by default.
     for (flow_type, name) in [(1, "tcp4"), (2, "udp4")] {
         let key = format!("{nic}.rss.fields.{name}");
         match ioctl.hash_fields(device, flow_type) {
             Ok(bits) => snapshot.set(key, fields(bits), "ioctl:GRXFH"),
-            Err(error) => absent(snapshot, &key, &error, "ioctl:GRXFH"),
+            Err(error) => record_absent(snapshot, &key, &error.into(), "ioctl:GRXFH"),
         }
     }
 }

@@ -87,7 +87,8 @@ pub fn is_softnet_line(columns: &[&str]) -> bool {
 }
 
 /// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values with the same first word.
-pub fn snmp(snapshot: &mut Snapshot, text: &str) -> bool {
+/// Counters whose key `is_wanted` refuses are left out.
+pub fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
     let mut names: Option<(&str, Vec<&str>)> = None;
     let mut any = false;
     for line in text.lines() {
@@ -100,8 +101,9 @@ pub fn snmp(snapshot: &mut Snapshot, text: &str) -> bool {
                 let file = if protocol.ends_with("Ext") { "netstat" } else { "snmp" };
                 for (name, value) in names.into_iter().zip(words) {
                     // Some columns are settings and may be negative; they are no counters.
-                    if let Ok(value) = value.parse() {
-                        snapshot.count(format!("net.{file}.{protocol}.{name}"), value, None);
+                    let key = format!("net.{file}.{protocol}.{name}");
+                    if let Some(value) = value.parse().ok().filter(|_| is_wanted(&key)) {
+                        snapshot.count(key, value, None);
                         any = true;
                     }
                 }
@@ -112,12 +114,15 @@ pub fn snmp(snapshot: &mut Snapshot, text: &str) -> bool {
     any
 }
 
-/// `/proc/net/snmp6`: a name and a value per line.
-pub fn snmp6(snapshot: &mut Snapshot, text: &str) {
+/// `/proc/net/snmp6`: a name and a value per line. Counters whose key `is_wanted` refuses are left out.
+pub fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
         if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
-            snapshot.count(format!("net.snmp6.{name}"), value, None);
+            let key = format!("net.snmp6.{name}");
+            if is_wanted(&key) {
+                snapshot.count(key, value, None);
+            }
         }
     }
 }
@@ -144,18 +149,25 @@ pub fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
     any
 }
 
-/// `/proc/net/sockstat`: closed connections that still wait, and memory of TCP.
+/// `/proc/net/sockstat` and `/proc/net/sockstat6`: TCP sockets by state, and memory of TCP in pages.
 pub fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
-    let Some(line) = text.lines().find_map(|line| line.strip_prefix("TCP: ")) else {
+    let tcp = |line: &&str| line.starts_with("TCP: ") || line.starts_with("TCP6: ");
+    let Some(words) = text
+        .lines()
+        .find(tcp)
+        .map(|line| line.split_whitespace().collect::<Vec<_>>())
+    else {
         return false;
     };
-    let words: Vec<&str> = line.split_whitespace().collect();
-    for pair in words.chunks(2) {
+    for pair in words.get(1..).unwrap_or_default().chunks(2) {
         let [name, value] = pair else { continue };
-        let key = match *name {
-            "tw" => "sock.tcp.tw",
-            "inuse" => "sock.tcp.inuse",
-            "mem" => "sock.tcp.mem_pages",
+        let key = match (words[0], *name) {
+            ("TCP6:", "inuse") => "sock.tcp6.inuse",
+            ("TCP:", "inuse") => "sock.tcp.inuse",
+            ("TCP:", "orphan") => "sock.tcp.orphan",
+            ("TCP:", "tw") => "sock.tcp.tw",
+            ("TCP:", "alloc") => "sock.tcp.alloc",
+            ("TCP:", "mem") => "sock.tcp.mem_pages",
             _ => continue,
         };
         if let Ok(value) = value.parse::<i64>() {
@@ -195,8 +207,10 @@ mod tests {
         let mut snapshot = Snapshot::new("a", Source::Import);
         assert!(snmp(
             &mut snapshot,
-            "Tcp: MaxConn InSegs\nTcp: -1 7\nTcpExt: PruneCalled\nTcpExt: 3\n"
+            "Tcp: MaxConn InSegs OutSegs\nTcp: -1 7 8\nTcpExt: PruneCalled\nTcpExt: 3\n",
+            |key| !key.ends_with("OutSegs")
         ));
+        assert!(!snapshot.counters.contains_key("net.snmp.Tcp.OutSegs"), "not wanted");
         assert_eq!(snapshot.counters["net.snmp.Tcp.InSegs"].v, 7);
         assert_eq!(snapshot.counters["net.netstat.TcpExt.PruneCalled"].v, 3);
         assert!(!snapshot.counters.contains_key("net.snmp.Tcp.MaxConn"));
@@ -213,6 +227,14 @@ mod tests {
             "sockets: used 9\nTCP: inuse 5 orphan 0 tw 3 alloc 7 mem 2\n",
             "test"
         ));
-        assert_eq!(snapshot.number("sock.tcp.tw"), Some(3.0));
+        assert!(sockstat(&mut snapshot, "TCP6: inuse 4\nUDP6: inuse 1\n", "test"));
+        for (key, expected) in [
+            ("tcp.tw", 3.0),
+            ("tcp.orphan", 0.0),
+            ("tcp.alloc", 7.0),
+            ("tcp6.inuse", 4.0),
+        ] {
+            assert_eq!(snapshot.number(&format!("sock.{key}")), Some(expected), "{key}");
+        }
     }
 }

@@ -358,6 +358,15 @@ impl Snapshot {
         self.value(key).and_then(Value::number)
     }
 
+    /// The value of a fact as a whole number that is not negative.
+    #[must_use]
+    pub fn whole(&self, key: &str) -> Option<u64> {
+        match self.value(key) {
+            Some(Value::Integer(whole)) => u64::try_from(*whole).ok(),
+            _ => None,
+        }
+    }
+
     /// The value of a fact as words.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&str> {

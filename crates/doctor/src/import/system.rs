@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         }
         if !self.table.is_empty() {
             procfs::softnet(snapshot, &self.table);
-            procfs::snmp(snapshot, &self.table);
+            procfs::snmp(snapshot, &self.table, |_| true);
             procfs::stat(snapshot, &self.table);
             procfs::sockstat(snapshot, &self.table, "import:sockstat");
         }

@@ -34,21 +34,21 @@ const LISTED: [&str; 5] = [SERVER_CORES, CLIENT_CPU, SERVER_CPU, RTT, RETRANSMIT
 type SweepRule = (&'static str, fn(&Case<'_>) -> Ruling);
 
 const RULES: [SweepRule; 11] = [
-    ("sender-limited", Case::sender_limited),
-    ("window-below-bdp", Case::window_below_bdp),
+    ("sender-limited", |case| case.sender_limited()),
+    ("window-below-bdp", |case| case.window_below_bdp()),
     ("streams-beyond-cores", |case| {
         case.streams_beyond_cores(Endpoint::Client)
     }),
     ("streams-beyond-cores", |case| {
         case.streams_beyond_cores(Endpoint::Server)
     }),
-    ("cores-busy", Case::shared_cores_busy),
+    ("cores-busy", |case| case.shared_cores_busy()),
     ("cores-busy", |case| case.cores_busy(Endpoint::Client)),
     ("core-saturated", |case| case.core_saturated(Endpoint::Client)),
     ("cores-busy", |case| case.cores_busy(Endpoint::Server)),
     ("core-saturated", |case| case.core_saturated(Endpoint::Server)),
-    ("retransmits-rise", Case::retransmits_rise),
-    ("loss", Case::loss),
+    ("retransmits-rise", |case| case.retransmits_rise()),
+    ("loss", |case| case.loss()),
 ];
 
 /// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without `best`: what limits

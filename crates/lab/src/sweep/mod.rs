@@ -14,7 +14,7 @@ mod spec;
 pub use analysis::{RunLog, sweep};
 pub use linerate_model::sweep::Hosts;
 pub use result::{
-    Cost, Degradation, FactorResult, Level, Method, Planned, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+    Cost, Degradation, FactorResult, Level, Planned, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
 };
 pub use space::{HostChoices, SettingSpace, TestSettings};
 pub use spec::{Held, Objective, SweepSpec};

@@ -1,0 +1,329 @@
+//! Sockets of this network namespace (sock_diag(7), `linux/inet_diag.h`).
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use linerate_model::http::Peak;
+use linerate_sys::netlink::Family;
+use linerate_sys::tcp_info::{TcpInfo, decode};
+
+use crate::error::ReadError;
+use crate::netlink::{attribute, u16_at, u32_at};
+use crate::netlink_client::NetlinkClient;
+
+const BY_FAMILY: u16 = 20;
+const TCP: u8 = 6;
+/// `INET_DIAG_INFO`.
+const INFO: u8 = 2;
+const FAMILIES: [u8; 2] = [2, 10];
+/// States of `net/tcp_states.h`.
+const LISTEN: u8 = 10;
+const ESTABLISHED: u8 = 1;
+/// Every state in which a local port is taken by a connection.
+const CONNECTED: u32 = 0xfff & !(1 << LISTEN) & !(1 << 7);
+
+/// Which connections are those of the test.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tested {
+    /// None that is known.
+    Nothing,
+    /// Those to a port of this host.
+    Server {
+        /// The port.
+        port: u16,
+    },
+    /// Those from this host to a server.
+    Client {
+        /// The server.
+        server: SocketAddr,
+        /// Local ports there are for it, over all source addresses.
+        ports: Option<u64>,
+    },
+}
+
+impl Tested {
+    /// Local and remote port of its connections, 0 for any.
+    fn ports(&self) -> (u16, u16) {
+        match self {
+            Self::Nothing => (0, 0),
+            Self::Server { port } => (*port, 0),
+            Self::Client { server, .. } => (0, server.port()),
+        }
+    }
+
+    fn includes(&self, socket: &TcpSocket) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Server { port } => socket.local.port() == *port,
+            Self::Client { server, .. } => socket.remote == SocketAddr::new(server.ip().to_canonical(), server.port()),
+        }
+    }
+
+    /// Payload of the largest segment that a server sends, or that a client accepts. 0 is unknown.
+    fn mss_bytes(&self, info: &TcpInfo) -> Option<u32> {
+        let bytes = match self {
+            Self::Client { .. } => info.advertised_mss_bytes,
+            _ => info.snd_mss_bytes,
+        };
+        Some(bytes).filter(|bytes| *bytes > 0)
+    }
+}
+
+/// One TCP socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TcpSocket {
+    /// Number of its state (`net/tcp_states.h`).
+    pub(crate) state: u8,
+    /// Its own address.
+    pub(crate) local: SocketAddr,
+    /// Address of the other end.
+    pub(crate) remote: SocketAddr,
+    /// Of a listener: connections that wait to be accepted. Otherwise: bytes that wait to be read.
+    pub(crate) receive_queue: u32,
+    /// Of a listener: its backlog. Otherwise: bytes that wait to be acknowledged.
+    pub(crate) send_queue: u32,
+    /// Number by which `/proc/*/fd` names it; 0 for one that no process has.
+    pub(crate) inode: u32,
+    /// `TCP_INFO` of the connection, where it was requested.
+    pub(crate) info: Option<TcpInfo>,
+}
+
+/// Reads one socket (`struct inet_diag_msg`).
+#[must_use]
+pub(crate) fn socket(payload: &[u8]) -> Option<TcpSocket> {
+    const MESSAGE_BYTES: usize = 72;
+    if payload.len() < MESSAGE_BYTES {
+        return None;
+    }
+    let (family, state) = (*payload.first()?, *payload.get(1)?);
+    let port = |at| u16_at(payload, at).map(u16::from_be);
+    let address = |at| address(family, payload.get(at..at + 16)?);
+    Some(TcpSocket {
+        state,
+        local: SocketAddr::new(address(8)?, port(4)?),
+        remote: SocketAddr::new(address(24)?, port(6)?),
+        receive_queue: u32_at(payload, 56)?,
+        send_queue: u32_at(payload, 60)?,
+        inode: u32_at(payload, 68)?,
+        info: attribute(payload.get(MESSAGE_BYTES..)?, INFO.into()).and_then(decode),
+    })
+}
+
+fn address(family: u8, bytes: &[u8]) -> Option<IpAddr> {
+    match family {
+        2 => {
+            let octets: [u8; 4] = bytes.get(..4)?.try_into().ok()?;
+            Some(Ipv4Addr::from(octets).into())
+        }
+        10 => {
+            let octets: [u8; 16] = bytes.get(..16)?.try_into().ok()?;
+            Some(Ipv6Addr::from(octets).to_canonical())
+        }
+        _ => None,
+    }
+}
+
+/// `struct inet_diag_req_v2`: sockets in these states with these ports, 0 for any.
+fn request(family: u8, states: u32, extensions: u8, (local_port, remote_port): (u16, u16)) -> Vec<u8> {
+    let mut body = vec![family, TCP, extensions, 0];
+    body.extend(states.to_ne_bytes());
+    body.extend(local_port.to_be_bytes());
+    body.extend(remote_port.to_be_bytes());
+    body.resize(48, 0);
+    // No particular socket (`INET_DIAG_NOCOOKIE`).
+    body.extend([0xff; 8]);
+    body
+}
+
+/// Connections by state (`net/tcp_states.h`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct States([u64; NAMES.len()]);
+
+/// Names of the states as in ss(8).
+const NAMES: [&str; 13] = [
+    "unknown",
+    "established",
+    "syn-sent",
+    "syn-recv",
+    "fin-wait-1",
+    "fin-wait-2",
+    "time-wait",
+    "closed",
+    "close-wait",
+    "last-ack",
+    "listen",
+    "closing",
+    "new-syn-recv",
+];
+
+impl States {
+    fn count(&mut self, state: u8) {
+        if let Some(count) = self.0.get_mut(usize::from(state)) {
+            *count += 1;
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Those states in which there are any.
+    pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        NAMES.into_iter().zip(self.0).filter(|(_, count)| *count > 0)
+    }
+}
+
+/// Reads sockets from the kernel.
+#[derive(Debug)]
+pub(crate) struct Sockets(NetlinkClient);
+
+impl Sockets {
+    /// # Errors
+    /// When the kernel refuses; kernels without `CONFIG_INET_DIAG` do not respond.
+    pub(crate) fn open() -> Result<Self, ReadError> {
+        NetlinkClient::open(Family::SockDiag).map(Self)
+    }
+
+    /// The queue of the listeners on a port, all together, against their backlogs; absent without a listener.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn accept_queue(&mut self, port: u16) -> Result<Option<Peak>, ReadError> {
+        let mut found: Option<(u64, u64)> = None;
+        self.listeners(port, |socket| {
+            let (waiting, backlog) = found.unwrap_or_default();
+            found = Some((
+                waiting + u64::from(socket.receive_queue),
+                backlog + u64::from(socket.send_queue),
+            ));
+        })?;
+        Ok(found.map(|(peak, backlog)| Peak {
+            peak,
+            limit: Some(backlog),
+        }))
+    }
+
+    /// Every listener on a port; on all ports for port 0.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn listeners(&mut self, port: u16, mut each: impl FnMut(&TcpSocket)) -> Result<(), ReadError> {
+        self.dump(1 << LISTEN, 0, (port, 0), |socket| {
+            if port == 0 || socket.local.port() == port {
+                each(socket);
+            }
+        })
+    }
+
+    /// Connections of the test by state; each holds a local port, TIME_WAIT included.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn states(&mut self, tested: Tested) -> Result<States, ReadError> {
+        let mut states = States::default();
+        self.dump(CONNECTED, 0, tested.ports(), |socket| {
+            if tested.includes(socket) {
+                states.count(socket.state);
+            }
+        })?;
+        Ok(states)
+    }
+
+    /// Payload of a full segment on most established connections of the test; absent without any. At the server it is
+    /// what the kernel sends, at the client what it announced.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(crate) fn mss_bytes(&mut self, tested: Tested) -> Result<Option<u32>, ReadError> {
+        let mut counts: BTreeMap<u32, u32> = BTreeMap::new();
+        self.dump(1 << ESTABLISHED, 1 << (INFO - 1), tested.ports(), |socket| {
+            let info = socket.info.filter(|_| tested.includes(socket));
+            if let Some(bytes) = info.and_then(|info| tested.mss_bytes(&info)) {
+                *counts.entry(bytes).or_default() += 1;
+            }
+        })?;
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        Ok(most.map(|(bytes, _)| bytes))
+    }
+
+    fn dump(
+        &mut self,
+        states: u32,
+        extensions: u8,
+        ports: (u16, u16),
+        mut each: impl FnMut(&TcpSocket),
+    ) -> Result<(), ReadError> {
+        FAMILIES.iter().try_for_each(|family| {
+            let body = request(*family, states, extensions, ports);
+            self.0
+                .dump(BY_FAMILY, &body, |payload| socket(payload).iter().for_each(&mut each))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn listener_has_its_accept_queue_and_connection_its_port() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let server = listener.local_addr().expect("an address");
+        let mut sockets = Sockets::open().expect("sock_diag");
+        let before = sockets
+            .accept_queue(server.port())
+            .expect("a response")
+            .expect("a listener");
+        assert_eq!(before.peak, 0);
+        assert!(before.limit.is_some_and(|limit| limit > 0));
+        let clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(server).expect("connect")).collect();
+        let waiting = sockets
+            .accept_queue(server.port())
+            .expect("a response")
+            .expect("a listener");
+        assert_eq!(waiting.peak, 3);
+        let accepted = listener.accept().expect("one waits");
+        assert_eq!(
+            sockets
+                .accept_queue(server.port())
+                .expect("a response")
+                .map(|queue| queue.peak),
+            Some(2)
+        );
+        let at_server = Tested::Server { port: server.port() };
+        let at_client = Tested::Client { server, ports: None };
+        let states = sockets.states(at_server).expect("a response");
+        assert_eq!(states.total(), 3, "accepted or not");
+        assert_eq!(states.named().collect::<Vec<_>>(), [("established", 3)]);
+        assert_eq!(sockets.states(at_client).expect("a response").total(), 3);
+        let (sent, announced) = (sockets.mss_bytes(at_server), sockets.mss_bytes(at_client));
+        let (sent, announced) = (sent.expect("a response"), announced.expect("a response"));
+        assert!(sent > Some(0) && sent <= announced, "{sent:?} {announced:?}");
+        drop((clients, accepted, listener));
+        assert_eq!(sockets.accept_queue(server.port()), Ok(None), "no listener, no queue");
+        assert_eq!(sockets.mss_bytes(at_client), Ok(None), "no connection, no segment");
+    }
+
+    #[test]
+    fn a_socket_is_read_and_a_short_one_is_not() {
+        let mut message = vec![2, LISTEN, 0, 0];
+        message.extend(8080_u16.to_be_bytes());
+        message.extend(0_u16.to_be_bytes());
+        message.extend([127, 0, 0, 1]);
+        message.resize(56, 0);
+        for number in [7_u32, 4096, 0, 31_337] {
+            message.extend(number.to_ne_bytes());
+        }
+        let found = socket(&message).expect("whole");
+        assert_eq!(found.local, "127.0.0.1:8080".parse().expect("an address"));
+        assert_eq!((found.receive_queue, found.send_queue, found.inode), (7, 4096, 31_337));
+        for length in 0..message.len() {
+            assert_eq!(socket(&message[..length]), None, "{length}");
+        }
+        message[0] = 9;
+        assert_eq!(socket(&message), None, "a family that is no IP");
+    }
+}

@@ -1,0 +1,318 @@
+//! Looks at this host over and over while a test runs, and says afterwards what it cost.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::IpAddr;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use linerate_host::{Depth, Period, Sampler, Seconds, Watched, reading};
+use linerate_model::http::{EndpointStats, Reading};
+use linerate_model::snapshot::Snapshot;
+
+/// Time between two looks.
+pub(crate) const STEP: Duration = Duration::from_millis(200);
+/// The same while a test takes longer than a minute, and between tests.
+pub(crate) const STEP_LONG: Duration = Duration::from_secs(1);
+/// How long after a request for readings the next one is expected.
+const INTEREST: Duration = Duration::from_secs(5);
+/// Readings that are kept: thirteen minutes at the quicker pace.
+const READINGS_MAX: usize = 4096;
+
+/// Samples a host in a thread of its own while readings are requested.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Notified at every reading, and when readings are first requested.
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    sampler: Sampler,
+    step: Duration,
+    /// When it is looked at next.
+    due: Instant,
+    last: Option<Snapshot>,
+    window: Option<Period>,
+    seconds: Option<Seconds>,
+    readings: VecDeque<Reading>,
+    sequence: u64,
+    wanted_until: Instant,
+    is_over: bool,
+}
+
+impl Watch {
+    /// Begins to watch; sampling starts with the first request.
+    ///
+    /// # Errors
+    /// The operating system's, when it has no thread to spare.
+    pub(crate) fn start(watched: Watched) -> io::Result<Self> {
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State {
+                sampler: Sampler::open(watched),
+                step: STEP_LONG,
+                due: Instant::now(),
+                last: None,
+                window: None,
+                seconds: None,
+                readings: VecDeque::new(),
+                sequence: 0,
+                wanted_until: Instant::now(),
+                is_over: false,
+            }),
+            changed: Condvar::new(),
+        });
+        let seen = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name("lr-sampler".into())
+            .spawn(move || seen.run())?;
+        Ok(Self {
+            shared,
+            thread: Some(thread),
+        })
+    }
+
+    /// From now on, this process and these count as one.
+    pub(crate) fn count_in(&self, workers: &[u32]) {
+        let own = std::iter::once(std::process::id());
+        let pids = own.chain(workers.iter().copied()).collect();
+        self.shared.lock().sampler.sample_processes(pids);
+    }
+
+    /// Begins to keep seconds; the window in which peaks and growth count comes later. `peer` decides which NIC is
+    /// looked at. Returns what [`Self::begin`] does.
+    pub(crate) fn prepare(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
+        let mut state = self.shared.lock();
+        let sample = state.begin(peer, step, Depth::Quick);
+        state.window = None;
+        state.seconds = Some(Seconds::begin(sample.clone()));
+        self.shared.changed.notify_all();
+        (sample.monotonic_ns.unwrap_or(0), Period::begin(sample).stats())
+    }
+
+    /// Keeps no seconds of what comes.
+    pub(crate) fn forget_seconds(&self) {
+        self.shared.lock().seconds = None;
+    }
+
+    /// Begins a window: peaks and growth count from here. `peer` decides which NIC is looked at. Returns when that
+    /// was, on the monotonic clock, and what is so at the time.
+    pub(crate) fn begin(&self, peer: Option<IpAddr>, step: Duration) -> (u64, EndpointStats) {
+        let mut state = self.shared.lock();
+        let sample = state.begin(peer, step, Depth::Full);
+        let (at_ns, window) = (sample.monotonic_ns.unwrap_or(0), Period::begin(sample));
+        let baseline = window.stats();
+        state.window = Some(window);
+        self.shared.changed.notify_all();
+        (at_ns, baseline)
+    }
+
+    /// Ends the window; `None` when none was begun.
+    pub(crate) fn end(&self) -> Option<EndpointStats> {
+        let mut state = self.shared.lock();
+        let mut window = state.window.take()?;
+        let sample = state.sampler.sample(Depth::Full);
+        let mut seconds = state.seconds.take();
+        if let Some(seconds) = &mut seconds {
+            seconds.add(&sample);
+        }
+        window.add(sample);
+        state.step = STEP_LONG;
+        Some(EndpointStats {
+            seconds: seconds.map(Seconds::into_inner).unwrap_or_default(),
+            ..window.stats()
+        })
+    }
+
+    /// Readings from this number on, as far as they are kept. Waits up to `timeout` for the first.
+    pub(crate) fn readings(&self, from: u64, timeout: Duration) -> Vec<Reading> {
+        let deadline = Instant::now() + timeout;
+        let mut state = self.shared.lock();
+        state.wanted_until = deadline + INTEREST;
+        self.shared.changed.notify_all();
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if state.sequence >= from || left.is_zero() {
+                return state
+                    .readings
+                    .iter()
+                    .filter(|reading| reading.sequence >= from)
+                    .cloned()
+                    .collect();
+            }
+            state = self.shared.wait(state, left);
+        }
+    }
+
+    /// The last reading, however old.
+    pub(crate) fn last_reading(&self) -> Option<Reading> {
+        self.shared.lock().readings.back().cloned()
+    }
+
+    /// What is watched.
+    pub(crate) fn watched(&self) -> Watched {
+        self.shared.lock().sampler.watched().clone()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.shared.lock().is_over = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, longest: Duration) -> MutexGuard<'a, State> {
+        self.changed
+            .wait_timeout(state, longest)
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+    }
+
+    fn run(&self) {
+        let mut state = self.lock();
+        while !state.is_over {
+            let now = Instant::now();
+            let is_idle = state.window.is_none() && state.seconds.is_none();
+            if is_idle && now >= state.wanted_until {
+                state = self.wait(state, INTEREST);
+                state.due = Instant::now();
+            } else if now < state.due {
+                let left = state.due - now;
+                state = self.wait(state, left);
+            } else {
+                state.look();
+                self.changed.notify_all();
+                // Looks that came too late are not made up for.
+                state.due = (state.due + state.step).max(now);
+            }
+        }
+    }
+}
+
+impl State {
+    /// One look; from now on at this pace, and with the NIC on the way to `peer`.
+    fn begin(&mut self, peer: Option<IpAddr>, step: Duration, depth: Depth) -> Snapshot {
+        if let Some(peer) = peer {
+            self.sampler.set_peer(peer);
+        }
+        let sample = self.sampler.sample(depth);
+        self.note(&sample);
+        self.step = step;
+        self.due = Instant::now() + step;
+        sample
+    }
+
+    fn look(&mut self) {
+        let sample = self.sampler.sample(Depth::Quick);
+        self.note(&sample);
+        if let Some(window) = &mut self.window {
+            window.add(sample);
+        }
+    }
+
+    /// Every look is a reading, so that each begins where the one before it ended.
+    fn note(&mut self, sample: &Snapshot) {
+        if let Some(last) = &self.last {
+            self.sequence += 1;
+            self.readings.push_back(reading(self.sequence, last, sample));
+            if self.readings.len() > READINGS_MAX {
+                self.readings.pop_front();
+            }
+        }
+        if let Some(seconds) = &mut self.seconds {
+            seconds.add(sample);
+        }
+        self.last = Some(sample.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use linerate_host::Tested;
+
+    const TIMEOUT: Duration = Duration::from_secs(20);
+
+    #[test]
+    fn a_window_knows_what_this_process_did() {
+        let own = Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        };
+        let watch = Watch::start(own).expect("a thread");
+        assert_eq!(watch.end(), None, "nothing was begun");
+        let (_, baseline) = watch.begin(Some([127, 0, 0, 1].into()), STEP);
+        assert!(baseline.rss_bytes > Some(0) && baseline.window_ns == 0, "{baseline:?}");
+        let before = linerate_sys::cpu::thread_time();
+        let spent = || {
+            let now = linerate_sys::cpu::thread_time();
+            (now.user + now.system) - (before.user + before.system)
+        };
+        while spent() < Duration::from_millis(300) {
+            std::hint::spin_loop();
+        }
+        let busy = u64::try_from(spent().as_nanos()).expect("little");
+        let stats = watch.end().expect("a window");
+        assert!(stats.process_cpu_ns >= Some(busy - 20_000_000), "{stats:?}");
+        assert!(stats.busiest_thread_busy > Some(0.0) && stats.samples >= 2, "{stats:?}");
+        assert!(stats.nic.is_some_and(|nic| nic.is_loopback));
+    }
+
+    #[test]
+    fn seconds_are_kept_from_before_the_window() {
+        let own = Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        };
+        let watch = Watch::start(own).expect("a thread");
+        let begun = Instant::now();
+        watch.prepare(None, STEP);
+        while begun.elapsed() < Duration::from_millis(1050) {
+            std::hint::spin_loop();
+        }
+        watch.begin(None, STEP);
+        let stats = watch.end().expect("a window");
+        assert!(stats.window_ns < 900_000_000, "{stats:?}");
+        let busiest = stats.seconds.first().and_then(|second| second.busiest_cpu_busy);
+        assert!(busiest > Some(0.0), "{stats:?}");
+        watch.begin(None, STEP);
+        assert!(
+            watch.end().is_some_and(|stats| stats.seconds.is_empty()),
+            "of one load alone"
+        );
+    }
+
+    #[test]
+    fn readings_arrive_while_they_are_requested() {
+        let own = Watched {
+            pids: vec![std::process::id()],
+            tested: Tested::Nothing,
+        };
+        let watch = Watch::start(own).expect("a thread");
+        let first = watch.readings(1, TIMEOUT);
+        assert_eq!(first.first().map(|reading| reading.sequence), Some(1));
+        let next = first.last().map_or(1, |reading| reading.sequence + 1);
+        assert_eq!(
+            watch.readings(next, TIMEOUT).first().map(|reading| reading.sequence),
+            Some(next)
+        );
+        assert!(watch.readings(u64::MAX, Duration::ZERO).is_empty());
+    }
+}
