@@ -249,7 +249,8 @@ mod tests {
     use super::*;
     use crate::http::fixture::{load_of, observed, resting, run};
     use crate::http::medians::medians;
-    use linerate_model::http::{CellKey, CellVerdict, Confidence, ErrorClass, Judgement, Mode, Peak, VerdictClass};
+    use linerate_model::finding::Confidence;
+    use linerate_model::http::{CellKey, CellVerdict, ErrorClass, Judgement, Mode, Peak, VerdictClass};
 
     const KIB: u64 = 1024;
     const MIB: u64 = 1 << 20;

@@ -2,9 +2,7 @@
 
 pub(super) use crate::number::counted;
 
-use linerate_model::http::{
-    Arrivals, CellVerdict, CheckStatus, Confidence, ErrorClass, Flag, Phase, Side, VerdictClass,
-};
+use linerate_model::http::{Arrivals, CellVerdict, CheckStatus, ErrorClass, Flag, Phase, Side, VerdictClass};
 
 /// The letter of a kind of bottleneck in a matrix, and its meaning.
 pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
@@ -43,15 +41,6 @@ pub(super) fn phase(phase: Phase) -> &'static str {
         Phase::Idle => "idle",
         Phase::LowRate => "low rate",
         Phase::Active => "active",
-    }
-}
-
-/// How sure a verdict is.
-pub(super) fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
     }
 }
 
