@@ -6,8 +6,8 @@ use linerate_model::network::Network;
 use linerate_model::policy::{self, ServerLimits, ServerPolicy};
 use linerate_model::service::RefusalReason;
 
-use super::queue::AdmissionQueue;
-use super::quotas::{QuotaRequest, Quotas};
+use super::limits::queue::AdmissionQueue;
+use super::limits::quotas::{QuotaRequest, Quotas};
 
 /// The rules of a server, the tests it runs and the clients that wait.
 #[derive(Debug)]

@@ -4,21 +4,13 @@
 //! admission, quotas, liveness, statistics. A [`ServerDialect`] owns its sessions and the sockets they use. Nothing
 //! blocks: every wait is a deadline of the one loop, [`event_loop::Server`].
 
-pub(crate) mod accept_pause;
-pub(crate) mod acceptor;
 pub(crate) mod access;
 pub(crate) mod admission;
-pub(crate) mod closing;
 pub(crate) mod context;
 pub(crate) mod event_loop;
-pub(crate) mod listen;
+pub(crate) mod limits;
+pub(crate) mod listeners;
 pub(crate) mod liveness;
-pub(crate) mod login_guard;
-pub(crate) mod pending_limit;
-pub(crate) mod queue;
-pub(crate) mod quotas;
-pub(crate) mod rate_guard;
-pub(crate) mod resource_quota;
 pub(crate) mod server_stats;
 
 use std::net::SocketAddr;
@@ -29,9 +21,9 @@ use linerate_model::service::RefusalReason;
 use linerate_model::{Failure, FailureKind};
 
 use crate::error::EngineError;
-use acceptor::Accepted;
 use admission::Admission;
 use context::ServerContext;
+use listeners::acceptor::Accepted;
 use server_stats::ByteTotals;
 
 /// Longest wait for the bytes by which a connection is recognised; progress does not extend it.
@@ -139,10 +131,9 @@ pub(crate) enum Stopped {
     /// Its tests run to their end, and so does the server.
     Draining,
     /// Its tests are over.
-    Ended {
-        /// Their reports contain the signal.
-        is_reported: bool,
-    },
+    Ended,
+    /// Its tests are over, and their reports contain the signal.
+    Reported,
 }
 
 /// A failure of this end without a code.

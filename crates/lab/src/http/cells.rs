@@ -9,7 +9,7 @@ use fastrand::Rng;
 use linerate_model::http::{CellKey, Mode, Phase};
 
 use super::plan::{Direction, Plan};
-use super::units::{nanoseconds, payload_name};
+use super::units::nanoseconds;
 
 /// Selected phases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,19 +84,8 @@ impl PlannedRun {
     /// Name of the file it is kept in.
     #[must_use]
     pub fn file_name(&self) -> String {
-        format!("{}-r{}.json", cell_name(&self.key), self.repeat)
+        format!("{}-r{}.json", self.key.name(), self.repeat)
     }
-}
-
-/// What a cell is called in messages and file names: `matrix-10k-c64`.
-#[must_use]
-pub fn cell_name(key: &CellKey) -> String {
-    format!(
-        "{}-{}-c{}",
-        key.phase.name(),
-        payload_name(key.payload_bytes),
-        key.connections
-    )
 }
 
 /// Tests of phase 0 in their order.
@@ -149,7 +138,7 @@ pub fn remaining(runs: Vec<PlannedRun>, finished: &BTreeSet<PlannedRun>) -> Vec<
     runs.into_iter().filter(|run| !finished.contains(run)).collect()
 }
 
-/// The cell of phase 2 that stands for a cell of phase 1; `None` where phase 1 makes runs of its own.
+/// The cell of phase 2 that replaces a cell of phase 1; `None` where phase 1 makes runs of its own.
 #[must_use]
 pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<CellKey> {
     let is_in_matrix = phases.has(2)
@@ -279,11 +268,8 @@ mod tests {
             .map(|round| round.iter().map(|run| run.key).collect())
             .collect();
         for (index, round) in rounds.iter().enumerate() {
-            assert!(
-                runs[index * 18..][..18]
-                    .iter()
-                    .all(|run| run.repeat as usize == index + 1)
-            );
+            let repeats = runs[index * 18..][..18].iter().map(|run| run.repeat as usize);
+            assert!(repeats.eq([index + 1; 18]));
             assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 18);
         }
         assert!(rounds[0] != rounds[1] && rounds[1] != rounds[2]);
@@ -300,8 +286,8 @@ mod tests {
 
     #[test]
     fn phase_1_makes_runs_of_its_own_only_where_phase_2_does_not_make_them() {
-        let own = |text: &str, asked: &str| {
-            let runs = runs(&plan(text), phases(asked));
+        let own = |text: &str, selected: &str| {
+            let runs = runs(&plan(text), phases(selected));
             runs.into_iter().filter(|run| run.key.phase == Phase::Payload).count()
         };
         assert_eq!(own("", "0-3"), 0);
@@ -309,7 +295,7 @@ mod tests {
         assert_eq!(own("[phase1]\nconnections = 65", "0-3"), 9);
         assert_eq!(own("[phase1]\npayloads = [\"1k\", \"2k\"]", "0-3"), 3);
         let by_product = by_product(&Plan::default(), Phases::ALL, 1024).expect("in the matrix");
-        assert_eq!(cell_name(&by_product), "matrix-1k-c64");
+        assert_eq!(by_product.name(), "matrix-1k-c64");
     }
 
     #[test]
@@ -336,9 +322,9 @@ mod tests {
         );
         assert!(tests(&plan, Phases::ALL).is_empty());
         assert!(
-            runs(&plan, Phases::ALL)
+            keys(&runs(&plan, Phases::ALL))
                 .iter()
-                .all(|run| run.key.phase == Phase::Payload)
+                .all(|key| key.phase == Phase::Payload)
         );
         assert_eq!(tests(&Plan::default(), Phases::ALL).len(), 4);
         assert!(tests(&Plan::default(), phases("1")).is_empty());
@@ -373,19 +359,10 @@ mod tests {
             .iter()
             .map(|key| mode(&plan, key))
             .collect();
-        assert_eq!(
-            modes[0],
-            Mode::Idle {
-                heartbeat_ns: Some(10_000_000_000)
-            }
-        );
+        let heartbeat_ns = Some(10_000_000_000);
+        assert_eq!(modes[0], Mode::Idle { heartbeat_ns });
         assert!(matches!(modes[4], Mode::Open { rate_per_s, arrivals: Arrivals::Poisson } if rate_per_s == 1000.0));
-        assert_eq!(
-            modes[5],
-            Mode::Closed {
-                pipeline: 1,
-                think_ns: 0
-            }
-        );
+        let (pipeline, think_ns) = (1, 0);
+        assert_eq!(modes[5], Mode::Closed { pipeline, think_ns });
     }
 }

@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use super::reasons::{self, Hosts, Reason};
-use super::result::{
-    Cost, Degradation, FactorResult, Level, Method, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
-};
+use linerate_model::sweep::{Hosts, Reason, ReasonRules, SettingFacts};
+
+use super::result::{Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep};
 use super::space::SettingSpace;
 use super::spec::SweepSpec;
 use crate::factor::SYSTEM_CHOICE;
@@ -30,7 +29,7 @@ pub struct RunLog {
     pub elapsed: Duration,
 }
 
-/// The result of a sweep.
+/// The result of a sweep, with the reasons that the rules give.
 #[must_use]
 pub fn sweep(
     spec: &SweepSpec,
@@ -39,6 +38,7 @@ pub fn sweep(
     estimate: Estimate,
     outcome: &Outcome<RunMetrics>,
     log: &RunLog,
+    rules: ReasonRules,
 ) -> Sweep {
     let view = View {
         spec,
@@ -46,24 +46,14 @@ pub fn sweep(
         plan,
         outcome,
         hosts: log.hosts,
+        rules,
     };
     Sweep {
-        host: spec.host.clone(),
-        port: spec.port,
-        protocol: if spec.is_udp { "UDP" } else { "TCP" },
-        is_reverse: spec.is_reverse,
-        objective: spec.objective,
+        spec: spec.clone(),
         is_client_cpu_only: log.is_client_cpu_only,
         planned: space.planned(),
-        method: Method {
-            seed: plan.seed,
-            repetitions: plan.repetitions,
-            time_s: spec.time_s,
-            omit_s: spec.omit_s,
-            budget_s: plan.budget.as_secs_f64(),
-            confidence: plan.confidence,
-            tolerance: plan.tolerance,
-        },
+        confidence: plan.confidence,
+        tolerance: plan.tolerance,
         estimate: Cost {
             runs: estimate.runs,
             seconds: estimate.time.as_secs_f64(),
@@ -89,6 +79,7 @@ struct View<'a> {
     plan: &'a Plan,
     outcome: &'a Outcome<RunMetrics>,
     hosts: Hosts,
+    rules: ReasonRules,
 }
 
 impl View<'_> {
@@ -130,7 +121,7 @@ impl View<'_> {
             plateau: stage.plateau.clone(),
             advised,
             chance: stage.chance,
-            limits: reasons::of_limit(&self.setting_metrics(stage, advised), &self.hosts),
+            limits: (self.rules)(None, &self.setting_facts(stage, advised), &self.hosts),
             degradations: Vec::new(),
         };
         if factor.is_amount {
@@ -200,18 +191,15 @@ impl View<'_> {
     }
 
     fn reasons(&self, stage: &Stage, best: usize, worst: usize) -> Vec<Reason> {
-        reasons::of_degradation(
-            &self.setting_metrics(stage, best),
-            &self.setting_metrics(stage, worst),
-            &self.hosts,
-        )
+        let best = self.setting_facts(stage, best);
+        (self.rules)(Some(&best), &self.setting_facts(stage, worst), &self.hosts)
     }
 
-    fn setting_metrics(&self, stage: &Stage, place: usize) -> reasons::SettingMetrics {
+    fn setting_facts(&self, stage: &Stage, place: usize) -> SettingFacts {
         let point = &self.outcome.points[stage.points[place]];
         let choice = self.space.test_settings(&point.setting);
         let metrics = medians(point);
-        reasons::SettingMetrics {
+        SettingFacts {
             streams: choice.streams,
             window_bytes: choice.window_bytes,
             stream_rate_bps: choice.rate_bps,
@@ -245,7 +233,7 @@ mod tests {
     use super::*;
     use crate::sweep::grammar::{Levels, SweptFactor};
     use crate::sweep::space::HostChoices;
-    use crate::sweep::spec::{Held, Objective};
+    use crate::sweep::spec::example;
     use crate::{Observation, Progress, RunError, Runner, explore};
 
     /// A path on which a level has the surface's value, in no time.
@@ -281,23 +269,12 @@ mod tests {
     }
 
     fn swept(name: &'static str, low: u64, high: u64, rate_bps: fn(u64) -> f64, budget_s: u64) -> Sweep {
+        let levels = Levels::Range(low, high);
         let spec = SweepSpec {
-            host: "h".to_owned(),
-            port: 5201,
-            over: vec![SweptFactor {
-                name,
-                levels: Levels::Range(low, high),
-            }],
-            objective: Objective::Throughput,
             time_s: 1,
             omit_s: 0,
-            repetitions: 3,
             budget: Duration::from_secs(budget_s),
-            seed: 1,
-            is_reverse: false,
-            is_udp: false,
-            held: Held::default(),
-            family: None,
+            ..example(vec![SweptFactor { name, levels }])
         };
         let space = SettingSpace::new(&spec, &HostChoices::default()).expect("a range");
         let plan = Plan {
@@ -306,7 +283,15 @@ mod tests {
         };
         let mut runner = Surface { rate_bps, runs: 0 };
         let outcome = explore(&plan, &mut runner);
-        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &RunLog::default())
+        sweep(
+            &spec,
+            &space,
+            &plan,
+            plan.estimate(),
+            &outcome,
+            &RunLog::default(),
+            linerate_doctor::sweep_reasons,
+        )
     }
 
     #[test]
@@ -327,25 +312,20 @@ mod tests {
         assert_eq!(command, "iperf3 -c h -t 1 -P 10");
         let factor = &sweep.factors[0];
         let label = |place: usize| factor.levels[place].label.as_str();
-        let degradations: Vec<_> = factor
-            .degradations
-            .iter()
-            .map(|fall| {
-                (
-                    fall.side,
-                    label(fall.edge),
-                    label(fall.worst),
-                    fall.change_percent.round(),
-                )
-            })
-            .collect();
-        assert_eq!(
-            degradations,
-            [
-                (PlateauSide::Below, "10", "1", -90.0),
-                (PlateauSide::Above, "11", "64", -84.0)
-            ]
-        );
+        let fall = |fall: &Degradation| {
+            (
+                fall.side,
+                label(fall.edge),
+                label(fall.worst),
+                fall.change_percent.round(),
+            )
+        };
+        let falls: Vec<_> = factor.degradations.iter().map(fall).collect();
+        let expected = [
+            (PlateauSide::Below, "10", "1", -90.0),
+            (PlateauSide::Above, "11", "64", -84.0),
+        ];
+        assert_eq!(falls, expected);
     }
 
     #[test]
@@ -373,28 +353,19 @@ mod tests {
             );
             let fall = &sweep.factors[0].degradations[0];
             assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
-            assert!(matches!(
-                fall.reasons[0],
-                Reason::WindowBelowBdp {
-                    window_bytes: 16_384,
-                    ..
-                }
-            ));
+            assert_eq!(fall.reasons[0].window.map(|window| window.window_bytes), Some(16_384));
         }
     }
 
     #[test]
     fn one_run_each_is_no_fall() {
         let sweep = swept("streams", 1, 4, |n| 1e9 / n as f64, 4);
-        assert!(matches!(
-            &sweep.answer,
-            Recommendation::Inconclusive { leader: Some(_), .. }
-        ));
+        let has_leader = |sweep: &Sweep| match &sweep.answer {
+            Recommendation::Inconclusive { leader, .. } => Some(leader.is_some()),
+            Recommendation::Use { .. } => None,
+        };
+        assert_eq!(has_leader(&sweep), Some(true));
         assert_eq!(sweep.factors[0].degradations, []);
-        let nothing = swept("streams", 1, 4, |_| 1e9, 0);
-        assert!(matches!(
-            &nothing.answer,
-            Recommendation::Inconclusive { leader: None, .. }
-        ));
+        assert_eq!(has_leader(&swept("streams", 1, 4, |_| 1e9, 0)), Some(false));
     }
 }

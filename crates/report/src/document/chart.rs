@@ -75,9 +75,9 @@ pub(crate) struct Point {
     pub x: f64,
     /// Bottom to top.
     pub y: f64,
-    /// What stands beside it.
+    /// Text beside it.
     pub label: Option<String>,
-    /// Whether it stands out.
+    /// Whether it has a ring.
     pub is_marked: bool,
     /// Interval in which the value lies.
     pub interval: Option<(f64, f64)>,

@@ -36,7 +36,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell that stands out.
+    /// A cell, marked or not.
     pub(crate) fn marked(text: String, is_marked: bool) -> Self {
         Self { text, is_marked }
     }
@@ -260,7 +260,7 @@ impl Table {
     }
 }
 
-/// Cells as they are printed: a mark stands before what stands out, because a terminal may not know bold letters.
+/// Cells as they are printed: marked ones have a `*` too, because a terminal may not show bold letters.
 fn plain(row: &[Cell], style: Style) -> Vec<Cell> {
     let cell = |cell: &Cell| {
         let mark = if cell.is_marked { "*" } else { "" };

@@ -57,21 +57,25 @@ fn document(sweep: &Sweep) -> Document {
 fn cost(sweep: &Sweep) -> String {
     format!(
         "{} to {} port {}{}: {} runs of {} s in {}, {} planned; seed {}; CPU in percent of one core",
-        sweep.protocol,
-        sweep.host,
-        sweep.port,
-        if sweep.is_reverse { ", the server sends" } else { "" },
+        sweep.spec.protocol(),
+        sweep.spec.host,
+        sweep.spec.port,
+        if sweep.spec.is_reverse {
+            ", the server sends"
+        } else {
+            ""
+        },
         sweep.cost.runs,
-        sweep.method.time_s,
+        sweep.spec.time_s,
         clock(sweep.cost.seconds),
         sweep.estimate.runs,
-        sweep.method.seed
+        sweep.spec.seed
     )
 }
 
 /// Medians with their intervals over levels. Levels have equal distances, as on a ladder.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
-    let objective = sweep.objective;
+    let objective = sweep.spec.objective;
     let labels: Vec<String> = factor.levels.iter().map(|level| level.label.clone()).collect();
     let label = move |place: f64| labels.get(place as usize - 1).cloned().unwrap_or_default();
     let places = || (1..=factor.levels.len()).map(|place| place as f64);
@@ -106,7 +110,7 @@ fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
         .map(|(place, level)| (place == factor.advised, level))
         .collect();
     let interval = |level: &Level| {
-        let text = |interval| values::interval(sweep.objective, interval);
+        let text = |interval| values::interval(sweep.spec.objective, interval);
         level.interval.map_or_else(|| MISSING.to_owned(), text)
     };
     let failures = factor.levels.iter().flat_map(|level| {
@@ -117,7 +121,7 @@ fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
         .number(factor.name, |(is_advised, level)| {
             Cell::marked(level.label.clone(), *is_advised)
         })
-        .number("median", |(_, level)| values::value(sweep.objective, level.median))
+        .number("median", |(_, level)| values::value(sweep.spec.objective, level.median))
         .number("interval", |(_, level)| interval(level))
         .number("runs", |(_, level)| level.runs.to_string());
     with_metrics(table, sweep, |(_, level)| Some(&level.metrics))
@@ -139,7 +143,7 @@ fn with_metrics<'a, T>(
         .number("CPU server", |item| {
             text(item, &|metrics| percent(metrics.cpu_server_percent))
         });
-    let table = match sweep.protocol {
+    let table = match sweep.spec.protocol() {
         "UDP" => table.number("lost", |item| text(item, &|metrics| lost(metrics.lost_percent))),
         _ => table.number("retransmits", |item| text(item, &|metrics| count(metrics.retransmits))),
     };
@@ -156,7 +160,7 @@ fn runs(sweep: &Sweep) -> Table {
         }
     };
     let value = |run: &Run| match &run.outcome {
-        Ok((value, _)) => values::value(sweep.objective, *value),
+        Ok((value, _)) => values::value(sweep.spec.objective, *value),
         Err(text) => format!("failed: {text}"),
     };
     let table = Table::of("", "", &runs)
@@ -192,7 +196,7 @@ pub fn csv(sweep: &Sweep) -> String {
         .number("started_s", |(_, run)| format!("{:.3}", run.started_s))
         .number("warm_up", |(_, run)| run.is_warm_up.to_string());
     with_levels(table, sweep)
-        .number(&format!("value_{}", sweep.objective.key()), |(_, run)| {
+        .number(&format!("value_{}", sweep.spec.objective.key()), |(_, run)| {
             value(run, &|compared, _| Some(compared))
         })
         .number("received_bps", |(_, run)| {

@@ -1,6 +1,5 @@
 //! The report for programs: one object, units in the names, `null` for what was not reported.
 
-use linerate_lab::sweep::reasons::Reason;
 use serde_json::{Map, Value, json};
 
 use super::sentences;
@@ -13,22 +12,22 @@ use linerate_lab::sweep::{
 pub fn json(sweep: &Sweep) -> String {
     let object = json!({
         "schema": "linerate.sweep/1",
-        "host": sweep.host,
-        "port": sweep.port,
-        "protocol": sweep.protocol,
-        "reverse": sweep.is_reverse,
-        "objective": sweep.objective.name(),
-        "value_unit": sweep.objective.key(),
+        "host": sweep.spec.host,
+        "port": sweep.spec.port,
+        "protocol": sweep.spec.protocol(),
+        "reverse": sweep.spec.is_reverse,
+        "objective": sweep.spec.objective.name(),
+        "value_unit": sweep.spec.objective.key(),
         "cpu_of_client_only": sweep.is_client_cpu_only,
         "plan": {
             "factors": sweep.planned.iter().map(|one| json!({ "name": one.name, "levels": one.levels })).collect::<Vec<_>>(),
-            "seed": sweep.method.seed,
-            "repetitions": sweep.method.repetitions,
-            "time_s": sweep.method.time_s,
-            "omit_s": sweep.method.omit_s,
-            "budget_s": sweep.method.budget_s,
-            "confidence": sweep.method.confidence,
-            "tolerance": sweep.method.tolerance,
+            "seed": sweep.spec.seed,
+            "repetitions": sweep.spec.repetitions,
+            "time_s": sweep.spec.time_s,
+            "omit_s": sweep.spec.omit_s,
+            "budget_s": sweep.spec.budget.as_secs_f64(),
+            "confidence": sweep.confidence,
+            "tolerance": sweep.tolerance,
         },
         "estimate": cost(sweep.estimate),
         "cost": cost(sweep.cost),
@@ -83,7 +82,7 @@ fn factor(factor: &FactorResult) -> Value {
         "advised": label(factor.advised),
         "chance": factor.chance,
         "plateau": [label(*factor.plateau.start()), label(*factor.plateau.end())],
-        "limits": factor.limits.iter().map(reason).collect::<Vec<_>>(),
+        "limits": factor.limits,
         "degradations": factor.degradations.iter().map(|one| degradation(factor, one)).collect::<Vec<_>>(),
         "levels": factor.levels.iter().map(level).collect::<Vec<_>>(),
     })
@@ -96,25 +95,8 @@ fn degradation(factor: &FactorResult, fall: &Degradation) -> Value {
         "edge": label(fall.edge),
         "worst": label(fall.worst),
         "change_percent": fall.change_percent,
-        "reasons": fall.reasons.iter().map(reason).collect::<Vec<_>>(),
+        "reasons": fall.reasons,
     })
-}
-
-fn reason(reason: &Reason) -> Value {
-    let mut object = json!({ "reason": sentences::reason_name(reason), "sentence": sentences::reason(reason) });
-    if let Reason::WindowBelowBdp {
-        window_bytes,
-        rtt_us,
-        wanted_bps,
-        bdp_bytes,
-    } = reason
-    {
-        object["window_bytes"] = json!(window_bytes);
-        object["rtt_us"] = json!(rtt_us);
-        object["stream_rate_bps"] = json!(wanted_bps);
-        object["bdp_bytes"] = json!(bdp_bytes);
-    }
-    object
 }
 
 fn level(level: &Level) -> Value {

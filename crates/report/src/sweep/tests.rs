@@ -1,12 +1,13 @@
 //! A sweep whose numbers are known, in every form.
 
+use std::time::Duration;
+
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::reasons::{Reason, Unchecked};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, Level, Method, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
-    Sweep,
+    Cost, Degradation, FactorResult, Held, Level, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
+    Sweep, SweepSpec,
 };
-use linerate_model::event::Endpoint;
+use linerate_model::sweep::{Reason, WindowDeficit};
 
 use super::*;
 use crate::expected::assert_expected;
@@ -49,27 +50,38 @@ fn run(level: &str, value: f64) -> Run {
     }
 }
 
+fn reason(name: &'static str, sentence: &str) -> Reason {
+    Reason {
+        name,
+        sentence: sentence.to_owned(),
+        window: None,
+    }
+}
+
 fn sweep() -> Sweep {
     Sweep {
-        host: "192.0.2.7".to_owned(),
-        port: 5201,
-        protocol: "TCP",
-        is_reverse: false,
-        objective: Objective::Throughput,
+        spec: SweepSpec {
+            host: "192.0.2.7".to_owned(),
+            port: 5201,
+            over: Vec::new(),
+            objective: Objective::Throughput,
+            time_s: 3,
+            omit_s: 1,
+            repetitions: 3,
+            budget: Duration::from_secs(900),
+            seed: 1,
+            is_reverse: false,
+            is_udp: false,
+            held: Held::default(),
+            family: None,
+        },
         is_client_cpu_only: false,
         planned: vec![Planned {
             name: "streams",
             levels: "1..20".to_owned(),
         }],
-        method: Method {
-            seed: 1,
-            repetitions: 3,
-            time_s: 3,
-            omit_s: 1,
-            budget_s: 900.0,
-            confidence: 0.95,
-            tolerance: 0.03,
-        },
+        confidence: 0.95,
+        tolerance: 0.03,
         estimate: Cost {
             runs: 58,
             seconds: 261.0,
@@ -109,20 +121,20 @@ fn sweep() -> Sweep {
                     edge: 1,
                     worst: 0,
                     change_percent: -88.5,
-                    reasons: vec![Reason::CoreSaturated {
-                        end: Endpoint::Server,
-                        percent: 99.0,
-                        streams: 1,
-                    }],
+                    reasons: vec![reason(
+                        "core-saturated",
+                        "one core of the server is full (99 %) with one stream",
+                    )],
                 },
                 Degradation {
                     side: PlateauSide::Above,
                     edge: 2,
                     worst: 3,
                     change_percent: -43.4,
-                    reasons: vec![Reason::NotKnown {
-                        unchecked: vec![Unchecked::ServerCores],
-                    }],
+                    reasons: vec![reason(
+                        "not-known",
+                        "not known; not reported: how many cores the server has",
+                    )],
                 },
             ],
         }],
@@ -158,7 +170,7 @@ fn remarks_qualify_the_answer() {
     sweep.drift_ratio = Some(0.8);
     sweep.is_cut_short = true;
     sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
-    sweep.objective = Objective::CpuPerByte;
+    sweep.spec.objective = Objective::CpuPerByte;
     sweep.is_client_cpu_only = true;
     let text = text(&sweep, Glyphs::Ascii);
     for part in [
@@ -205,7 +217,7 @@ fn csv_has_one_line_per_run() {
 #[test]
 fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     let mut sweep = sweep();
-    sweep.host = "<script>alert(1)</script>".to_owned();
+    sweep.spec.host = "<script>alert(1)</script>".to_owned();
     let html = html(&sweep);
     assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
     for foreign in ["<script", "<b>", "http", "src=", "href="] {
@@ -220,22 +232,20 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
 #[test]
 fn window_below_the_bandwidth_delay_product_has_both_numbers() {
     let mut sweep = sweep();
-    sweep.factors[0].degradations[0].reasons = vec![Reason::WindowBelowBdp {
+    let window = WindowDeficit {
         window_bytes: 65_536,
         rtt_us: 200.0,
-        wanted_bps: 4e9,
+        stream_rate_bps: 4e9,
         bdp_bytes: 100_000.0,
+    };
+    sweep.factors[0].degradations[0].reasons = vec![Reason {
+        window: Some(window),
+        ..reason("window-below-bdp", "the window is too small")
     }];
-    let text = text(&sweep, Glyphs::Ascii);
-    assert!(
-        text.contains(
-            "the window of 64.0 KiB is below the bandwidth-delay product of\n  97.7 KiB (4.00 Gbit/s per stream x 200 us)"
-        ),
-        "{text}"
-    );
     let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
-    assert_eq!(
-        value["factors"][0]["degradations"][0]["reasons"][0]["bdp_bytes"],
-        100_000.0
-    );
+    let reason = serde_json::json!({
+        "reason": "window-below-bdp", "sentence": "the window is too small",
+        "window_bytes": 65_536, "rtt_us": 200.0, "stream_rate_bps": 4e9, "bdp_bytes": 100_000.0,
+    });
+    assert_eq!(value["factors"][0]["degradations"][0]["reasons"][0], reason);
 }

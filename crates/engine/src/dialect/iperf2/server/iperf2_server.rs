@@ -14,8 +14,8 @@ use linerate_model::service::{HandshakeCause, RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
 use linerate_model::workload::Iperf2Defaults;
 use linerate_model::{Event, Failure, ServerEvent, TestSpec, Transport};
+use linerate_sys::clock;
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{OsError, clock};
 
 use super::client_session::ClientSession;
 use super::half_open::HalfOpenFlows;
@@ -28,11 +28,11 @@ use crate::dialect::iperf2::session::Session;
 use crate::dialect::iperf2::sockets;
 use crate::error::EngineError;
 use crate::reporter::Reporter;
-use crate::server::acceptor::Accepted;
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
-use crate::server::quotas::QuotaRequest;
-use crate::server::resource_quota::Requirements;
+use crate::server::limits::quotas::QuotaRequest;
+use crate::server::limits::resource_quota::Requirements;
+use crate::server::listeners::acceptor::Accepted;
 use crate::server::{self, Intake, Recognised, ServerDialect, Session as _, Stopped, plain_failure};
 
 /// Sockets, pending connections and sessions.
@@ -191,7 +191,7 @@ impl Iperf2Server {
         let id = server.new_id();
         let streams = header.as_ref().map_or(1, |h| h.streams.max(1));
         let sent_both_ways = u32::from(spec.direction == linerate_model::Direction::Bidirectional) + 1;
-        let claim = QuotaRequest {
+        let request = QuotaRequest {
             address: Network::of_client(peer.ip()),
             user: None,
             streams: streams.saturating_mul(sent_both_ways),
@@ -201,7 +201,7 @@ impl Iperf2Server {
             rate_bps: spec.pacing.rate_bps.unwrap_or(0).saturating_mul(u64::from(streams)),
             requirements: Requirements::without_control(spec, streams),
         };
-        if let Err(reason) = server.admission.take(id, claim) {
+        if let Err(reason) = server.admission.take(id, request) {
             server.log_refusal(peer, reason);
             return None;
         }
@@ -251,12 +251,12 @@ impl Iperf2Server {
             listener: None,
         })));
         let liveness = self.spec.policy.liveness;
-        let mut session =
-            ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness).map_err(system_failure)?;
+        let mut session = ClientSession::new(peer, reporter, header, spec, &self.spec.local, liveness)
+            .map_err(|e| failure(e.text()))?;
         session.limit(server.admission.quotas().quota(id));
         let token = id * KINDS + SESSION;
         let watched = self.epoll.add(session.main().fd(), token, Interest::READ);
-        watched.map_err(system_failure)?;
+        watched.map_err(|e| failure(e.text()))?;
         Ok(session)
     }
 
@@ -400,20 +400,12 @@ impl ServerDialect for Iperf2Server {
         }
         self.is_stopping = true;
         self.close();
-        if self.drains {
-            Stopped::Draining
-        } else {
-            Stopped::Ended { is_reported: false }
-        }
+        if self.drains { Stopped::Draining } else { Stopped::Ended }
     }
 
     fn failure(&self, error: EngineError) -> Failure {
         plain_failure(&error)
     }
-}
-
-fn system_failure(error: OsError) -> Failure {
-    failure(error.text())
 }
 
 /// What this host could not give one client concerns no other.

@@ -11,8 +11,8 @@ use super::registry::AdmissionDecision;
 use super::session::{ServerSockets, Session};
 use super::udp_listener::{Hello, UdpListener};
 use super::{CONTROL, Iperf3Server, KINDS, READ, UDP_LISTENER};
-use crate::server::acceptor::Accepted;
 use crate::server::context::ServerContext;
+use crate::server::listeners::acceptor::Accepted;
 use crate::server::{ServerDialect as _, plain_failure};
 
 impl Iperf3Server {

@@ -32,10 +32,10 @@ use linerate_sys::poll::{Epoll, Interest, Ready};
 use crate::dialect::iperf3::error::failed;
 use crate::error::EngineError;
 use crate::interrupts::Interrupts;
-use crate::server::acceptor::Accepted;
 use crate::server::admission::Admission;
 use crate::server::context::ServerContext;
 use crate::server::event_loop::Server;
+use crate::server::listeners::acceptor::Accepted;
 use crate::server::{self, Intake, Recognised, ServerDialect, Stopped, plain_failure};
 use blocking_pool::BlockingPool;
 use context::Context;
@@ -356,13 +356,17 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
-        let is_reported = !self.sessions.is_empty();
+        let stopped = if self.sessions.is_empty() {
+            Stopped::Ended
+        } else {
+            Stopped::Reported
+        };
         for session in self.sessions.values_mut() {
             session.stop_early();
         }
         self.registry.terminate(Instant::now(), signal_text);
         self.advance_sessions(server);
-        Stopped::Ended { is_reported }
+        stopped
     }
 
     fn failure(&self, error: EngineError) -> Failure {

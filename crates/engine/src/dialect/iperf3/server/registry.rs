@@ -4,28 +4,29 @@
 //! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
 //! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
 
+mod client;
 mod quota_request;
 mod udp_turns;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode, State};
 use linerate_model::network::Network;
 use linerate_model::service::RefusalReason;
-use linerate_model::{Direction, Failure, FailureKind, Transport};
+use linerate_model::{Failure, FailureKind, Transport};
 
 use super::stream_numbers::StreamNumbers;
-use super::work_queue::{Work, WorkQueue};
+use super::work_queue::WorkQueue;
 use crate::dialect::iperf3::error::input;
 use crate::error::EngineError;
 use crate::server::admission::{Admission, Decision};
-use crate::server::login_guard::LoginGuard;
-use crate::server::queue::AdmissionQueue;
+use crate::server::limits::login_guard::LoginGuard;
+use client::Client;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
 #[derive(Debug)]
@@ -67,42 +68,6 @@ pub(crate) enum Stage {
     Opening,
     /// Its test runs, or its results are exchanged.
     Running,
-}
-
-#[derive(Debug)]
-struct Client {
-    peer: SocketAddr,
-    cookie: Cookie,
-    /// `None` while it waits.
-    machine: Option<Box<Machine>>,
-    stage: Stage,
-    /// Nothing follows the last action any more.
-    over: bool,
-    actions: VecDeque<ServerAction>,
-    /// No action is handed out before.
-    held_until: Option<Instant>,
-    /// Since when the next data stream is awaited.
-    awaits_since: Option<Instant>,
-    /// Since when data streams are awaited.
-    opens_since: Option<Instant>,
-    /// End of the wait, or of the test as planned.
-    ends: Option<Instant>,
-    agreed: Option<AgreedTest>,
-    refused: Option<RefusalReason>,
-    login: Option<Refusal>,
-    /// Work of this client waits or is under way since then.
-    works_since: Option<Instant>,
-}
-
-/// What was agreed.
-#[derive(Debug, Clone, Copy)]
-struct AgreedTest {
-    transport: Transport,
-    /// The server sends to the client.
-    sends: bool,
-    missing_streams: u32,
-    duration: Option<Duration>,
-    first_position: u32,
 }
 
 impl SessionRegistry {
@@ -199,20 +164,18 @@ impl SessionRegistry {
 
     /// A client closed its control connection.
     pub(crate) fn handle_control_eof(&mut self, now: Instant, id: u64) {
-        if let Some(client) = self.clients.get_mut(&id) {
-            match &mut client.machine {
-                Some(machine) => machine.handle_control_eof(now),
-                None => client.end(client_left()),
-            }
-        }
-        self.take_actions(now, id);
+        self.handle_control_end(now, id, |machine| machine.handle_control_eof(now));
     }
 
     /// A client's control connection broke.
     pub(crate) fn handle_control_error(&mut self, now: Instant, id: u64, cause: &str) {
+        self.handle_control_end(now, id, |machine| machine.handle_control_error(now, cause));
+    }
+
+    fn handle_control_end(&mut self, now: Instant, id: u64, input: impl FnOnce(&mut Machine)) {
         if let Some(client) = self.clients.get_mut(&id) {
             match &mut client.machine {
-                Some(machine) => machine.handle_control_error(now, cause),
+                Some(machine) => input(machine),
                 None => client.end(client_left()),
             }
         }
@@ -399,103 +362,6 @@ impl SessionRegistry {
         }
         if streams_are_open {
             self.advance_udp_queue(now);
-        }
-    }
-}
-
-impl Client {
-    fn new(peer: SocketAddr, cookie: Cookie, stage: Stage, ends: Option<Instant>) -> Self {
-        Self {
-            peer,
-            cookie,
-            machine: None,
-            stage,
-            over: false,
-            actions: VecDeque::new(),
-            held_until: None,
-            awaits_since: None,
-            opens_since: None,
-            ends,
-            agreed: None,
-            refused: None,
-            login: None,
-            works_since: None,
-        }
-    }
-
-    fn agree(&mut self, test: &AcceptedTest, stream_numbers: &mut StreamNumbers) {
-        let streams = test.spec.total_streams();
-        self.stage = Stage::Accepted;
-        self.agreed = Some(AgreedTest {
-            transport: test.spec.transport,
-            sends: test.spec.direction != Direction::Forward,
-            missing_streams: streams,
-            duration: quota_request::planned(&test.params),
-            first_position: stream_numbers.take(streams),
-        });
-    }
-
-    fn transport(&self) -> Option<Transport> {
-        self.agreed.map(|t| t.transport)
-    }
-
-    fn awaits_streams(&self) -> bool {
-        self.stage == Stage::Opening && !self.over && self.agreed.is_some_and(|t| t.missing_streams > 0)
-    }
-
-    fn expects_connection(&self) -> bool {
-        self.awaits_streams() && self.transport() != Some(Transport::Udp)
-    }
-
-    fn opens_udp(&self) -> bool {
-        self.awaits_streams() && self.transport() == Some(Transport::Udp)
-    }
-
-    fn input(&mut self, now: Instant, input: ServerInput) {
-        if let Some(machine) = &mut self.machine {
-            machine.handle_local(now, input);
-        }
-    }
-
-    /// What is work for another thread instead of an action.
-    fn set_aside(&mut self, now: Instant, action: ServerAction) -> Result<ServerAction, Work> {
-        let work = match action {
-            ServerAction::CheckLogin(login) => Work::Login(login),
-            ServerAction::ParseResults(text) => Work::Results(text),
-            action => return Ok(action),
-        };
-        self.works_since = Some(now);
-        Err(work)
-    }
-
-    /// Ends a client that never had a session, with a last state byte.
-    fn reject(&mut self, word: State, failure: Failure) {
-        if !self.over {
-            self.actions.push_back(ServerAction::Send(vec![word.byte()]));
-        }
-        self.end(failure);
-    }
-
-    fn end(&mut self, failure: Failure) {
-        if !self.over {
-            self.over = true;
-            self.actions.push_back(ServerAction::Close(Err(failure)));
-        }
-    }
-
-    fn next_timeout(&self) -> Option<Instant> {
-        let machine = self.machine.as_ref().and_then(|m| m.poll_timeout());
-        let wait = self.ends.filter(|_| self.stage == Stage::Queued && !self.over);
-        [machine, wait, self.held_until].into_iter().flatten().min()
-    }
-
-    /// Time left of the test; `None` when it is unknown.
-    fn remaining(&self, now: Instant) -> Option<Duration> {
-        match self.stage {
-            Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
-            _ => self
-                .agreed
-                .map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One test, seen from the server: its sockets, its data, its report. What is to be done is decided at the registry.
 
+mod opening;
 mod timers;
 
 use std::net::SocketAddr;
@@ -9,32 +10,29 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
 use linerate_iperf3::{Cookie, ErrorCode, Results, State, udp_header};
-use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::event::Endpoint;
 use linerate_model::service::RefusalReason;
-use linerate_model::{Direction, Event, EventSink, Failure, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{Event, EventSink, Failure, Summary, Transport};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{clock, errno, error};
+use linerate_sys::{clock, error};
 
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
 use super::udp_listener::UdpListener;
-use super::{CONTROL, FLOWS, KINDS, NOTICE, READ, UDP_LISTENER};
+use super::{CONTROL, KINDS, READ};
 use crate::data::quota::Quota;
-use crate::data::run::{RunEvent, RunSettings, TestRun};
-use crate::data::socket as data_socket;
+use crate::data::run::{RunEvent, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
 use crate::dialect::iperf3::error::input;
-use crate::dialect::iperf3::keepalive;
-use crate::dialect::iperf3::udp_headers;
 use crate::error::{EngineError, Operation};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
 use crate::server;
 use crate::server::context::ServerContext;
-use crate::server::listen::Listeners;
+use crate::server::limits::rate_guard::RateGuard;
+use crate::server::listeners::Listeners;
 use crate::server::liveness::{self, Liveness};
-use crate::server::rate_guard::RateGuard;
 use crate::server::server_stats::ByteTotals;
 
 /// What a session may open and close of the server's.
@@ -204,51 +202,6 @@ impl Session {
         self.inputs.push(input(error));
     }
 
-    /// Takes a connected stream that belongs to this session.
-    pub(super) fn add_stream(&mut self, fd: OwnedFd, context: &Context, sockets: &ServerSockets<'_>) {
-        if let Err(error) = self.try_add_stream(fd, context, sockets) {
-            self.fail(&error);
-        }
-    }
-
-    fn try_add_stream(
-        &mut self,
-        fd: OwnedFd,
-        context: &Context,
-        sockets: &ServerSockets<'_>,
-    ) -> Result<(), EngineError> {
-        let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
-            return Ok(());
-        };
-        let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
-        let (role, flow) = role_of(&test.spec, index);
-        let snd_timeout = context.spec.local.snd_timeout;
-        data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
-        if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
-            control_socket::limit_idle_time(
-                fd.as_fd(),
-                liveness::liveness_timeout(&test.spec, context.spec.policy.liveness),
-            );
-        }
-        if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
-            // The client's choice may be unknown here; its own direction still uses it.
-            self.reporter
-                .emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
-        }
-        let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
-            .map_err(Operation::InitStream.failed())?;
-        self.reporter.emit(&Event::StreamOpened(stream.clone()));
-        if test.spec.transport == Transport::Udp {
-            let reply = udp_reply(test);
-            let client = self.peer.ip();
-            self.flows
-                .add(&stream, &fd, reply, client, sockets.epoll, sockets.token(FLOWS));
-        }
-        run.add(stream, fd, test.params.peer_is_linerate());
-        self.inputs.push(ServerInput::StreamOpened);
-        Ok(())
-    }
-
     /// The answer to a hello of this session's client.
     pub(super) fn udp_reply(&self) -> &'static [u8] {
         self.test.as_ref().map_or(&udp_header::REPLY, udp_reply)
@@ -312,67 +265,6 @@ impl Session {
             | ServerAction::ParseResults(_) => {}
         }
         self.due = self.next_deadline();
-    }
-
-    /// Opens what the test needs before the client connects its streams.
-    fn prepare(
-        &mut self,
-        mut test: AcceptedTest,
-        context: &Context,
-        admitted: Admitted,
-        sockets: &mut ServerSockets<'_>,
-    ) -> Result<(), EngineError> {
-        let fail = Operation::Init.failed();
-        let local = &context.spec.local;
-        test.spec.want_peer_facts &= context.gives_facts(&test);
-        if context.spec.local.control_keepalive.is_some() {
-            keepalive::report(self.control.fd(), &mut self.reporter);
-        }
-        self.reporter.add_collectors(&test.spec, &context.peer_requests);
-        let header = self.header(&test, admitted.first_position, context);
-        self.reporter.emit(&Event::TestAccepted(Box::new(header)));
-        match test.spec.transport {
-            Transport::Udp if sockets.udp.is_none() => {
-                let address = sockets.listeners.address();
-                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, UDP_LISTENER)?);
-            }
-            Transport::Sctp => sockets.listeners.open_sctp(local)?,
-            Transport::Udp | Transport::Tcp => {}
-        }
-        let settings = RunSettings {
-            spec: test.spec.clone(),
-            local: local.clone(),
-            decides_end: false,
-            cpu: checked_cpu(test.params.server_affinity)?,
-            independent: false,
-            datagrams: Some(udp_headers::FORMAT),
-        };
-        let mut run = TestRun::new(settings).map_err(&fail)?;
-        run.limit(admitted.quota);
-        sockets
-            .epoll
-            .add(run.notice_fd(), sockets.token(NOTICE), READ)
-            .map_err(&fail)?;
-        self.run = Some(run);
-        self.test = Some(test);
-        Ok(())
-    }
-
-    fn header(&self, test: &AcceptedTest, first_stream_position: u32, context: &Context) -> TestHeader {
-        TestHeader {
-            endpoint: Endpoint::Server,
-            peer_host: self.peer.ip().to_string(),
-            peer_port: self.peer.port(),
-            cookie: self.cookie.to_string(),
-            started_at_unix_ms: clock::unix_ms(),
-            control_mss_bytes: None,
-            spec: test.spec.clone(),
-            interval: context.spec.local.interval,
-            file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
-            first_stream_position,
-            first_socket: None,
-            listener: None,
-        }
     }
 
     fn start_clock(&mut self, context: &Context) {
@@ -527,31 +419,5 @@ fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
         &udp_header::REPLY_COALESCING
     } else {
         &udp_header::REPLY
-    }
-}
-
-/// The client may request a CPU this host does not have.
-fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
-    match cpu {
-        Some(n) if !linerate_sys::cpu::allows(n as usize) => {
-            let source = std::io::Error::from_raw_os_error(errno::EINVAL);
-            let cause = linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
-            Err(Operation::PinCpu.failed()(cause))
-        }
-        known => Ok(known),
-    }
-}
-
-/// The first half of a bidirectional test's connections carries the client's data, the second half the server's.
-fn role_of(spec: &TestSpec, index: u32) -> (StreamRole, Flow) {
-    let forward = match spec.direction {
-        Direction::Forward => true,
-        Direction::Reverse => false,
-        Direction::Bidirectional => index < spec.streams,
-    };
-    if forward {
-        (StreamRole::Receiver, Flow::Forward)
-    } else {
-        (StreamRole::Sender, Flow::Reverse)
     }
 }

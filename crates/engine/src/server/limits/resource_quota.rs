@@ -1,0 +1,282 @@
+//! What this host can give to tests: descriptors, memory, and places for flows whose address nothing proves. Every test
+//! takes its share when it is admitted, so that what remains serves the control connections.
+
+use std::collections::BTreeMap;
+
+use linerate_model::network::Network;
+use linerate_model::service::RefusalReason;
+use linerate_model::workload::Shape;
+use linerate_model::{Direction, TestSpec, Transport};
+use linerate_sys::{memory, process};
+
+use crate::data::worker;
+
+/// What one test needs, at most.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Requirements {
+    pub(crate) descriptors: u64,
+    /// Memory of the process; that of the kernel's sockets has limits of its own (tcp(7)).
+    pub(crate) memory_bytes: u64,
+    /// Its client completed no handshake, so its address may be forged.
+    pub(crate) is_unproven: bool,
+}
+
+/// What all tests may have together; `u64::MAX` for no bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Capacity {
+    pub(crate) descriptors: u64,
+    /// Descriptors for the tests of one address.
+    pub(crate) address_descriptors: u64,
+    /// Descriptors for flows whose address nothing proves.
+    pub(crate) unproven_descriptors: u64,
+    pub(crate) memory_bytes: u64,
+    /// Memory for the tests of one address.
+    pub(crate) address_memory_bytes: u64,
+    pub(crate) unproven_tests: u64,
+}
+
+/// Resources in use.
+#[derive(Debug)]
+pub(crate) struct ResourceQuota {
+    capacity: Capacity,
+    taken: BTreeMap<u64, (Network, Requirements)>,
+}
+
+/// Descriptors of a test beside its streams and workers: the control connection or the event loop, and the notices.
+const DESCRIPTORS_PER_TEST: u64 = 3;
+/// A worker has an event loop and a descriptor that wakes it.
+const DESCRIPTORS_PER_WORKER: u64 = 2;
+/// Room for receiving and the part of a worker's stack that is used.
+const BYTES_PER_WORKER: u64 = (256 + 64) << 10;
+/// What a test has beside its workers: protocol, report, counters.
+const BYTES_PER_TEST: u64 = 64 << 10;
+/// Descriptors of the server itself: listeners, event loops, signals, log, statistics.
+const DESCRIPTORS_OF_SERVER: u64 = 16;
+
+impl Requirements {
+    /// What a test with so many streams needs here.
+    pub(crate) fn of(spec: &TestSpec, streams: u32) -> Self {
+        let streams = u64::from(streams.max(1));
+        let workers = worker::threads_for(usize::try_from(streams).unwrap_or(usize::MAX)) as u64;
+        // A sender that writes heads into its data has a block per stream; all others share theirs.
+        let has_heads = spec.workload.trip_times || spec.workload.shape != Shape::Continuous;
+        let blocks = match spec.direction {
+            Direction::Forward => 0,
+            Direction::Reverse | Direction::Bidirectional if has_heads => streams,
+            Direction::Reverse | Direction::Bidirectional => 1,
+        };
+        let block_bytes = blocks.saturating_mul(spec.block_len_bytes.into());
+        Self {
+            descriptors: DESCRIPTORS_PER_TEST + streams + workers.saturating_mul(DESCRIPTORS_PER_WORKER),
+            memory_bytes: BYTES_PER_TEST
+                .saturating_add(workers.saturating_mul(BYTES_PER_WORKER))
+                .saturating_add(block_bytes),
+            is_unproven: false,
+        }
+    }
+
+    /// The same without a control connection: a flow is known by its source address alone.
+    pub(crate) fn without_control(spec: &TestSpec, streams: u32) -> Self {
+        Self {
+            is_unproven: spec.transport == Transport::Udp,
+            ..Self::of(spec, streams)
+        }
+    }
+}
+
+impl Capacity {
+    pub(crate) const UNBOUNDED: Self = Self {
+        descriptors: u64::MAX,
+        address_descriptors: u64::MAX,
+        unproven_descriptors: u64::MAX,
+        memory_bytes: u64::MAX,
+        address_memory_bytes: u64::MAX,
+        unproven_tests: u64::MAX,
+    };
+
+    /// Three quarters of the descriptors, the rest being for connections that have no test yet, and of these half for one
+    /// address and a quarter for flows; a quarter of the memory, and a quarter of that for one address; a quarter of the
+    /// places for flows.
+    pub(crate) fn of_host(tests_max: u32) -> Self {
+        // Raising the limit again returns the limit in force.
+        let descriptors = process::raise_fd_limit().unwrap_or(1024);
+        let memory_bytes = memory::limit_bytes().map_or(u64::MAX, |bytes| bytes / 4);
+        let descriptors = (descriptors / 4)
+            .saturating_mul(3)
+            .saturating_sub(DESCRIPTORS_OF_SERVER);
+        Self {
+            descriptors,
+            address_descriptors: descriptors / 2,
+            unproven_descriptors: descriptors / 4,
+            memory_bytes,
+            address_memory_bytes: memory_bytes / 4,
+            unproven_tests: u64::from(tests_max / 4).max(1),
+        }
+    }
+}
+
+impl ResourceQuota {
+    pub(crate) fn new(capacity: Capacity) -> Self {
+        Self {
+            capacity,
+            taken: BTreeMap::new(),
+        }
+    }
+
+    /// Takes what a test needs.
+    ///
+    /// # Errors
+    /// What there is not enough of; then nothing is taken.
+    pub(crate) fn take(&mut self, id: u64, address: Network, requirements: Requirements) -> Result<(), RefusalReason> {
+        let capacity = &self.capacity;
+        let fits = |sum: u64, more: u64, max: u64| sum.saturating_add(more) <= max;
+        let (all, own) = (self.sum(|_, _| true), self.sum(|a, _| a == address));
+        let unproven = self.sum(|_, n| n.is_unproven);
+        if requirements.is_unproven
+            && !(fits(unproven.tests, 1, capacity.unproven_tests)
+                && fits(
+                    unproven.descriptors,
+                    requirements.descriptors,
+                    capacity.unproven_descriptors,
+                ))
+        {
+            return Err(RefusalReason::Flows);
+        }
+        if !(fits(all.descriptors, requirements.descriptors, capacity.descriptors)
+            && fits(own.descriptors, requirements.descriptors, capacity.address_descriptors))
+        {
+            return Err(RefusalReason::Descriptors);
+        }
+        if !(fits(all.memory_bytes, requirements.memory_bytes, capacity.memory_bytes)
+            && fits(
+                own.memory_bytes,
+                requirements.memory_bytes,
+                capacity.address_memory_bytes,
+            ))
+        {
+            return Err(RefusalReason::Memory);
+        }
+        self.taken.insert(id, (address, requirements));
+        Ok(())
+    }
+
+    pub(crate) fn release(&mut self, id: u64) {
+        self.taken.remove(&id);
+    }
+
+    /// Reserved resources by address.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn taken(&self) -> impl Iterator<Item = (Network, Requirements)> {
+        self.taken.values().copied()
+    }
+
+    /// What the tests that `covers` names have taken.
+    fn sum(&self, covers: impl Fn(Network, Requirements) -> bool) -> Taken {
+        let covered = self
+            .taken
+            .values()
+            .filter(|&&(address, requirements)| covers(address, requirements));
+        covered.fold(Taken::default(), |sum, (_, requirements)| Taken {
+            tests: sum.tests + 1,
+            descriptors: sum.descriptors.saturating_add(requirements.descriptors),
+            memory_bytes: sum.memory_bytes.saturating_add(requirements.memory_bytes),
+        })
+    }
+}
+
+/// A sum.
+#[derive(Default)]
+struct Taken {
+    tests: u64,
+    descriptors: u64,
+    memory_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> Network {
+        Network::of_client([192, 0, 2, last].into())
+    }
+
+    fn requirements(descriptors: u64, memory_bytes: u64) -> Requirements {
+        Requirements {
+            descriptors,
+            memory_bytes,
+            is_unproven: false,
+        }
+    }
+
+    fn quota() -> ResourceQuota {
+        ResourceQuota::new(Capacity {
+            descriptors: 10,
+            address_descriptors: 8,
+            unproven_descriptors: 5,
+            memory_bytes: 100,
+            address_memory_bytes: 60,
+            unproven_tests: 1,
+        })
+    }
+
+    #[test]
+    fn reserved_resources_are_missing_until_released() {
+        let mut quota = quota();
+        let take = |quota: &mut ResourceQuota, id, last, descriptors| {
+            quota.take(id, address(last), requirements(descriptors, 10))
+        };
+        assert_eq!(take(&mut quota, 1, 1, 6), Ok(()));
+        assert_eq!(take(&mut quota, 2, 2, 5), Err(RefusalReason::Descriptors));
+        assert_eq!(take(&mut quota, 2, 2, 4), Ok(()));
+        quota.release(1);
+        quota.release(1);
+        assert_eq!(take(&mut quota, 3, 1, 6), Ok(()));
+        assert_eq!(quota.taken().count(), 2);
+        quota.release(2);
+        assert_eq!(take(&mut quota, 4, 1, 3), Err(RefusalReason::Descriptors));
+        assert_eq!(take(&mut quota, 4, 2, 3), Ok(()));
+    }
+
+    #[test]
+    fn memory_has_a_bound_for_one_address_and_for_all() {
+        let mut quota = quota();
+        let mut take = |id, last, bytes| quota.take(id, address(last), requirements(1, bytes));
+        assert_eq!(take(1, 1, 50), Ok(()));
+        assert_eq!(take(2, 1, 11), Err(RefusalReason::Memory));
+        assert_eq!(take(2, 1, 10), Ok(()));
+        assert_eq!(take(3, 2, 41), Err(RefusalReason::Memory));
+        assert_eq!(take(3, 2, 40), Ok(()));
+    }
+
+    #[test]
+    fn flows_have_a_share_of_the_places() {
+        let mut quota = quota();
+        let mut take = |id, last, descriptors, is_unproven| {
+            let requirements = Requirements {
+                is_unproven,
+                ..requirements(descriptors, 1)
+            };
+            quota.take(id, address(last), requirements)
+        };
+        assert_eq!(take(1, 1, 6, true), Err(RefusalReason::Flows));
+        assert_eq!(take(1, 1, 1, true), Ok(()));
+        assert_eq!(take(2, 2, 1, true), Err(RefusalReason::Flows));
+        assert_eq!(take(2, 2, 1, false), Ok(()));
+    }
+
+    #[test]
+    fn needs_grow_with_streams_and_with_blocks_that_are_not_shared() {
+        let mut spec = TestSpec {
+            direction: Direction::Reverse,
+            block_len_bytes: 4 << 20,
+            ..TestSpec::default()
+        };
+        let one = Requirements::of(&spec, 1);
+        assert_eq!(one.descriptors, 6);
+        assert_eq!(one.memory_bytes, (64 + 320 + 4096) << 10);
+        let more = Requirements::of(&spec, 1000);
+        assert!(more.descriptors > 1000 && more.memory_bytes < 2 * one.memory_bytes + (1 << 30));
+        spec.workload.trip_times = true;
+        assert!(Requirements::of(&spec, 1000).memory_bytes > 4000 << 20);
+    }
+}

@@ -1,0 +1,53 @@
+//! Numbers as words.
+
+/// Stands for a figure that could not be measured.
+pub const MISSING: &str = "n/a";
+
+/// A rate in the largest fitting unit, 1000-based.
+#[must_use]
+pub fn rate(bps: f64) -> String {
+    let (value, unit) = scaled(bps, 1000.0, ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
+    format!("{} {unit}", digits(value))
+}
+
+/// An amount of bytes in the largest fitting unit, 1024-based.
+#[must_use]
+pub fn bytes(bytes: f64) -> String {
+    let (value, unit) = scaled(bytes, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]);
+    format!("{} {unit}", digits(value))
+}
+
+/// Seconds as `1:23:45` or `2:03`.
+#[must_use]
+pub fn clock(seconds: f64) -> String {
+    let whole = seconds.max(0.0).round() as u64;
+    let (hours, minutes, seconds) = (whole / 3600, whole / 60 % 60, whole % 60);
+    if hours > 0 {
+        format!("{hours}:{minutes:02}:{seconds:02}")
+    } else {
+        format!("{minutes}:{seconds:02}")
+    }
+}
+
+/// Three digits that matter.
+#[must_use]
+pub fn digits(value: f64) -> String {
+    match value.abs() {
+        small if small < 9.995 => format!("{value:.2}"),
+        middle if middle < 99.95 => format!("{value:.1}"),
+        _ => format!("{value:.0}"),
+    }
+}
+
+/// A value in the largest fitting of a ladder of units.
+#[must_use]
+pub fn scaled<const N: usize>(value: f64, base: f64, units: [&'static str; N]) -> (f64, &'static str) {
+    let mut value = value;
+    let mut place = 0;
+    // What would be rounded to a full base is written in the next unit.
+    while value >= base - 0.5 && place + 1 < N {
+        value /= base;
+        place += 1;
+    }
+    (value, units.get(place).copied().unwrap_or_default())
+}
