@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate_doctor::http::too_many_connections;
+use linerate::http::too_many_connections;
 use linerate_http::load::PortChoice;
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
