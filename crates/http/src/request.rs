@@ -1,5 +1,6 @@
 //! The request of a load as bytes.
 
+use crate::message::chunked;
 use crate::target::Target;
 
 /// Parts of a request.
@@ -85,10 +86,8 @@ fn push(head: &mut String, name: &str, value: &str) -> Result<(), RequestError> 
     Ok(())
 }
 
-/// `token` of RFC 9110, section 5.6.2.
 fn is_token(text: &str) -> bool {
-    let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !text.is_empty() && text.bytes().all(is_tchar)
+    !text.is_empty() && text.bytes().all(chunked::is_token)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use hyper::{Response, Version};
 
 use super::failure::Failure;
 use crate::load::response::{HASH_START, ReceivedResponse, hash_more};
+use crate::message::framing::ConnectionOptions;
 
 /// Contents of a response header.
 #[derive(Debug, Clone, Copy)]
@@ -21,20 +22,14 @@ pub(crate) struct Head {
 
 impl Head {
     pub(crate) fn of(response: &Response<Incoming>) -> Self {
-        let has_option = |option: &str| {
-            let values = response.headers().get_all(CONNECTION).into_iter();
-            let mut options = values
-                .filter_map(|value| value.to_str().ok())
-                .flat_map(|value| value.split(','));
-            options.any(|known| known.trim().eq_ignore_ascii_case(option))
-        };
+        let mut options = ConnectionOptions::default();
+        for value in response.headers().get_all(CONNECTION) {
+            options.add(value.as_bytes());
+        }
+        let version = response.version();
         Self {
             status: response.status().as_u16(),
-            keeps_alive: match response.version() {
-                Version::HTTP_2 => true,
-                Version::HTTP_11 => !has_option("close"),
-                _ => has_option("keep-alive"),
-            },
+            keeps_alive: version == Version::HTTP_2 || options.keeps_alive(version == Version::HTTP_11),
             has_retry_after: response.headers().contains_key(RETRY_AFTER),
         }
     }

@@ -18,33 +18,25 @@ use super::workers::{WorkerPool, Workers};
 /// Observes a run, and may stop it.
 pub trait Observer {
     /// The generator has started, with these worker processes.
-    fn started(&mut self, process_ids: &[u32]) {
-        let _ = process_ids;
-    }
+    fn started(&mut self, process_ids: &[u32]);
 
     /// The connections that could be opened are open; the load begins.
-    fn ramped(&mut self, opened: u64, wanted: u64) {
-        let _ = (opened, wanted);
-    }
+    fn ramped(&mut self, opened: u64, wanted: u64);
 
     /// The warm-up is about to begin.
-    fn load_begins(&mut self) {}
+    fn load_begins(&mut self);
 
     /// Recording begins.
-    fn window_opened(&mut self) {}
+    fn window_opened(&mut self);
 
     /// A second of all workers is complete.
-    fn second(&mut self, second: &SecondPart) {
-        let _ = second;
-    }
+    fn second(&mut self, second: &SecondPart);
 
     /// Recording ends; outstanding responses are still awaited.
-    fn window_closed(&mut self) {}
+    fn window_closed(&mut self);
 
     /// Polled several times a second: whether the user stops the run.
-    fn is_stopped(&mut self) -> bool {
-        false
-    }
+    fn is_stopped(&mut self) -> bool;
 }
 
 /// The load could not be run.

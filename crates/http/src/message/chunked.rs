@@ -188,7 +188,7 @@ pub(crate) fn head(size: u64) -> String {
 pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// `tchar` of RFC 9110, section 5.6.2.
-fn is_token(byte: u8) -> bool {
+pub(crate) fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 

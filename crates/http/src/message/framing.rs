@@ -16,7 +16,7 @@ pub(crate) enum BodyFraming {
 
 /// Parses a `Content-Length` value: digits and nothing else, so no sign, no list, no blank inside. `None` for anything else and
 /// for values beyond 2⁶³ − 1, which implementations interpret differently.
-pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
+fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > LENGTH_DIGITS_MAX {
         return None;
     }
@@ -29,6 +29,34 @@ pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
 
 /// Digits of 2⁶³ − 1.
 const LENGTH_DIGITS_MAX: usize = 19;
+
+/// Adds the value of a `Content-Length` field; `None` when it is invalid or differs from that of another.
+pub(crate) fn add_length(known: Option<u64>, value: &[u8]) -> Option<u64> {
+    let length = content_length(value)?;
+    known.is_none_or(|known| known == length).then_some(length)
+}
+
+/// Options of `Connection` fields (RFC 9110, section 7.6.1).
+#[derive(Debug, Default)]
+pub(crate) struct ConnectionOptions {
+    closes: bool,
+    is_kept_alive: bool,
+}
+
+impl ConnectionOptions {
+    /// The value is a list; other members are ignored.
+    pub(crate) fn add(&mut self, value: &[u8]) {
+        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
+            self.closes |= option.eq_ignore_ascii_case(b"close");
+            self.is_kept_alive |= option.eq_ignore_ascii_case(b"keep-alive");
+        }
+    }
+
+    /// Whether the connection is persistent.
+    pub(crate) fn keeps_alive(&self, is_http11: bool) -> bool {
+        !self.closes && (is_http11 || self.is_kept_alive)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -6,7 +6,7 @@
 
 use std::mem::MaybeUninit;
 
-use super::framing::{BodyFraming, content_length};
+use super::framing::{BodyFraming, ConnectionOptions, add_length};
 
 /// Longest header in bytes: request line, fields and the empty line.
 pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
@@ -129,7 +129,7 @@ impl<'a> RequestHeader<'a> {
             target: Target::read(method, request.path.unwrap_or_default())?,
             is_http11,
             framing: fields.framing(is_http11)?,
-            keep_alive: !fields.close && (is_http11 || fields.keep_alive),
+            keep_alive: fields.options.keeps_alive(is_http11),
             // HTTP/1.0 has no interim responses.
             expects_continue: is_http11 && fields.expects_continue,
             authorization: fields.authorization,
@@ -176,8 +176,7 @@ struct Fields<'a> {
     length: Option<u64>,
     codings: u8,
     is_chunked: bool,
-    close: bool,
-    keep_alive: bool,
+    options: ConnectionOptions,
     expects_continue: bool,
     authorization: Option<&'a [u8]>,
     has_origin: bool,
@@ -196,7 +195,7 @@ impl<'a> Fields<'a> {
                 Ok(())
             }
             10 if is("connection") => {
-                self.take_options(field.value);
+                self.options.add(field.value);
                 Ok(())
             }
             13 if is("authorization") => {
@@ -212,36 +211,16 @@ impl<'a> Fields<'a> {
     fn take_host(&mut self, value: &'a [u8]) -> Result<(), RequestError> {
         self.hosts = self.hosts.saturating_add(1);
         self.host = Some(value);
-        if is_host(value) {
-            Ok(())
-        } else {
-            Err(RequestError::Host)
-        }
+        is_host(value).then_some(()).ok_or(RequestError::Host)
     }
 
     fn take_expectation(&mut self, value: &[u8]) -> Result<(), RequestError> {
         self.expects_continue = value.eq_ignore_ascii_case(b"100-continue");
-        if self.expects_continue {
-            Ok(())
-        } else {
-            Err(RequestError::Expectation)
-        }
-    }
-
-    /// `Connection` is a list; other members are ignored.
-    fn take_options(&mut self, value: &[u8]) {
-        for option in value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii) {
-            self.close |= option.eq_ignore_ascii_case(b"close");
-            self.keep_alive |= option.eq_ignore_ascii_case(b"keep-alive");
-        }
+        self.expects_continue.then_some(()).ok_or(RequestError::Expectation)
     }
 
     fn take_length(&mut self, value: &[u8]) -> Result<(), RequestError> {
-        let length = content_length(value).ok_or(RequestError::ContentLength)?;
-        if self.length.is_some_and(|other| other != length) {
-            return Err(RequestError::ContentLength);
-        }
-        self.length = Some(length);
+        self.length = Some(add_length(self.length, value).ok_or(RequestError::ContentLength)?);
         Ok(())
     }
 
@@ -251,11 +230,7 @@ impl<'a> Fields<'a> {
         if self.codings > 1 || value.is_empty() {
             return Err(RequestError::TransferEncoding);
         }
-        if self.is_chunked {
-            Ok(())
-        } else {
-            Err(RequestError::UnknownCoding)
-        }
+        self.is_chunked.then_some(()).ok_or(RequestError::UnknownCoding)
     }
 
     fn framing(&self, is_http11: bool) -> Result<BodyFraming, RequestError> {

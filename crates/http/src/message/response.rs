@@ -3,7 +3,7 @@
 //! Accepts what servers send, but no response with ambiguous framing: two lengths that differ, a length beside chunks, or an
 //! unknown transfer coding are errors, because the next response would begin at the wrong byte.
 
-use super::framing::{BodyFraming, content_length};
+use super::framing::{BodyFraming, ConnectionOptions, add_length};
 
 /// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ pub(crate) fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<Re
     }
     let fields = Fields::read(response.headers)?;
     let framing = fields.framing(status, is_response_to_head)?;
-    let keeps_alive = !fields.closes && (response.version == Some(1) || fields.is_kept_alive);
+    let keeps_alive = fields.options.keeps_alive(response.version == Some(1));
     Ok(Some(ResponseHeader {
         len,
         status,
@@ -81,8 +81,7 @@ pub(crate) fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<Re
 struct Fields {
     length: Option<u64>,
     is_chunked: bool,
-    closes: bool,
-    is_kept_alive: bool,
+    options: ConnectionOptions,
     has_retry_after: bool,
 }
 
@@ -92,20 +91,14 @@ impl Fields {
         for header in headers {
             let is = |name: &str| header.name.eq_ignore_ascii_case(name);
             if is("content-length") {
-                let length = content_length(header.value).ok_or(ResponseError::Length)?;
-                if fields.length.is_some_and(|other| other != length) {
-                    return Err(ResponseError::Length);
-                }
-                fields.length = Some(length);
+                fields.length = Some(add_length(fields.length, header.value).ok_or(ResponseError::Length)?);
             } else if is("transfer-encoding") {
                 if fields.is_chunked || !header.value.trim_ascii().eq_ignore_ascii_case(b"chunked") {
                     return Err(ResponseError::Coding);
                 }
                 fields.is_chunked = true;
             } else if is("connection") {
-                let mut options = header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-                fields.closes |= options.clone().any(|option| option.eq_ignore_ascii_case(b"close"));
-                fields.is_kept_alive |= options.any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
+                fields.options.add(header.value);
             } else if is("retry-after") {
                 fields.has_retry_after = true;
             }

@@ -287,6 +287,7 @@ impl LoadWorker {
     }
 
     /// A request was not sent because the connection had ended. It is due again.
+    #[cfg(any(feature = "tls", test))]
     pub(super) fn return_request(&mut self, number: u32, sent: Sent) {
         self.end_first_request(number);
         self.end(1);
