@@ -20,13 +20,13 @@ use crate::summary::Summary;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// Client: the control connection stands and the block length is known.
+    /// Client: the control connection is established and the block length is known.
     ControlConnected(ControlConnected),
     /// The parameters are agreed (server) or about to be sent (client).
     TestAccepted(Box<TestHeader>),
-    /// A data stream stands.
+    /// A data stream is open.
     StreamOpened(Stream),
-    /// All streams stand, the clock runs.
+    /// All streams are open, the clock runs.
     TestStarted,
     /// An interval ended.
     Interval(IntervalReport),
@@ -34,7 +34,7 @@ pub enum Event {
     OmitEnded,
     /// The test ended. On a server this comes before the client's results are known.
     Summary(Box<Summary>),
-    /// The peer's own report, as the client asked for.
+    /// The peer's own report, which the client requested.
     PeerOutput(ServerOutput),
     /// Something the user should know, without consequences for the test.
     Warning(String),
@@ -76,7 +76,7 @@ pub struct ControlConnected {
     pub local: SocketAddr,
     /// Server address.
     pub remote: SocketAddr,
-    /// Maximum segment size of the connection (`TCP_MAXSEG`), when the kernel tells.
+    /// Maximum segment size of the connection (`TCP_MAXSEG`), when the kernel reports it.
     pub mss_bytes: Option<u32>,
     /// UDP block length derived from the segment size, when the user named none.
     pub chosen_block_len_bytes: Option<u32>,

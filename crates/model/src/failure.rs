@@ -19,7 +19,7 @@ pub enum FailureKind {
     },
     /// A signal ended this process's work.
     Interrupted,
-    /// The peer was ended by a signal and said so.
+    /// The peer reported that a signal ended it.
     PeerTerminated,
     /// The peer closed the control connection without a word.
     PeerClosed,

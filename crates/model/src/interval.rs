@@ -1,4 +1,4 @@
-//! What happened between two looks at the counters.
+//! One reporting interval: growth of the counters between two samples.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::stream::{Flow, StreamId, StreamRole};
 pub struct IntervalReport {
     /// The interval belongs to the warm-up.
     pub omitted: bool,
-    /// It ended because the test did, not because the reporting grid said so.
+    /// It ended with the test and not at the reporting grid.
     pub last: bool,
     /// One row per stream, in stream order.
     pub streams: Vec<StreamInterval>,
@@ -35,7 +35,7 @@ pub struct StreamInterval {
     pub tcp: Option<TcpInterval>,
     /// UDP facts.
     pub udp: Option<UdpInterval>,
-    /// What else was measured; dialects and options that ask for it.
+    /// Further measurements, of dialects and options that have them.
     pub metrics: Option<Box<StreamMetrics>>,
 }
 
@@ -53,7 +53,7 @@ impl StreamInterval {
     }
 }
 
-/// What TCP_INFO (tcp(7)) says of a sender.
+/// TCP_INFO (tcp(7)) of a sender.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpInterval {
     /// Segments retransmitted in this interval.

@@ -1,6 +1,6 @@
 //! Numbers as words.
 
-/// Stands for a figure that could not be measured.
+/// Shown for a figure that could not be measured.
 pub const MISSING: &str = "n/a";
 
 /// A rate in the largest fitting unit, 1000-based.

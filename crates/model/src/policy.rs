@@ -24,7 +24,7 @@ pub struct ServerPolicy {
     pub iperf2: Iperf2Listener,
     /// UDP flows without a control connection may request data. Their address is not verified.
     pub iperf2_udp_reverse: bool,
-    /// Which clients get facts about this host when they ask for them.
+    /// Which clients get facts about this host when they request them.
     pub facts: FactsAccess,
 }
 

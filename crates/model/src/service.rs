@@ -20,7 +20,7 @@ pub enum ServerEvent {
     Progress(Progress),
     /// A test that had begun is over.
     TestEnded(TestRecord),
-    /// A client was not served, because the rules say so.
+    /// A client was refused by the rules.
     Refused {
         /// The client.
         peer: SocketAddr,
@@ -47,7 +47,7 @@ pub enum ServerEvent {
     },
     /// The lists of addresses were read again.
     Reloaded,
-    /// The server was asked to end.
+    /// The server was requested to end.
     Stopping {
         /// By whom, for example `Terminated(15)`.
         signal_text: String,
@@ -162,13 +162,13 @@ pub enum RefusalReason {
     Duration,
     /// The test would move, or has moved, too much.
     Bytes,
-    /// The test asks for too high a rate.
+    /// The requested rate is too high.
     Rate,
     /// Another session has the same name; one of them is not what it seems.
     DuplicateCookie,
-    /// Too many connections wait to say what they want.
+    /// Too many pending connections.
     Crowded,
-    /// The client asks for data over UDP, and nothing proves its address.
+    /// The client requests data over UDP, and nothing proves its address.
     UdpReverse,
     /// As many UDP flows run as may whose address nothing proves.
     Flows,
@@ -246,7 +246,7 @@ impl fmt::Display for RefusalReason {
 /// How far a connection came that never became a test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HandshakeCause {
-    /// It did not say who it is in time.
+    /// It sent no cookie in time.
     Cookie,
     /// Parameters did not come in time, or could not be read or accepted.
     Parameters,

@@ -97,9 +97,9 @@ pub struct TestSpec {
     pub title: Option<String>,
     /// Text that is carried into the JSON output.
     pub extra_data: Option<String>,
-    /// The client asks for the server's own report.
+    /// The client requests the server's own report.
     pub want_server_output: bool,
-    /// The client asks what the server knows about its own host. Receivers then keep to one datagram per buffer, so
+    /// The client requests facts of the server's host. Receivers then keep to one datagram per buffer, so
     /// that the kernel's counters of drops count datagrams.
     pub want_peer_facts: bool,
     /// What only some dialects can express; all of it off by default.
@@ -160,7 +160,7 @@ impl TestSpec {
 pub struct Pacing {
     /// Target payload rate of each stream in bit/s, `None` for as fast as possible.
     pub rate_bps: Option<u64>,
-    /// Blocks sent back to back between two looks at the rate.
+    /// Blocks sent back to back between two checks of the rate.
     pub burst_blocks: Option<u32>,
     /// Kernel pacing (`SO_MAX_PACING_RATE`, socket(7)) in bit/s.
     pub fq_rate_bps: Option<u64>,
@@ -235,7 +235,7 @@ impl SendPath {
     }
 }
 
-/// Which datagrams a UDP receiver looks at.
+/// Datagrams of which a UDP receiver reads the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SequenceCheck {
@@ -262,9 +262,9 @@ pub enum Payload {
 pub struct UdpOptions {
     /// Sequence numbers are 64 bits wide.
     pub counters_64bit: bool,
-    /// Segmentation offload asked for by the user (`UDP_SEGMENT`, udp(7)).
+    /// Segmentation offload requested by the user (`UDP_SEGMENT`, udp(7)).
     pub gso: Option<Segmentation>,
-    /// Receive coalescing asked for by the user (`UDP_GRO`, udp(7)).
+    /// Receive coalescing requested by the user (`UDP_GRO`, udp(7)).
     pub gro: Option<Segmentation>,
     /// Which datagrams receivers look at.
     pub check: SequenceCheck,
@@ -401,13 +401,13 @@ pub struct ClientSpec {
     pub host: String,
     /// Options of this end.
     pub local: LocalOptions,
-    /// The test. A UDP block length of 0 asks for the path's segment size.
+    /// The test. A UDP block length of 0 requests the path's segment size.
     pub test: TestSpec,
     /// Longest time to set up the control connection, `None` for the system's limit.
     pub connect_timeout: Option<Duration>,
-    /// CPU the server is asked to pin itself to.
+    /// CPU to which the server is to pin itself.
     pub server_cpu: Option<u32>,
-    /// User, password and key for a server that asks for them.
+    /// User, password and key for a server that requires them.
     pub credentials: Option<Credentials>,
 }
 
@@ -447,7 +447,7 @@ pub struct ServerSpec {
     pub max_duration: Option<Duration>,
     /// Clients must authenticate.
     pub auth: Option<ServerAuth>,
-    /// Listener and data sockets use Multipath TCP even if the client did not ask.
+    /// Listener and data sockets use Multipath TCP even if the client did not request it.
     pub mptcp: bool,
     /// How the server is shared among its clients.
     pub policy: ServerPolicy,

@@ -107,9 +107,9 @@ pub struct UdpTotals {
     pub out_of_order: u64,
     /// Smoothed interarrival jitter in s at the end.
     pub jitter_s: f64,
-    /// `packets` when the warm-up ended; `None` when the peer does not say.
+    /// `packets` when the warm-up ended; `None` when the peer does not report it.
     pub omitted_packets: Option<u64>,
-    /// `lost` when the warm-up ended; `None` when the peer does not say and it cannot be known.
+    /// `lost` when the warm-up ended; `None` when the peer does not report it and it cannot be known.
     pub omitted_lost: Option<u64>,
 }
 

@@ -22,9 +22,9 @@ pub struct Workload {
     pub histogram: Option<HistogramSpec>,
     /// Senders report how long their writes take.
     pub write_times: bool,
-    /// Ask the server who it is before data flows.
+    /// Query the server's release before data flows.
     pub detect_peer: bool,
-    /// Say nothing before the data: for peers that would take a header for data.
+    /// Send no header: for peers that would take it for data.
     pub without_header: bool,
     /// Word that server and client must share.
     pub permit_key: Option<String>,
@@ -58,7 +58,7 @@ pub struct Workload {
     pub exact_reads: bool,
     /// Receivers of isochronous frames report each of them instead of intervals.
     pub reports_frames: bool,
-    /// Release this end speaks as.
+    /// Release that this end announces.
     pub release: Release,
 }
 
@@ -227,7 +227,7 @@ pub enum Start {
     /// At once.
     #[default]
     Now,
-    /// This long after the connection stands.
+    /// This long after the connection is established.
     #[serde(rename = "after_ns", with = "crate::units::whole_ns")]
     After(Duration),
     /// At this time, counted from 1970.
@@ -251,7 +251,7 @@ pub struct FanOut {
 /// Options of one end that only some dialects have and that never travel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct EndOptions {
-    /// Ask for the real-time scheduler.
+    /// Request the real-time scheduler.
     pub realtime: bool,
     /// Last of a range of ports, `None` for a single one.
     pub last_port: Option<u16>,
@@ -295,11 +295,11 @@ pub struct Iperf2Defaults {
     pub one_at_a_time: bool,
     /// Accept IPv4 and IPv6.
     pub dual_stack: bool,
-    /// TOS byte of what the server sends, whatever the client asked for.
+    /// TOS byte of what the server sends, regardless of what the client requested.
     pub reply_tos: Option<u8>,
     /// Time after which the permit key opens nothing.
     pub permit_key_lifetime: Option<Duration>,
-    /// Longest wait for a client to say what it wants.
+    /// Longest wait for a client's header.
     pub handshake_timeout: Option<Duration>,
     /// Final reports of UDP flows contain one-way delays even if the client did not send its clock.
     pub reports_delays: bool,

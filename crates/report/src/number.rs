@@ -27,7 +27,7 @@ pub(crate) fn general(value: f64, precision: usize) -> String {
 }
 
 /// Formats a floating-point JSON number like cJSON 1.7: integral values without a point, others with 15 significant
-/// digits or with 17 where 15 do not read back as the same value; `null` for what JSON cannot say.
+/// digits or with 17 where 15 do not read back as the same value; `null` for what JSON cannot express.
 pub(crate) fn json(value: f64) -> String {
     if !value.is_finite() {
         return "null".into();

@@ -25,7 +25,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         files: &["server-max-duration-json.c321-s321.server.json"],
-        reason: "a refused test is no test, so its rate is nobody's target",
+        reason: "the rate of a refused test is not a target rate",
         edit: |document| {
             let start = document["start"].as_object_mut().expect("start");
             start.remove("target_bitrate");

@@ -39,7 +39,7 @@ const DIFFERENCES: &[Difference] = &[
     },
     Difference {
         files: &["server-bitrate-limit-exceeded.c321-s321.server.stderr.txt"],
-        reason: "the message says what happened; the measured rate is in the interval above",
+        reason: "the message names the limit; the measured rate is in the interval above",
         edit: without_measured_rate,
     },
     Difference {

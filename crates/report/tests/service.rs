@@ -1,4 +1,4 @@
-//! Goal: logs and metrics of a server say what happened, in forms machines can read. Method: a server's events by hand.
+//! Goal: logs and metrics of a server report its events in forms programs can read. Method: a list of events.
 
 use std::io::Write;
 use std::net::SocketAddr;

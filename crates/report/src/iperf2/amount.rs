@@ -113,7 +113,7 @@ pub(super) fn percent(lost: i64, total: u64) -> String {
     crate::number::general(100.0 * lost as f64 / total as f64, 2)
 }
 
-/// Beyond this a negative delay says nothing but that the clocks disagree.
+/// A negative delay beyond this shows only that the clocks disagree.
 const POWER_MIN: f64 = -1e15;
 
 #[cfg(test)]

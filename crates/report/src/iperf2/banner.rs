@@ -1,4 +1,4 @@
-//! What is said before anything happens: who listens or connects, and with which settings.
+//! The banner of a listening or connecting socket and its settings.
 
 use std::net::IpAddr;
 
@@ -165,7 +165,7 @@ fn server_congestion(options: &Options, socket: &SocketFacts, test: &TestSpec) -
     Some(format!("TCP congestion control default {name}"))
 }
 
-/// The algorithm that was asked for, unless the system has refused it.
+/// The requested algorithm, unless the system has refused it.
 fn congestion_in_use<'a>(socket: &SocketFacts, test: &'a TestSpec) -> Option<&'a String> {
     let used = socket.effective.congestion.as_ref();
     let wanted = test.socket.congestion.as_ref();

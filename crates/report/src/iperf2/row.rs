@@ -1,4 +1,4 @@
-//! One line of numbers about one stream, whatever it is of: an interval, the whole test, or what the peer says.
+//! One line of numbers of one stream: of an interval, of the whole test, or of the peer's report.
 
 use std::sync::LazyLock;
 use std::time::Duration;

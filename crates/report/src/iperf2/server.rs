@@ -1,4 +1,4 @@
-//! What a server says: its banner, then its tests, which may run at the same time.
+//! Output of a server: its banner, then its tests, which may run at the same time.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ impl Reporter {
 }
 
 impl ServerReporter for Reporter {
-    /// The banner of the socket says it once; there is nothing to say before each test.
+    /// The banner of the socket is printed once, with [`ServerReporter::listener`].
     fn listening(&mut self, _port: u16, _test_number: u32) -> Result<(), SinkError> {
         Ok(())
     }

@@ -352,7 +352,7 @@ fn datagrams(family: Family, options: &Options, row: &Row<'_>) -> String {
     }
 }
 
-/// What was counted over the time it took, where the engine tells nothing better.
+/// What was counted over the time it took, where the engine reports nothing better.
 pub(super) fn datagram_rate(row: &Row<'_>) -> f64 {
     let counted = row.udp.map_or(0, |udp| udp.packets) as f64;
     let per_s = if row.seconds() > 0.0 {
@@ -435,7 +435,7 @@ fn replies_per_s(trips: &Distribution) -> String {
     format!("{rate:.0}")
 }
 
-/// Delays that only disagreeing clocks can explain say nothing.
+/// Delays that only disagreeing clocks can explain are not shown.
 fn is_plausible(delay: &Distribution) -> bool {
     delay.min > -10_000.0 && delay.max < 60_000_000.0
 }

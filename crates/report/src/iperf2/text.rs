@@ -111,7 +111,7 @@ impl EventSink for TextWriter {
             Event::ConnectTimes(times) => self.connects(times),
             Event::Summary(summary) => self.summary(summary),
             Event::Warning(text) | Event::Notice(text) => self.output.error(&format!("{text}\n")),
-            // What was said before must not appear behind the error.
+            // Earlier lines must not appear behind the error.
             Event::Failed(failure) => {
                 self.send()?;
                 self.output.error(&format!("{failure}\n"));
@@ -373,7 +373,7 @@ impl TextWriter {
     fn sum(&mut self, test: &TestSpec, rows: &[Numbered<'_>]) {
         let options = Arc::clone(&self.options);
         let sum = Sum::of(rows);
-        // A client of 2.1.8 sums what it was asked to open, everybody else what there is.
+        // A client of 2.1.8 sums the requested streams, everything else the open ones.
         let is_old_client = options.is_client() && !options.is_new();
         let streams = if is_old_client {
             test.streams as usize
@@ -400,7 +400,7 @@ impl TextWriter {
         }
     }
 
-    /// What the server says it received.
+    /// What the server reports as received.
     fn server_report(&mut self, stream: &StreamSummary) {
         let test = self.test();
         let reported = stream.receiver.filter(|_| stream.role == StreamRole::Sender);

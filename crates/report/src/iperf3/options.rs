@@ -36,7 +36,7 @@ pub struct Options {
     pub title: Option<String>,
     /// Name and version of this program, for example `iperf 3.21 (linerate 0.1.0)`.
     pub version: String,
-    /// The host in one line, as `uname -a` tells.
+    /// The host in one line, as `uname -a` prints it.
     pub system_info: String,
     /// Show what the original does not report: more verbose lines, and a member of the JSON report.
     pub additions: bool,

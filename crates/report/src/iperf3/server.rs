@@ -63,7 +63,7 @@ impl ServerReporter for Reporter {
             self.output.clone(),
             Some(self.intervals.clone()),
         );
-        // A document stands for itself; lines of concurrent tests must be distinguishable.
+        // A document is separate; lines of concurrent tests must be distinguishable.
         Ok(match self.options.style {
             Style::Json => sink,
             Style::Text | Style::JsonStream { .. } => Box::new(Numbered::new(sink)),

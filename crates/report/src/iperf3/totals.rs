@@ -12,7 +12,7 @@ use linerate_model::{EndpointTotals, Flow, StreamRole, StreamSummary, Summary, T
 pub(super) struct Totals {
     /// What this end did.
     pub(super) role: StreamRole,
-    /// What the sending end counted; zeros over this end's duration when it did not say.
+    /// What the sending end counted; zeros over this end's duration when it did not report.
     pub(super) sender: View,
     /// What the receiving end counted, likewise.
     pub(super) receiver: View,
@@ -69,7 +69,7 @@ impl Totals {
         }
     }
 
-    /// Datagrams sent, or what the receiver could see of them when the sender did not say.
+    /// Datagrams sent, or what the receiver could see of them when the sender did not report.
     pub(super) fn packets(&self) -> i64 {
         match self.sender.udp.packets {
             0 => self.receiver.udp.packets,

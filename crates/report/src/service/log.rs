@@ -224,7 +224,7 @@ fn text_of(format: Format, line: Line) -> String {
     }
 }
 
-/// What a single test has to say besides its begin and end.
+/// Lines of a single test besides its begin and end.
 struct TestLog {
     log: Log,
 }

@@ -15,7 +15,7 @@ use super::log::{direction, protocol};
 #[derive(Debug, Default)]
 pub struct Metrics(Mutex<Counts>);
 
-/// Labels and what they stand for, as they are printed.
+/// Labels and their values, as they are printed.
 type Labelled = BTreeMap<String, u64>;
 
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ struct Counts {
     rates: BTreeMap<&'static str, Histogram>,
 }
 
-/// What the operating system says of this process.
+/// Counters of the operating system for this process.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessMetrics {
     /// CPU time used so far in s.
@@ -270,7 +270,7 @@ impl Page {
             ),
             ("process_threads", "Threads.", process.threads),
         ] {
-            // What the system does not tell has no line.
+            // What the system does not report has no line.
             if let Some(value) = value {
                 self.head(name, "gauge", help);
                 self.sample(name, "", value);

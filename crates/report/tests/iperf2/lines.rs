@@ -15,7 +15,7 @@ fn behind_label(line: &str) -> Option<&str> {
     line.strip_prefix('[')?.split_once("] ").map(|(_, rest)| rest)
 }
 
-/// Lines of a server's standard error and of its threads, and the order in which threads happen to speak.
+/// Lines of a server's standard error and of its threads, and the order in which threads happen to write.
 pub(crate) fn without_noise(text: &str) -> String {
     let noise = [
         "read tcp flags",
@@ -121,7 +121,7 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
             words[at] = "#".to_owned();
         }
     }
-    // Delays of bursts: load, its unit and power stand between the counts and the reads.
+    // Delays of bursts: load, its unit and power are between the counts and the reads.
     if line.contains(" ms (") && !line.contains(" us ") && !line.contains("%)") {
         let from = words
             .iter()

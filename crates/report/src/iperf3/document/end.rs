@@ -69,7 +69,7 @@ fn tcp_receiver(stream: &StreamSummary, totals: &Totals) -> Value {
     with_role(half, totals.role)
 }
 
-/// A receiver does not know the windows and round-trip times of the other end, and the format has no way to say so.
+/// A receiver does not know the windows and round-trip times of the other end, and the format cannot express that.
 fn tcp_facts(tcp: &TcpSummary) -> Map<String, Value> {
     members(json!({
         "reorder": tcp.reorder_events.unwrap_or(0),
@@ -161,7 +161,7 @@ fn amount(view: &View) -> Map<String, Value> {
     }))
 }
 
-/// `sender` tells what this end was, in the half of either end.
+/// `sender` is the role of this end, in the totals of both ends.
 fn with_role(mut members: Map<String, Value>, role: StreamRole) -> Value {
     members.insert("sender".into(), (role == StreamRole::Sender).into());
     Value::Object(members)

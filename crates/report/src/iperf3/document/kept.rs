@@ -45,7 +45,7 @@ impl KeptIntervals {
         }
     }
 
-    /// Keeps an interval. The first one without room returns the words to say so; it and all later ones are left out.
+    /// Keeps an interval. The first one without room returns a warning; it and all later ones are left out.
     pub(super) fn keep(&mut self, report: &IntervalReport) -> Option<String> {
         let rows = report.streams.len();
         if self.is_full {

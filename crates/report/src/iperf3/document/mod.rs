@@ -186,7 +186,7 @@ impl Document {
     }
 }
 
-/// What iperf3 has no place for stands under this name.
+/// Name of the member for what iperf3 does not report.
 const OURS: &str = "linerate";
 
 const INTERVALS: &str = "intervals";

@@ -64,7 +64,7 @@ fn add_test(members: &mut Map<String, Value>, header: &TestHeader, streams: &[St
     }
 }
 
-/// Buffer sizes asked for and granted. The first stream speaks for all.
+/// Buffer sizes requested and granted, of the first stream.
 fn buffers(spec: &TestSpec, streams: &[Stream]) -> Vec<(String, Value)> {
     let Some(first) = streams.first() else {
         return Vec::new();

@@ -70,7 +70,7 @@ impl EventSink for TextWriter {
             | Event::DelayedStart(_)
             | Event::ConnectTimes(_) => {}
             Event::Finished => self.finished(),
-            // What was said before must not appear behind the error.
+            // Earlier lines must not appear behind the error.
             Event::Failed(failure) => {
                 self.page.send()?;
                 self.page.failure(failure);
@@ -88,7 +88,7 @@ impl TestReport for TextWriter {
 }
 
 impl TextWriter {
-    /// A client says first who it is; a server did so in its banner.
+    /// A client prints its version first; a server prints it in its banner.
     fn identify(&mut self) {
         let is_client = self.options.endpoint == Endpoint::Client;
         if self.options.verbose && is_client && !self.is_identified {

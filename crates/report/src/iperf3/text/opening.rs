@@ -1,4 +1,4 @@
-//! What is said before the first interval.
+//! Lines before the first interval.
 
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
 use linerate_model::{Direction, EndCondition, Stream, TestSpec, Transport};
@@ -44,7 +44,7 @@ impl TextWriter {
     }
 }
 
-/// What a verbose client tells about its control connection.
+/// Verbose lines of a client about its control connection.
 pub(in crate::iperf3) fn control_facts(control: &ControlConnected) -> Vec<String> {
     let mss = control.mss_bytes.map(|mss| format!("Control connection MSS {mss}"));
     let block_len = control

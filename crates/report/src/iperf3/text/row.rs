@@ -188,7 +188,7 @@ impl Columns {
 }
 
 impl Subject {
-    /// The line that stands for a view the other end will only send later.
+    /// The line in place of a view that the other end sends later.
     pub(super) fn not_available(self, role: &str) -> String {
         match self {
             Self::Stream(id) => format!("[{:>3}] ({role} statistics not available)", display_id(id)),

@@ -70,7 +70,7 @@ impl Test {
         sender.into_iter().chain(between).chain(receiver).collect()
     }
 
-    /// What stands between the two rows of a stream.
+    /// The line between the two rows of a stream.
     fn between(&self, stream: &StreamSummary, totals: &Totals) -> Vec<String> {
         let late = totals.receiver.udp.out_of_order;
         let late = (late > 0).then(|| self.columns.out_of_order(totals.role, totals.sender.seconds(), late));
