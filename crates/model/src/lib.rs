@@ -17,7 +17,7 @@ pub mod interval;
 pub mod metrics;
 pub mod network;
 pub mod policy;
-pub mod procfs;
+pub mod runs;
 pub mod service;
 pub mod snapshot;
 pub mod spec;

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use linerate_doctor::arithmetic::{self, Encapsulation, Network, Transport};
-use linerate_doctor::import::{TEXT_BYTES_MAX, import};
 use linerate_doctor::{Observed, catalogue, compare, diagnose};
+use linerate_host::import::{TEXT_BYTES_MAX, import};
 use linerate_host::{Request, collect};
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};

@@ -1,7 +1,7 @@
 //! What belongs to an interface and does not name it: PCI devices and interrupts. It is attached when all is read, so
 //! the order of the blocks does not matter.
 
-use linerate_model::procfs::Interrupt;
+use crate::kernel::procfs::Interrupt;
 use linerate_model::snapshot::{Absence, Snapshot, Value};
 
 /// Facts that wait for their interface.

@@ -1,6 +1,6 @@
 //! Kernel variables, `/proc`, and the odd line about the system.
 
-use linerate_model::procfs;
+use crate::kernel::procfs;
 use linerate_model::snapshot::Snapshot;
 
 use super::blocks::Block;
