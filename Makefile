@@ -118,27 +118,27 @@ vm-lab: ## doctor on NICs, links and qdiscs of a guest
 soak: ## thousands of tests, then random clients for SOAK_SECONDS
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_TESTS=$(SOAK_TESTS) \
-		$(CARGO) test --locked -p linerate-interop --test endurance -- --nocapture
+		$(CARGO) test --locked -p linerate-interop --test interop server::endurance:: -- --nocapture
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SOAK_SECONDS=$(SOAK_SECONDS) \
-		$(CARGO) test --locked -p linerate-interop --test soak -- --ignored --nocapture
+		$(CARGO) test --locked -p linerate-interop --test interop server::soak:: -- --ignored --nocapture
 
 # Two hosts in namespaces; needs root.
 scale: ## SCALE_CLIENTS clients between two namespaces (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" SCALE_CLIENTS=$(SCALE_CLIENTS) \
-		$(CARGO) test --locked -p linerate-interop --test scale -- --ignored --nocapture
+		$(CARGO) test --locked -p linerate-interop --test interop server::scale:: -- --ignored --nocapture
 
 # Full length and full load, in namespaces; needs root.
 reports: test-deps ## the commands of reports about iperf 2 at full length (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
-		$(CARGO) test --locked -p linerate-interop --test iperf2_reports -- --ignored --nocapture
+		$(CARGO) test --locked -p linerate-interop --test interop iperf2::reports:: -- --ignored --nocapture
 
 # The default plan at a gigabit between two hosts in namespaces; needs root.
 http-lab: test-deps ## the default plan of the HTTP lab at 1 Gbit/s (root)
 	$(CARGO) build --release --locked -p linerate-cli
 	LINERATE_BIN="$(abspath $(TARGET_DIR))/release/linerate" \
-		$(CARGO) test --locked -p linerate-interop --test http_lab_verdicts -- --ignored --nocapture
+		$(CARGO) test --locked -p linerate-interop --test interop http::lab_verdicts:: -- --ignored --nocapture
 
 test-deps: ## install the programs that tests need
 	@.ci/tools $(TEST_TOOLS)

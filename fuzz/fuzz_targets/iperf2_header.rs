@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_iperf2::fuzzing::header(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_fuzz::iperf2::header(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_iperf3::fuzzing::results_json(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_fuzz::iperf3::results_json(data));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_iperf3::fuzzing::server_control(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| linerate_fuzz::iperf3::server_control(data));

@@ -3,8 +3,6 @@
 pub(crate) mod doctor;
 mod file_modes;
 mod generate;
-pub(crate) mod getopt;
-mod help_layout;
 mod how_to;
 pub(crate) mod http;
 pub(crate) mod iperf2;
@@ -14,6 +12,5 @@ mod man;
 pub(crate) mod native;
 mod roff;
 pub(crate) mod serve;
-pub(crate) mod sharing;
-mod suggest;
 pub(crate) mod sweep;
+mod try_self;

@@ -1,26 +1,41 @@
-//! What the process tells its caller.
+//! The exit codes of the program.
 
-/// Exit codes, converted to numbers in `main` only. The iperf3 dialect uses the first two.
+use linerate::Outcome;
+
+/// Exit codes, converted to numbers in `main` only. The drop-in modes use the first two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ExitCode {
     /// Everything was done.
     Done,
-    /// The test could not be completed; in a dialect also a wrong command line.
+    /// The test could not be completed; in a drop-in mode also a wrong command line.
     NotCompleted,
     /// Wrong command line of the native commands.
     Usage,
-    /// The doctor found something as severe as `--fail-on` asked for.
+    /// `linerate doctor` found something at or above the level of `--fail-on`, or a check of the HTTP lab failed.
     Found,
-    /// The HTTP lab: a check before the experiment failed.
-    CheckFailed,
-    /// The HTTP lab: the server does not answer.
+    /// The server does not answer.
     Unreachable,
-    /// The HTTP lab: what `--assert` demands was missed.
+    /// The objectives of `--assert` were missed.
     Missed,
-    /// The HTTP lab: more than a fifth of the cells say nothing.
+    /// More than a fifth of the HTTP lab's cells are invalid.
     Invalid,
-    /// The user interrupted it.
+    /// A signal interrupted it.
     Interrupted,
+}
+
+impl From<Outcome> for ExitCode {
+    fn from(outcome: Outcome) -> Self {
+        match outcome {
+            Outcome::Done => Self::Done,
+            Outcome::NotCompleted => Self::NotCompleted,
+            Outcome::Usage => Self::Usage,
+            Outcome::CheckFailed => Self::Found,
+            Outcome::Unreachable => Self::Unreachable,
+            Outcome::ObjectiveMissed => Self::Missed,
+            Outcome::TooManyInvalid => Self::Invalid,
+            Outcome::Interrupted => Self::Interrupted,
+        }
+    }
 }
 
 impl From<ExitCode> for std::process::ExitCode {
@@ -29,7 +44,7 @@ impl From<ExitCode> for std::process::ExitCode {
             ExitCode::Done => 0,
             ExitCode::NotCompleted => 1,
             ExitCode::Usage => 2,
-            ExitCode::Found | ExitCode::CheckFailed => 3,
+            ExitCode::Found => 3,
             ExitCode::Unreachable => 4,
             ExitCode::Missed => 5,
             ExitCode::Invalid => 6,

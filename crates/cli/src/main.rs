@@ -7,7 +7,7 @@
 mod argv0;
 mod cli;
 mod exit_code;
-mod run;
+mod log;
 
 use std::ffi::{OsStr, OsString};
 
@@ -16,6 +16,7 @@ use exit_code::ExitCode;
 
 fn main() -> std::process::ExitCode {
     linerate_sys::process::return_large_blocks();
+    log::start();
     let argv: Vec<OsString> = std::env::args_os().collect();
     dispatch(&argv).into()
 }

@@ -9,7 +9,7 @@ use linerate_model::interval::StreamInterval;
 use linerate_model::snapshot::Value;
 use linerate_model::summary::{EndpointTotals, StreamSummary};
 use linerate_model::units::ns_to_s;
-use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{Event, Flow, IntervalReport, Stream, StreamRole, Summary, TestSpec, Transport, measure};
 
 use direction::DirectionStats;
 pub use direction::TestInterval;
@@ -131,12 +131,11 @@ impl TestTimeline {
         } else {
             ("receiver_thread_cpu", "sender_thread_cpu")
         };
-        let cores = |percent: f64| percent / 100.0;
         if let (Some(cpu), Some(share)) = (summary.cpu_local, busiest_thread_share) {
-            facts.insert(own.into(), (cores(cpu.total_percent) * share).into());
+            facts.insert(own.into(), (measure::cpus(cpu) * share).into());
         }
         if let Some(cpu) = summary.cpu_remote.filter(|_| self.streams.len() == 1) {
-            facts.insert(peers.into(), cores(cpu.total_percent).min(1.0).into());
+            facts.insert(peers.into(), measure::cpus(cpu).min(1.0).into());
         }
     }
 }
@@ -174,72 +173,45 @@ const UDP_DEFAULT_BPS: u64 = 1 << 20;
 
 fn totals(facts: &mut RunFacts, summary: &Summary, flow: Flow, transport: Transport, direction: &DirectionStats) {
     let streams: Vec<&StreamSummary> = summary.streams.iter().filter(|stream| stream.flow == flow).collect();
-    let sum = |half: fn(&StreamSummary) -> Option<&EndpointTotals>| -> Option<(u64, f64)> {
-        let halves = streams.iter().map(|stream| half(stream)).collect::<Option<Vec<_>>>()?;
-        let seconds = halves.iter().map(|half| half.seconds()).fold(0.0, f64::max);
-        Some((halves.iter().map(|half| half.bytes).sum(), seconds))
-    };
-    let (sent, received) = (
-        sum(|stream| stream.sender.as_ref()),
-        sum(|stream| stream.receiver.as_ref()),
-    );
+    let (sent, received) = (measure::sent(summary, flow), measure::received(summary, flow));
     for (name, total) in [("sent", sent), ("received", received)] {
-        if let Some((bytes, seconds)) = total {
-            facts.insert(format!("{name}_bytes"), bytes.into());
-            facts.insert(
-                format!("{name}_bps"),
-                linerate_model::units::rate_bps(bytes, seconds).into(),
-            );
+        if let Some(total) = total {
+            facts.insert(format!("{name}_bytes"), total.bytes.into());
+            facts.insert(format!("{name}_bps"), total.bits_per_second().into());
         }
     }
-    let seconds = sent.or(received).map(|(_, seconds)| seconds);
+    let seconds = sent.or(received).map(|total| total.seconds());
     insert(facts, "seconds", seconds.map(Value::from));
     if transport == Transport::Udp {
-        datagrams(facts, &streams);
+        // With the warm-up: they are compared with counters of the hosts, which include it.
+        let lost = received.and_then(|total| total.udp).map(|udp| udp.lost);
+        let packets = sent.and_then(|total| total.udp).map(|udp| udp.packets);
+        insert(facts, "lost_packets", lost.map(Value::from));
+        insert(facts, "sent_packets", packets.map(Value::from));
     } else {
-        retransmissions(facts, &streams, sent.map(|(bytes, _)| bytes), direction);
+        let repeated = measure::retransmits(summary, flow);
+        insert(facts, "retransmits", repeated.map(Value::from));
+        retransmissions(facts, &streams, repeated.zip(sent), direction);
     }
-}
-
-fn datagrams(facts: &mut RunFacts, streams: &[&StreamSummary]) {
-    let count = |half: fn(&StreamSummary) -> Option<EndpointTotals>,
-                 what: fn(EndpointTotals) -> Option<u64>|
-     -> Option<u64> { streams.iter().map(|stream| half(stream).and_then(what)).sum() };
-    let lost = count(|stream| stream.receiver, |half| half.udp.map(|udp| udp.lost));
-    let sent = count(|stream| stream.sender, |half| half.udp.map(|udp| udp.packets));
-    insert(facts, "lost_packets", lost.map(Value::from));
-    insert(facts, "sent_packets", sent.map(Value::from));
 }
 
 fn retransmissions(
     facts: &mut RunFacts,
     streams: &[&StreamSummary],
-    sent_bytes: Option<u64>,
+    repeated: Option<(u64, EndpointTotals)>,
     direction: &DirectionStats,
 ) {
     let tcp: Vec<_> = streams.iter().filter_map(|stream| stream.tcp).collect();
     let all = tcp.len() == streams.len() && !tcp.is_empty();
-    let repeated = tcp
-        .iter()
-        .map(|tcp| tcp.retransmits)
-        .sum::<Option<u64>>()
-        .filter(|_| all);
-    insert(facts, "retransmits", repeated.map(Value::from));
     let reordered = tcp
         .iter()
         .map(|tcp| tcp.reorder_events)
         .sum::<Option<u64>>()
         .filter(|_| all);
     insert(facts, "reordered_segments", reordered.map(Value::from));
-    if let (Some(repeated), Some(bytes), Some(mss)) =
-        (repeated, sent_bytes.filter(|bytes| *bytes > 0), direction.mss_bytes)
-    {
-        let segments = crate::scope::to_f64(bytes) / f64::from(mss.max(1));
-        facts.insert(
-            "retransmit_share".into(),
-            (crate::scope::to_f64(repeated) / segments).into(),
-        );
-    }
+    let share = repeated.zip(direction.mss_bytes);
+    let share = share.and_then(|((repeated, sent), mss)| measure::retransmit_share(repeated, sent.bytes, mss));
+    insert(facts, "retransmit_share", share.map(Value::from));
     let mean = tcp.iter().filter_map(|tcp| tcp.mean_rtt_us).max();
     insert(facts, "rtt_us", mean.map(Value::from));
     if let (Some(mean), Some(least)) = (mean, direction.min_rtt_us.filter(|rtt| *rtt > 0)) {

@@ -7,8 +7,8 @@ use linerate_iperf2::{DatagramHead, Timestamp};
 use linerate_model::network::Network;
 
 use crate::dialect::iperf2::server::half_open::{HalfOpenFlows, Step};
-use crate::server::pending_limit::PendingBounds;
-use crate::server::resource_quota::{Capacity, Requirements, ResourceQuota};
+use crate::server::limits::pending_limit::PendingBounds;
+use crate::server::limits::resource_quota::{Capacity, Requirements, ResourceQuota};
 
 /// Datagrams of any addresses in any order never make the table of half-open flows larger than its bound, and open only
 /// flows whose first datagram was held. Returns how many were opened.

@@ -11,10 +11,11 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::framing::frame;
 use linerate_iperf3::server::{Policy, ServerAction, ServerInput, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode, Params, Results, State};
-use linerate_model::policy::{Admission, Limits, ServerPolicy};
+use linerate_model::policy::{self, Limits, ServerPolicy};
 use linerate_model::{CpuUsage, Transport};
 
 use crate::dialect::iperf3::server::registry::{AdmissionDecision, SessionRegistry, Stage};
+use crate::server::admission::Admission;
 
 pub use bounds::{half_open_flows, quotas};
 
@@ -122,6 +123,7 @@ fn play(script: &[u8], mut step: impl FnMut(Event<'_>)) {
 /// A registry with everything around it that needs sockets, simulated.
 struct Harness {
     registry: SessionRegistry,
+    admission: Admission,
     now: Instant,
     next_id: u64,
     /// Connection numbers of the clients that have a session.
@@ -141,11 +143,14 @@ struct Harness {
 impl Harness {
     fn new(policy: &ServerPolicy, one_off: bool) -> Self {
         let places = match (one_off, policy.admission) {
-            (true, _) | (_, Admission::Exclusive) => 1,
-            (_, Admission::Parallel { tests_max } | Admission::Queue { tests_max, .. }) => tests_max as usize,
+            (true, _) | (_, policy::Admission::Exclusive) => 1,
+            (_, policy::Admission::Parallel { tests_max } | policy::Admission::Queue { tests_max, .. }) => {
+                tests_max as usize
+            }
         };
         Self {
-            registry: SessionRegistry::new(policy, one_off),
+            registry: SessionRegistry::new(policy.allow_split_address),
+            admission: Admission::new(policy, one_off),
             now: start(),
             next_id: 1,
             ids: BTreeMap::new(),
@@ -225,9 +230,10 @@ impl Harness {
     fn connect(&mut self, client: u8) {
         let id = self.next_id;
         self.next_id += 1;
+        let peer = self.address(client);
         match self
             .registry
-            .admit_connection(self.now, id, self.address(client), cookie(client))
+            .admit_connection(self.now, id, peer, cookie(client), &mut self.admission)
         {
             AdmissionDecision::Stream(owner) => {
                 assert_eq!(self.ids.get(&client), Some(&owner), "a stream belongs to who named it");
@@ -262,7 +268,7 @@ impl Harness {
                     self.act(id, &action);
                 }
             }
-            match self.registry.next_turn() {
+            match self.registry.next_turn(&mut self.admission) {
                 Some(id) => {
                     let client = self.client(id);
                     self.registry.begin(self.now, id, setup(client));
@@ -276,7 +282,10 @@ impl Harness {
         let client = self.client(id);
         self.note(client, format!("{action:?}"));
         let answer = match action {
-            ServerAction::Accepted(_) => Some(ServerInput::Prepared),
+            ServerAction::Accepted(test) => self
+                .registry
+                .agree(self.now, id, test, &mut self.admission)
+                .then_some(ServerInput::Prepared),
             ServerAction::StopData => {
                 let results = Results {
                     // The number of concurrent tests is reported to a client on purpose.
@@ -294,7 +303,7 @@ impl Harness {
                 assert!(self.registry.poll_action(id).is_none(), "nothing follows the end");
                 self.running.remove(&id);
                 self.ids.remove(&client);
-                self.registry.remove(self.now, id);
+                self.registry.remove(self.now, id, &mut self.admission);
                 None
             }
             _ => None,
@@ -351,13 +360,13 @@ impl Harness {
 
 fn policy(rules: u8) -> ServerPolicy {
     let admission = match rules % 4 {
-        0 => Admission::default(),
-        1 => Admission::Parallel { tests_max: 2 },
-        2 => Admission::Queue {
+        0 => policy::Admission::default(),
+        1 => policy::Admission::Parallel { tests_max: 2 },
+        2 => policy::Admission::Queue {
             tests_max: 1 + u32::from(rules >> 6),
             wait_max: Duration::from_secs(25),
         },
-        _ => Admission::Exclusive,
+        _ => policy::Admission::Exclusive,
     };
     let mut policy = ServerPolicy {
         admission,

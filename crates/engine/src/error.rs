@@ -4,6 +4,8 @@ use linerate_model::service::RefusalReason;
 use linerate_sys::OsError;
 use linerate_sys::socket::ResolveError;
 
+use crate::server::access::AccessError;
+
 /// Why a test or a server failed on this end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EngineError {
@@ -15,6 +17,9 @@ pub(crate) enum EngineError {
         operation: Operation,
         source: Option<ResolveError>,
     },
+    /// A list of addresses cannot be used.
+    #[error("{0}")]
+    Access(#[from] AccessError),
     /// The kernel granted smaller socket buffers than requested.
     #[error("socket buffer size not set correctly")]
     BufferSize,

@@ -1,12 +1,15 @@
 //! The engine's output.
 
 use linerate_model::event::ServerOutput;
-use linerate_model::{Event, EventSink, SinkError};
+use linerate_model::sink::{Collector, PeerRequests};
+use linerate_model::{Event, EventSink, SinkError, TestSpec};
 
-/// Passes events to a sink and remembers the first failure, so that a full disk or a closed pipe ends the test at one
+/// Passes events to a sink and to the collectors of what a client requested. Remembers the first failure, so that a full disk or a closed pipe ends the test at one
 /// place instead of at every report.
 pub(crate) struct Reporter<'a> {
     sink: Box<dyn EventSink + 'a>,
+    report: Option<Box<dyn Collector<ServerOutput>>>,
+    facts: Option<Box<dyn Collector<String>>>,
     failed: Option<SinkError>,
 }
 
@@ -16,14 +19,19 @@ impl<'a> Reporter<'a> {
     }
 
     pub(crate) fn boxed(sink: Box<dyn EventSink + 'a>) -> Self {
-        Self { sink, failed: None }
+        Self {
+            sink,
+            report: None,
+            facts: None,
+            failed: None,
+        }
     }
 
     pub(crate) fn emit(&mut self, event: &Event) {
-        if self.failed.is_none()
-            && let Err(error) = self.sink.event(event)
-        {
-            self.failed = Some(error);
+        if self.failed.is_none() {
+            let reported = self.sink.event(event);
+            let collected = self.report.event(event).and(self.facts.event(event));
+            self.failed = reported.and(collected).err();
         }
     }
 
@@ -37,13 +45,21 @@ impl<'a> Reporter<'a> {
         self.failed.take()
     }
 
-    /// See [`EventSink::facts_for_peer`].
-    pub(crate) fn facts_for_peer(&mut self) -> Option<String> {
-        self.sink.facts_for_peer()
+    /// Makes the collectors of what the client of a test requests; before `TestAccepted`.
+    pub(crate) fn add_collectors(&mut self, spec: &TestSpec, requests: &PeerRequests) {
+        let report = requests.report.as_ref().filter(|_| spec.want_server_output);
+        let facts = requests.facts.as_ref().filter(|_| spec.want_peer_facts);
+        self.report = report.map(|make| make());
+        self.facts = facts.map(|make| make());
     }
 
-    /// See [`EventSink::server_output`].
+    /// The report so far, if the client requested it.
     pub(crate) fn server_output(&mut self) -> Option<ServerOutput> {
-        self.sink.server_output()
+        self.report.as_mut()?.collect()
+    }
+
+    /// Facts of this host, if the client requested them and may have them.
+    pub(crate) fn facts_for_peer(&mut self) -> Option<String> {
+        self.facts.as_mut()?.collect()
     }
 }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 #[cfg(any(test, fuzzing))]
+#[path = "../fuzzing.rs"]
 pub mod fuzzing;
 pub mod import;
 

@@ -9,10 +9,11 @@
 #[cfg(feature = "tls")]
 mod client;
 pub mod control;
-#[doc(hidden)]
+#[cfg(any(test, fuzzing))]
+#[path = "../fuzzing/mod.rs"]
 pub mod fuzzing;
 pub mod load;
-pub mod message;
+mod message;
 pub mod probe;
 pub mod protocol;
 pub mod request;

@@ -4,6 +4,8 @@ use std::net::IpAddr;
 
 use linerate_model::http::Mode;
 
+use crate::server::local_networks;
+
 /// Location of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TargetScope {
@@ -17,14 +19,7 @@ impl TargetScope {
     /// Of an address; `networks` are the addresses of this host with their prefix lengths.
     #[must_use]
     pub fn of(address: IpAddr, networks: &[(IpAddr, u8)]) -> Self {
-        let is_private = match address {
-            IpAddr::V4(v4) => v4.is_loopback() || v4.is_private() || v4.is_link_local(),
-            IpAddr::V6(v6) => v6.is_loopback() || v6.is_unique_local() || v6.is_unicast_link_local(),
-        };
-        let is_on_link = networks
-            .iter()
-            .any(|(network, prefix)| shares_prefix(address, *network, *prefix));
-        if is_private || is_on_link {
+        if local_networks(networks).any(|network| network.contains(address)) {
             Self::Private
         } else {
             Self::Public
@@ -57,83 +52,66 @@ pub struct TargetOwnership {
 /// Bytes a load may receive; `None` without a limit.
 pub type BytesMax = Option<u64>;
 
+/// A load exceeds a limit; the text names the option that lifts it.
+#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LimitExceeded {
+    /// Connections of a public server.
+    #[error("{0} connections are more than the {PUBLIC_CONNECTIONS_MAX} allowed; {PUBLIC_LIFT}")]
+    PublicConnections(u32),
+    /// Duration in seconds.
+    #[error("{0} seconds are more than the {PUBLIC_SECONDS_MAX} allowed; {PUBLIC_LIFT}")]
+    Seconds(u64),
+    /// Requests per second.
+    #[error("{0} requests/s are more than the {PUBLIC_RATE_MAX_PER_S} allowed; {PUBLIC_LIFT}")]
+    Rate(f64),
+    /// A closed loop has no rate limit, so a public server gets an open one.
+    #[error(
+        "without --rate the requests have no upper limit; at most --rate {PUBLIC_RATE_MAX_PER_S} is allowed; \
+         {PUBLIC_LIFT}"
+    )]
+    NoRate,
+    /// Connections of a private server.
+    #[error(
+        "{0} connections are more than the {PRIVATE_CONNECTIONS_MAX} allowed; the server is not known to be one of ours: \
+         --allow-large lifts the limit"
+    )]
+    PrivateConnections(u32),
+}
+
 /// Checks a load against the limits of `scope`. Returns how many bytes it may receive.
 ///
 /// # Errors
-/// The exceeded limit, and the option that lifts it.
-pub fn check(demand: &Demand, scope: TargetScope, ownership: TargetOwnership) -> Result<BytesMax, String> {
-    match scope {
-        _ if ownership.is_ours => Ok(None),
-        TargetScope::Public if ownership.is_owned => Ok(None),
-        TargetScope::Public => {
-            let lift = "it is a public address: --i-own-this-target HOST lifts the limit";
-            within(
-                "connections",
-                u64::from(demand.connections),
-                PUBLIC_CONNECTIONS_MAX,
-                lift,
-            )?;
-            within(
-                "seconds",
-                demand.duration_ns.div_ceil(1_000_000_000),
-                PUBLIC_SECONDS_MAX,
-                lift,
-            )?;
-            check_public_rate(demand.mode, lift)?;
-            Ok(Some(PUBLIC_BYTES_MAX))
+/// The exceeded limit.
+pub fn check(demand: &Demand, scope: TargetScope, ownership: TargetOwnership) -> Result<BytesMax, LimitExceeded> {
+    if ownership.is_ours || ownership.is_owned {
+        return Ok(None);
+    }
+    let seconds = demand.duration_ns.div_ceil(1_000_000_000);
+    match (scope, demand.mode) {
+        (TargetScope::Private, _) if ownership.allows_large => Ok(None),
+        (TargetScope::Private, _) if demand.connections > PRIVATE_CONNECTIONS_MAX => {
+            Err(LimitExceeded::PrivateConnections(demand.connections))
         }
-        TargetScope::Private if ownership.allows_large || ownership.is_owned => Ok(None),
-        TargetScope::Private => {
-            let lift = "the server is not known to be one of ours: --allow-large lifts the limit";
-            within(
-                "connections",
-                u64::from(demand.connections),
-                PRIVATE_CONNECTIONS_MAX,
-                lift,
-            )?;
-            Ok(Some(PRIVATE_BYTES_MAX))
+        (TargetScope::Private, _) => Ok(Some(PRIVATE_BYTES_MAX)),
+        (TargetScope::Public, _) if demand.connections > PUBLIC_CONNECTIONS_MAX => {
+            Err(LimitExceeded::PublicConnections(demand.connections))
         }
+        (TargetScope::Public, _) if seconds > PUBLIC_SECONDS_MAX => Err(LimitExceeded::Seconds(seconds)),
+        (TargetScope::Public, Mode::Open { rate_per_s, .. }) if rate_per_s > PUBLIC_RATE_MAX_PER_S => {
+            Err(LimitExceeded::Rate(rate_per_s))
+        }
+        (TargetScope::Public, Mode::Closed { .. }) => Err(LimitExceeded::NoRate),
+        (TargetScope::Public, Mode::Open { .. } | Mode::Idle { .. }) => Ok(Some(PUBLIC_BYTES_MAX)),
     }
 }
 
-/// A closed loop has no rate limit, so a public server gets an open one.
-fn check_public_rate(mode: Mode, lift: &str) -> Result<(), String> {
-    match mode {
-        Mode::Open { rate_per_s, .. } if rate_per_s <= PUBLIC_RATE_MAX_PER_S => Ok(()),
-        Mode::Open { rate_per_s, .. } => Err(format!(
-            "{rate_per_s} requests/s are more than the {PUBLIC_RATE_MAX_PER_S} allowed; {lift}"
-        )),
-        Mode::Idle { .. } => Ok(()),
-        Mode::Closed { .. } => Err(format!(
-            "without --rate the requests have no upper limit; at most --rate {PUBLIC_RATE_MAX_PER_S} is allowed; {lift}"
-        )),
-    }
-}
-
-fn within(what: &str, value: u64, max: u64, lift: &str) -> Result<(), String> {
-    if value <= max {
-        return Ok(());
-    }
-    Err(format!("{value} {what} are more than the {max} allowed; {lift}"))
-}
-
-/// Whether two addresses agree in their first `prefix` bits.
-fn shares_prefix(a: IpAddr, b: IpAddr, prefix: u8) -> bool {
-    let (a, b, bits) = match (a, b) {
-        (IpAddr::V4(a), IpAddr::V4(b)) => (u128::from(a.to_bits()), u128::from(b.to_bits()), 32),
-        (IpAddr::V6(a), IpAddr::V6(b)) => (a.to_bits(), b.to_bits(), 128),
-        _ => return false,
-    };
-    let ignored = 128_u32.min(bits).saturating_sub(u32::from(prefix));
-    // A prefix of no bits is not a network.
-    prefix > 0 && (a ^ b).checked_shr(ignored).unwrap_or(0) == 0
-}
-
-const PUBLIC_CONNECTIONS_MAX: u64 = 16;
+const PUBLIC_LIFT: &str = "it is a public address: --i-own-this-target HOST lifts the limit";
+const PUBLIC_CONNECTIONS_MAX: u32 = 16;
 const PUBLIC_RATE_MAX_PER_S: f64 = 100.0;
 const PUBLIC_SECONDS_MAX: u64 = 30;
 const PUBLIC_BYTES_MAX: u64 = 1_000_000_000;
-const PRIVATE_CONNECTIONS_MAX: u64 = 1024;
+const PRIVATE_CONNECTIONS_MAX: u32 = 1024;
 const PRIVATE_BYTES_MAX: u64 = 100_000_000_000;
 
 #[cfg(test)]
@@ -193,6 +171,7 @@ mod tests {
             demand(16, None, 10),
         ] {
             let refusal = check(&rude, TargetScope::Public, ownership).expect_err("it is too much");
+            let refusal = refusal.to_string();
             assert!(refusal.contains("--i-own-this-target"), "{refusal}");
             let owned = TargetOwnership {
                 is_owned: true,
@@ -211,7 +190,10 @@ mod tests {
     fn private_server_has_higher_limits_and_own_server_none() {
         let large = demand(1025, None, 600);
         let ownership = TargetOwnership::default();
-        assert!(check(&large, TargetScope::Private, ownership).is_err_and(|text| text.contains("--allow-large")));
+        assert!(
+            check(&large, TargetScope::Private, ownership)
+                .is_err_and(|error| error.to_string().contains("--allow-large"))
+        );
         assert_eq!(
             check(&demand(1024, None, 600), TargetScope::Private, ownership),
             Ok(Some(100_000_000_000))

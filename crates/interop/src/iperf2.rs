@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
+use crate::cases::each_case;
 use crate::deadline::{TIMEOUT, wait_for};
 use crate::namespaces::inside;
 use crate::net::{free_port_run, is_bound_udp_beside, listens_beside};
@@ -152,6 +153,43 @@ pub fn run_iperf2_at(host: &str, pairing: (Iperf2, Iperf2), client: &str, server
     let server = server.stop();
     server.expect_code(0);
     (client, server)
+}
+
+/// Runs a client against a server in every pairing, side by side, and checks the output of both.
+///
+/// # Panics
+/// As [`run_iperf2`], or when a check does.
+pub fn each_pairing(client: &str, server: &str, check: impl Fn(&Finished, &Finished) + Sync) {
+    each_case(
+        &PAIRINGS,
+        |(client_of, server_of)| format!("{client_of:?} client, {server_of:?} server, {client}"),
+        |pairing| {
+            let (client, server) = run_iperf2(*pairing, client, server);
+            check(&client, &server);
+        },
+    );
+}
+
+/// A test for each mode: in every pairing a client with these words runs against a server with these words, and the check
+/// looks at the output of both.
+#[macro_export]
+macro_rules! iperf2_modes {
+    ($($name:ident: $client:literal, $server:literal => $check:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            $crate::iperf2::each_pairing($client, $server, $check);
+        }
+    )*};
+}
+
+/// Checks that an amount is about the expected one.
+///
+/// # Panics
+/// When it differs by a greater share than `tolerance`.
+#[track_caller]
+pub fn near(amount: f64, expected: f64, tolerance: f64) {
+    let deviation = (amount / expected - 1.0).abs();
+    assert!(deviation <= tolerance, "{amount} is not about {expected}");
 }
 
 /// One line of numbers.

@@ -64,12 +64,13 @@ const PRIVATE_WORDS: &str = "adapter asker believed bell course crew crowd deale
     soundness speaker spell spoken talk teller told voice whoever wish wishes";
 
 /// Foreign crates that belong to one of ours alone.
-const RESERVED: [(&str, &str); 9] = [
+const RESERVED: [(&str, &str); 10] = [
     ("libc", "linerate-sys"),
     ("socket2", "linerate-sys"),
     ("rustix", "linerate-sys"),
     ("io-uring", "linerate-sys"),
     ("clap", "linerate-cli"),
+    ("tracing-subscriber", "linerate-cli"),
     ("tokio", "linerate-http"),
     ("hyper", "linerate-http"),
     ("rustls", "linerate-http"),

@@ -31,7 +31,7 @@ pub const QUIRKS: &[Quirk] = &[
     Quirk {
         peers: "builds of 2.2.1",
         behaviour: "call themselves 2.2.1-rc",
-        handling: "shown as header",
+        handling: "shown as received",
         module: "version",
     },
     Quirk {
@@ -85,7 +85,7 @@ pub const QUIRKS: &[Quirk] = &[
     Quirk {
         peers: "all",
         behaviour: "count a duplicate as reordered and let it take back a loss",
-        handling: "header apart by remembering which of the last numbers arrived",
+        handling: "distinguished by remembering which of the last numbers arrived",
         module: "sequence",
     },
     Quirk {

@@ -16,8 +16,6 @@ pub mod compat;
 pub mod datagram;
 mod flags;
 pub mod frame;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod header;
 pub mod opening;
 pub mod report;

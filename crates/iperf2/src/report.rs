@@ -164,7 +164,7 @@ mod tests {
                 ..report
             }
         );
-        let read = read.transit_s.expect("header");
+        let read = read.transit_s.expect("transmitted");
         assert_eq!(read.count, 4);
         assert!((read.mean - transit.mean).abs() < 1e-6 && (read.min - transit.min).abs() < 1e-6);
         assert!((read.deviation() - transit.deviation()).abs() < 1e-6);

@@ -55,7 +55,7 @@ pub const QUIRKS: &[Quirk] = &[
     Quirk {
         peers: "servers, 3.21",
         behaviour: "refuse a login, and older ones any parameters, by closing the connection",
-        handling: "the message tells that the parameters were the last thing sent_bytes",
+        handling: "the message tells that the parameters were the last thing sent",
         module: "client",
     },
     Quirk {

@@ -18,7 +18,7 @@ use crate::stats;
 /// a path that changes with time treats all levels alike.
 ///
 /// The best level of a factor may change with those that are explored after it. So when all have an answer, each is looked
-/// at once more with the others at theirs. That is not done for ever: factors that go on moving each other are left where
+/// at once more with the others at theirs. That is not repeated: factors that still move each other are left where
 /// the second look found them.
 pub fn explore<R: Runner>(plan: &Plan, runner: &mut R) -> Outcome<R::Metrics> {
     let mut experiment = Experiment::new(plan, runner);
@@ -133,8 +133,8 @@ impl<'a, R: Runner> Experiment<'a, R> {
 
     /// Every setting once per round, each round in an order of its own.
     fn measure(&mut self, settings: &[Setting], rounds: u32) -> Result<(), Over> {
-        let asked = self.runs + settings.len() as u64 * u64::from(rounds);
-        self.planned = self.planned.max(asked);
+        let planned = self.runs + settings.len() as u64 * u64::from(rounds);
+        self.planned = self.planned.max(planned);
         for _ in 0..rounds {
             let mut order = settings.to_vec();
             self.rng.shuffle(&mut order);
@@ -223,7 +223,7 @@ impl<'a, R: Runner> Experiment<'a, R> {
         row
     }
 
-    /// How many of the first of a row stand outside the order of its levels.
+    /// Points at the start of a row that are outside the order of its levels.
     fn unordered(&self, factor: usize, row: &[usize]) -> usize {
         let is_amount = matches!(self.plan.factors[factor].scale, Scale::Amount { .. });
         let is_first = row

@@ -8,7 +8,7 @@ pub struct Factor {
     /// The levels it can take.
     pub scale: Scale,
     /// The level it has while other factors are explored. An amount of 0 leaves it to the system: it is run beside the
-    /// ladder, stands outside its order, and is advised whenever nothing on the ladder is better.
+    /// ladder, is outside its order, and is advised whenever nothing on the ladder is better.
     pub start: u64,
 }
 

@@ -23,6 +23,15 @@ pub fn median(values: &[f64]) -> Option<f64> {
     median_in(&mut values.to_vec())
 }
 
+/// `(max − min) / median`; `None` of fewer than two values and of a median of 0 or less.
+#[must_use]
+pub fn relative_spread(values: &[f64]) -> Option<f64> {
+    let middle = median(values).filter(|middle| *middle > 0.0 && values.len() > 1)?;
+    let low = values.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    Some((high - low) / middle)
+}
+
 /// Where the median lies with this confidence; `None` of fewer than two runs, which have no spread.
 #[must_use]
 pub fn median_interval(values: &[f64], confidence: f64, seed: u64) -> Option<Interval> {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::{
-    Better, Factor, Observation, Outcome, Plan, Progress, RunError, Runner, SYSTEM_CHOICE, Scale, Setting, Verdict,
-    explore,
+    Better, Factor, Observation, Outcome, Plan, Point, Progress, RunError, Runner, SYSTEM_CHOICE, Scale, Setting,
+    Verdict, explore,
 };
 
 const RUN_TIME: Duration = Duration::from_secs(10);
@@ -47,9 +47,9 @@ impl<S: Fn(&Setting) -> Result<f64, RunError>> Runner for Path<S> {
     }
 }
 
-fn path<S: Fn(u64) -> f64>(surface: S, noise: f64, seed: u64) -> Path<impl Fn(&Setting) -> Result<f64, RunError>> {
+fn path_of<S: Fn(&Setting) -> Result<f64, RunError>>(surface: S, noise: f64, seed: u64) -> Path<S> {
     Path {
-        surface: move |setting: &Setting| Ok(surface(setting.level(0))),
+        surface,
         noise,
         drift_per_run: 0.0,
         rng: Rng::with_seed(seed),
@@ -59,16 +59,20 @@ fn path<S: Fn(u64) -> f64>(surface: S, noise: f64, seed: u64) -> Path<impl Fn(&S
     }
 }
 
-fn streams() -> Factor {
+fn path<S: Fn(u64) -> f64>(surface: S, noise: f64, seed: u64) -> Path<impl Fn(&Setting) -> Result<f64, RunError>> {
+    path_of(move |setting: &Setting| Ok(surface(setting.level(0))), noise, seed)
+}
+
+fn amount(name: &str, min: u64, max: u64, step: u64, start: u64) -> Factor {
     Factor {
-        name: "streams".to_owned(),
-        scale: Scale::Amount {
-            min: 1,
-            max: 64,
-            step: 1,
-        },
-        start: 1,
+        name: name.to_owned(),
+        scale: Scale::Amount { min, max, step },
+        start,
     }
+}
+
+fn streams() -> Factor {
+    amount("streams", 1, 64, 1, 1)
 }
 
 fn plan() -> Plan {
@@ -211,16 +215,10 @@ fn the_estimate_is_near_what_it_takes() {
     let estimate = plan().estimate();
     explore(&plan(), &mut path);
     assert!(estimate.fits);
+    let runs = u64::from(path.runs);
     assert!(
-        u64::from(path.runs) <= estimate.runs,
-        "{} of {}",
-        path.runs,
-        estimate.runs
-    );
-    assert!(
-        u64::from(path.runs) * 2 >= estimate.runs,
-        "{} of {}",
-        path.runs,
+        runs <= estimate.runs && runs * 2 >= estimate.runs,
+        "{runs} of {}",
         estimate.runs
     );
 }
@@ -251,42 +249,19 @@ fn a_path_that_changes_is_noticed_and_one_that_does_not_is_not() {
 
 #[test]
 fn failed_runs_are_left_out_and_many_of_them_end_it() {
-    let mut some = path(reported, 0.01, 8);
-    let surface = some.surface;
-    let mut partly = Path {
-        surface: move |setting: &Setting| match setting.level(0) {
-            64 => Err(RunError::Failed("refused".to_owned())),
-            _ => surface(setting),
-        },
-        noise: 0.01,
-        drift_per_run: 0.0,
-        rng: Rng::with_seed(8),
-        runs: 0,
-        order: Vec::new(),
-        promised: Vec::new(),
+    let refused = |setting: &Setting| match setting.level(0) {
+        64 => Err(RunError::Failed("refused".to_owned())),
+        streams => Ok(reported(streams)),
     };
-    some.order.clear();
-    let outcome = explore(&plan(), &mut partly);
+    let outcome = explore(&plan(), &mut path_of(refused, 0.01, 8));
     assert_eq!(best_level(&outcome), 10);
-    let refused = outcome
-        .points
-        .iter()
-        .find(|point| point.setting.level(0) == 64)
-        .expect("it was tried");
+    let is_refused = |point: &&Point<()>| point.setting.level(0) == 64;
+    let refused = outcome.points.iter().find(is_refused).expect("it was tried");
     assert_eq!((refused.runs.len(), refused.failures.len()), (0, 3));
     assert_eq!(refused.median(), None);
 
-    let mut never = path(reported, 0.0, 0);
-    never.runs = 0;
-    let mut dead = Path {
-        surface: |_: &Setting| Err(RunError::Failed("connection refused".to_owned())),
-        noise: 0.0,
-        drift_per_run: 0.0,
-        rng: Rng::with_seed(0),
-        runs: 0,
-        order: Vec::new(),
-        promised: Vec::new(),
-    };
+    let dead = |_: &Setting| Err(RunError::Failed("connection refused".to_owned()));
+    let mut dead = path_of(dead, 0.0, 0);
     let outcome = explore(&plan(), &mut dead);
     assert_eq!(outcome.ended_by.as_deref(), Some("connection refused"));
     assert!(dead.runs <= 3);
@@ -295,27 +270,17 @@ fn failed_runs_are_left_out_and_many_of_them_end_it() {
 
 #[test]
 fn factors_are_explored_one_after_the_other() {
+    let congestion = Factor {
+        name: "congestion".to_owned(),
+        scale: Scale::Choices(3),
+        start: 0,
+    };
     let plan = Plan {
-        factors: vec![
-            streams(),
-            Factor {
-                name: "congestion".to_owned(),
-                scale: Scale::Choices(3),
-                start: 0,
-            },
-        ],
+        factors: vec![streams(), congestion],
         ..plan()
     };
-    let mut both = Path {
-        surface: |setting: &Setting| Ok(reported(setting.level(0)) * [1.0, 1.3, 0.8][setting.level(1) as usize]),
-        noise: 0.01,
-        drift_per_run: 0.0,
-        rng: Rng::with_seed(1),
-        runs: 0,
-        order: Vec::new(),
-        promised: Vec::new(),
-    };
-    let outcome = explore(&plan, &mut both);
+    let both = |setting: &Setting| Ok(reported(setting.level(0)) * [1.0, 1.3, 0.8][setting.level(1) as usize]);
+    let outcome = explore(&plan, &mut path_of(both, 0.01, 1));
     assert_eq!(outcome.verdict, Verdict::Use(Setting(vec![10, 1])));
     assert_eq!(outcome.stages.len(), 2);
     // Equal choices: what is used already stays.
@@ -333,15 +298,7 @@ fn factors_are_explored_one_after_the_other() {
 const MIB: u64 = 1 << 20;
 
 fn streams_and_window() -> Plan {
-    let window = Factor {
-        name: "window".to_owned(),
-        scale: Scale::Amount {
-            min: 65_536,
-            max: 16 * MIB,
-            step: 1024,
-        },
-        start: SYSTEM_CHOICE,
-    };
+    let window = amount("window", 65_536, 16 * MIB, 1024, SYSTEM_CHOICE);
     Plan {
         factors: vec![streams(), window],
         ..plan()
@@ -353,14 +310,17 @@ fn path_of_two(
     noise: f64,
     seed: u64,
 ) -> Path<impl Fn(&Setting) -> Result<f64, RunError>> {
-    Path {
-        surface: move |setting: &Setting| Ok(surface(setting.level(0), setting.level(1))),
+    path_of(
+        move |setting: &Setting| Ok(surface(setting.level(0), setting.level(1))),
         noise,
-        drift_per_run: 0.0,
-        rng: Rng::with_seed(seed),
-        runs: 0,
-        order: Vec::new(),
-        promised: Vec::new(),
+        seed,
+    )
+}
+
+fn used(outcome: &Outcome<()>) -> &Setting {
+    match &outcome.verdict {
+        Verdict::Use(setting) => setting,
+        Verdict::Inconclusive(reason) => panic!("{reason}"),
     }
 }
 
@@ -384,9 +344,7 @@ fn a_best_level_that_moved_with_another_factor_is_found() {
         };
         let mut path = path_of_two(dependent, 0.003, seed);
         let outcome = explore(&plan, &mut path);
-        let Verdict::Use(setting) = &outcome.verdict else {
-            panic!("{:?}", outcome.verdict);
-        };
+        let setting = used(&outcome);
         let brings = dependent(setting.level(0), setting.level(1));
         assert!(
             setting.level(0) == 8 && brings >= 0.95 * 940.0,
@@ -401,11 +359,8 @@ fn a_best_level_that_moved_with_another_factor_is_found() {
         );
 
         let (runs, estimate) = (u64::from(path.runs), plan.estimate());
-        assert!(
-            runs <= estimate.runs_if_dependent,
-            "{runs} of {}",
-            estimate.runs_if_dependent
-        );
+        let most = estimate.runs_if_dependent;
+        assert!(runs <= most, "{runs} of {most}");
     }
 }
 
@@ -419,16 +374,9 @@ fn factors_that_do_not_depend_on_each_other_cost_a_look_more() {
         let plan = streams_and_window();
         let mut path = path_of_two(independent, 0.005, seed);
         let outcome = explore(&plan, &mut path);
-        let Verdict::Use(setting) = &outcome.verdict else {
-            panic!("{:?}", outcome.verdict);
-        };
+        let setting = used(&outcome);
         assert_eq!(setting.level(0), 10);
-        assert!(
-            u64::from(path.runs) <= plan.estimate().runs,
-            "{} of {}",
-            path.runs,
-            plan.estimate().runs
-        );
+        assert!(u64::from(path.runs) <= plan.estimate().runs, "{}", path.runs);
         let with_window = path
             .order
             .iter()
@@ -481,7 +429,7 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
                 .points
                 .iter()
                 .filter(|point| point.runs.len() >= 3)
-                .filter_map(crate::Point::median)
+                .filter_map(Point::median)
                 .collect();
             let best = seen.into_iter().fold(0.0, f64::max);
             let used = dependent(setting.level(0), setting.level(1));
@@ -497,15 +445,7 @@ fn a_second_look_that_is_cut_short_advises_nothing_that_was_beaten() {
 fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     let windows = |surface: fn(u64) -> f64| {
         let plan = Plan {
-            factors: vec![Factor {
-                name: "window".to_owned(),
-                scale: Scale::Amount {
-                    min: 4096,
-                    max: 1 << 20,
-                    step: 4096,
-                },
-                start: 0,
-            }],
+            factors: vec![amount("window", 4096, MIB, 4096, SYSTEM_CHOICE)],
             ..plan()
         };
         explore(&plan, &mut path(surface, 0.004, 3))
@@ -525,9 +465,7 @@ fn what_the_system_chooses_is_left_alone_unless_something_is_better() {
     assert_eq!(level(stage.plateau.end()), 1 << 20);
     // It keeps to 64 KiB.
     let chosen_badly = windows(|level| (if level == 0 { 65_536.0 } else { level as f64 } / 278.0).min(940.0));
-    let Verdict::Use(setting) = &chosen_badly.verdict else {
-        panic!("{:?}", chosen_badly.verdict);
-    };
+    let setting = used(&chosen_badly);
     assert!((253_952..=278_528).contains(&setting.level(0)), "{setting:?}");
     let stage = &chosen_badly.stages[0];
     assert!(*stage.plateau.start() > 0, "{stage:?}");

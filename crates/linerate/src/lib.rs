@@ -1,2 +1,34 @@
 //! Network throughput tests and diagnosis as a library.
+//!
+//! * [`Client`] runs a test against an iperf3 server and returns its totals; [`Server`] serves such tests.
+//! * [`diagnose()`] reads this host, or saved facts, and reports what limits it.
+//! * [`sweep()`] finds the best setting of a path; [`http`] serves and loads HTTP.
+//! * [`command_line`] parses the command lines of iperf3 and iperf 2; [`server::service`] is `linerate serve`.
+//!
+//! The folder `examples` holds a client, a server and a diagnosis. Rates are in bit/s, amounts in bytes and times in ns
+//! unless a name or a type states another unit. A value that could not be measured is `None`.
+//!
+//! Control threads emit [`tracing`] events at level `debug`: connection accepted, dialect recognised, admission decided,
+//! state sent, test ended.
+
 #![forbid(unsafe_code)]
+
+mod client;
+pub mod command_line;
+pub mod diagnose;
+pub mod http;
+mod outcome;
+pub mod progress;
+pub mod server;
+pub mod sweep;
+pub mod trial;
+
+pub use client::Client;
+pub use diagnose::diagnose;
+pub use linerate_engine::dialect::iperf3::client::ClientResult;
+pub use linerate_engine::{Interrupts, StopHandle};
+pub use linerate_model as model;
+pub use outcome::{Error, Outcome};
+pub use progress::Progress;
+pub use server::Server;
+pub use sweep::sweep;

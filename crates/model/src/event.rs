@@ -1,17 +1,14 @@
-//! What the engine tells the world. Writers turn it into text, JSON or anything else.
+//! Events of a test. Writers turn them into text, JSON or another form.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use thiserror::Error;
-
 use crate::data_path::DataPath;
 use crate::failure::Failure;
 use crate::interval::{IntervalReport, StreamInterval};
 use crate::metrics::ConnectTimes;
-use crate::service::ServerEvent;
 use crate::spec::TestSpec;
 use crate::stream::{ListenerFacts, SocketFacts, Stream};
 use crate::summary::Summary;
@@ -39,10 +36,6 @@ pub enum Event {
     Summary(Box<Summary>),
     /// The peer's own report, as the client asked for.
     PeerOutput(ServerOutput),
-    /// Facts of the peer about its host, which this end requested: an unparsed JSON object.
-    PeerFacts(String),
-    /// Text to be reported after the results, by an observer of the test.
-    Appendix(Box<Appendix>),
     /// Something the user should know, without consequences for the test.
     Warning(String),
     /// The same, where the original of the dialect has nothing to report.
@@ -161,94 +154,4 @@ pub enum ServerOutput {
     Text(String),
     /// One JSON value, serialised.
     Json(String),
-}
-
-/// An addition to the report of a test.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Appendix {
-    /// Its name in structured reports.
-    pub name: String,
-    /// The addition for people; lines without an end.
-    pub text: String,
-    /// The same for programs: one JSON value.
-    pub json: String,
-}
-
-/// A writer could not write.
-#[derive(Debug, Error)]
-pub enum SinkError {
-    /// The operating system refused.
-    #[error("unable to write the report: {0}")]
-    Io(#[from] std::io::Error),
-}
-
-/// Receives the events of one test.
-pub trait EventSink {
-    /// Takes one event, in order.
-    ///
-    /// # Errors
-    /// When the report cannot be written; the test then ends.
-    fn event(&mut self, event: &Event) -> Result<(), SinkError>;
-
-    /// The report so far, in the form this writer makes, for a client that asked for the server's report.
-    /// Called after `Summary`.
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        None
-    }
-
-    /// What is known about this host, for a client that asked for it: a JSON object. Called after `Summary`.
-    fn facts_for_peer(&mut self) -> Option<String> {
-        None
-    }
-}
-
-impl<S: EventSink + ?Sized> EventSink for &mut S {
-    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        (**self).event(event)
-    }
-
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        (**self).server_output()
-    }
-
-    fn facts_for_peer(&mut self) -> Option<String> {
-        (**self).facts_for_peer()
-    }
-}
-
-/// Receives what happens to a server, and makes a sink for each test.
-pub trait ServerReporter {
-    /// The server is ready for its next test.
-    ///
-    /// # Errors
-    /// When the report cannot be written.
-    fn listening(&mut self, port: u16, test_number: u32) -> Result<(), SinkError>;
-
-    /// The server opened its listener again after an idle time; the test number stays.
-    ///
-    /// # Errors
-    /// When the report cannot be written.
-    fn reopened(&mut self) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    /// A client connected; the sink receives the events of its test.
-    ///
-    /// # Errors
-    /// When the report cannot be written.
-    fn open_test(&mut self) -> Result<Box<dyn EventSink>, SinkError>;
-
-    /// Something the operator should know that belongs to no test.
-    fn warning(&mut self, text: &str);
-
-    /// A socket listens.
-    ///
-    /// # Errors
-    /// When the report cannot be written.
-    fn listener(&mut self, _listener: &ListenerFacts) -> Result<(), SinkError> {
-        Ok(())
-    }
-
-    /// What happened, for logs and metrics; the reports of tests do not depend on it.
-    fn server_event(&mut self, _event: &ServerEvent) {}
 }

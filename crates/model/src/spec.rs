@@ -60,6 +60,7 @@ impl EndCondition {
 
 /// A test, as both ends understand it after the parameters were exchanged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct TestSpec {
     /// Transport of the data streams.
     pub transport: Transport,

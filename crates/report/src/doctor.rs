@@ -1,7 +1,10 @@
 //! Reports of a diagnosis: text for a tired person, JSON for a program, a script for a careful one.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use crate::document::style::Style;
+use crate::document::{Block, Document};
 use crate::printable::printable;
 use linerate_model::finding::{Comparison, Confidence, Diagnosis, Finding, LimitPeriod, LossSplit, Severity, Verdict};
 
@@ -17,67 +20,80 @@ const DIFFERENCES_SHOWN: usize = 10;
 /// `verbose` shows everything; otherwise at most five findings, and one line for each rule that was ruled out.
 #[must_use]
 pub fn text(diagnosis: &Diagnosis, verbose: bool) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{}", head(diagnosis));
-    let _ = writeln!(out, "{}: {}", diagnosis.verdict.verdict, diagnosis.verdict.sentence);
-    if let [_, _, ..] = diagnosis.verdict.timeline.as_slice() {
-        let _ = writeln!(out, "  over time: {}", timeline(&diagnosis.verdict, verbose));
+    printable(&document(diagnosis, verbose).text(Style::UNSTYLED))
+}
+
+fn document(diagnosis: &Diagnosis, verbose: bool) -> Document {
+    let limit = |shown: usize| if verbose { usize::MAX } else { shown };
+    let verdict = &diagnosis.verdict;
+    let mut blocks = vec![
+        line(head(diagnosis)),
+        line(format!("{}: {}", verdict.verdict, verdict.sentence)),
+    ];
+    if let [_, _, ..] = verdict.timeline.as_slice() {
+        let timeline = timeline(verdict, limit(PERIODS_SHOWN));
+        blocks.push(line(format!("  over time: {timeline}")));
     }
-    if let Some(next) = &diagnosis.verdict.what_if {
-        let _ = writeln!(out, "  next: {next}");
-    }
-    for split in &diagnosis.loss {
-        let _ = writeln!(out, "  {}", loss(split));
-    }
+    blocks.extend(verdict.what_if.iter().map(|next| line(format!("  next: {next}"))));
+    blocks.extend(diagnosis.loss.iter().map(|split| line(loss(split))));
     if let Some(comparison) = &diagnosis.comparison {
-        out.push_str(&differences(comparison, verbose));
+        blocks.extend(differences(comparison, verbose, limit(DIFFERENCES_SHOWN)));
     }
-    let shown = if verbose { usize::MAX } else { FINDINGS_SHOWN };
-    for finding in diagnosis.findings.iter().take(shown) {
-        out.push('\n');
-        out.push_str(&finding_text(finding, verbose));
-    }
+    let shown = limit(FINDINGS_SHOWN);
+    let findings = diagnosis.findings.iter().take(shown);
+    blocks.extend(findings.flat_map(|finding| finding_blocks(finding, verbose)));
     let hidden = diagnosis.findings.len().saturating_sub(shown);
     if hidden > 0 {
-        let _ = writeln!(out, "\n{hidden} more of less effect: -v shows them");
+        blocks.extend([
+            Block::Space,
+            line(format!("{hidden} more of less effect: -v shows them")),
+        ]);
     }
-    out.push_str(&ruled_out(diagnosis, verbose));
-    out.push_str(&open(diagnosis, verbose));
+    blocks.extend(after_space(ruled_out(diagnosis, verbose)));
+    blocks.extend(after_space(open(diagnosis, verbose)));
     if !diagnosis.unread.is_empty() {
-        let _ = writeln!(
-            out,
-            "\n{} lines were not understood{}",
-            diagnosis.unread.len(),
-            if verbose { ":" } else { " (-v shows them)" }
-        );
-        if verbose {
-            for line in &diagnosis.unread {
-                let _ = writeln!(out, "  {line}");
-            }
-        }
+        let shown = if verbose { ":" } else { " (-v shows them)" };
+        let count = diagnosis.unread.len();
+        blocks.extend([Block::Space, line(format!("{count} lines were not understood{shown}"))]);
+        let lines = diagnosis.unread.iter().filter(|_| verbose);
+        blocks.extend(lines.map(|unread| line(format!("  {unread}"))));
     }
-    printable(&out)
+    let name = "linerate doctor";
+    Document { name, blocks }
+}
+
+/// A line that is never wrapped, so that commands can be copied.
+fn line(text: impl Into<String>) -> Block {
+    status("", text)
+}
+
+/// A line of a rule, a fact or a finding.
+fn status(status: &str, text: impl Into<String>) -> Block {
+    Block::verbatim(status, if status.is_empty() { 0 } else { 8 }, text)
+}
+
+/// Blocks of a section; nothing without any.
+fn after_space(blocks: Vec<Block>) -> impl Iterator<Item = Block> {
+    let space = (!blocks.is_empty()).then_some(Block::Space);
+    space.into_iter().chain(blocks)
 }
 
 /// `slow-start 1.0 s, receiver-cpu-app 9.0 s`
-fn timeline(verdict: &Verdict, verbose: bool) -> String {
-    let shown = if verbose { usize::MAX } else { PERIODS_SHOWN };
+fn timeline(verdict: &Verdict, shown: usize) -> String {
     let name = |period: &LimitPeriod| {
         let tenths = period.length_ms.saturating_add(50) / 100;
         format!("{} {}.{} s", period.verdict, tenths / 10, tenths % 10)
     };
-    let mut words: Vec<String> = verdict.timeline.iter().take(shown).map(name).collect();
-    if verdict.timeline.len() > shown {
-        words.push("...".to_owned());
-    }
-    words.join(", ")
+    let words: Vec<String> = verdict.timeline.iter().take(shown).map(name).collect();
+    let more = if verdict.timeline.len() > shown { ", ..." } else { "" };
+    words.join(", ") + more
 }
 
 /// `1200 datagrams lost (test, client to server): sender 0, network 3, nic not known, socket buffer 1197`
 fn loss(split: &LossSplit) -> String {
     let part = |part: Option<u64>| part.map_or_else(|| "not known".to_owned(), |number| number.to_string());
     format!(
-        "{} datagrams lost ({}): sender {}, network {}, adapter {}, socket buffer {}",
+        "  {} datagrams lost ({}): sender {}, network {}, adapter {}, socket buffer {}",
         split.lost,
         split.label,
         part(split.sender),
@@ -88,71 +104,57 @@ fn loss(split: &LossSplit) -> String {
 }
 
 fn head(diagnosis: &Diagnosis) -> String {
-    let rules = |ids: Vec<&str>| {
-        let mut ids = ids;
-        ids.sort_unstable();
-        ids.dedup();
-        ids.len()
-    };
-    let found = rules(diagnosis.findings.iter().map(|f| f.id.as_str()).collect());
-    let out = rules(diagnosis.ruled_out.iter().map(|r| r.id.as_str()).collect());
-    let open = rules(diagnosis.not_evaluated.iter().map(|n| n.id.as_str()).collect());
-    format!(
-        "{}: {found} found, {out} ruled out, {open} not checkable",
-        diagnosis.hosts.join(", ")
-    )
+    fn rules<'a>(ids: impl Iterator<Item = &'a String>) -> usize {
+        ids.collect::<BTreeSet<_>>().len()
+    }
+    let found = rules(diagnosis.findings.iter().map(|finding| &finding.id));
+    let out = rules(diagnosis.ruled_out.iter().map(|rule| &rule.id));
+    let open = rules(diagnosis.not_evaluated.iter().map(|rule| &rule.id));
+    let hosts = diagnosis.hosts.join(", ");
+    format!("{hosts}: {found} found, {out} ruled out, {open} not checkable")
 }
 
-fn finding_text(finding: &Finding, verbose: bool) -> String {
-    let mut out = String::new();
+fn finding_blocks(finding: &Finding, verbose: bool) -> Vec<Block> {
+    let Finding { id, subject, title, .. } = finding;
     let sure = match finding.confidence {
         Confidence::High => "",
         Confidence::Medium => " (medium confidence)",
         Confidence::Low => " (low confidence)",
     };
-    let _ = writeln!(
-        out,
-        "{:<7} {}  {}: {}{sure}",
-        word(finding.severity),
-        finding.id,
-        finding.subject,
-        finding.title
-    );
-    for (index, evidence) in finding.evidence.iter().enumerate() {
-        let label = if index == 0 { "seen" } else { "" };
-        let _ = writeln!(
-            out,
-            "  {label:<5} {} = {} ({})",
-            evidence.fact, evidence.value, evidence.threshold
-        );
-    }
-    let _ = writeln!(out, "  why   {}", finding.explanation);
+    // Text under a label that is printed once.
+    let labelled = |label: &str, texts: &[String]| {
+        let mut label = label;
+        let entry = |text: &String| Block::verbatim(&format!("  {}", std::mem::take(&mut label)), 8, text.as_str());
+        texts.iter().map(entry).collect::<Vec<_>>()
+    };
+    let one = |label: &str, text: String| labelled(label, &[text]);
+    let evidence = finding.evidence.iter();
+    let evidence: Vec<String> = evidence
+        .map(|seen| format!("{} = {} ({})", seen.fact, seen.value, seen.threshold))
+        .collect();
+    let mut blocks = vec![
+        Block::Space,
+        status(word(finding.severity), format!("{id}  {subject}: {title}{sure}")),
+    ];
+    blocks.extend(labelled("seen", &evidence));
+    blocks.extend(one("why", finding.explanation.clone()));
     if let Some(cause) = &finding.retest_after {
-        let _ = writeln!(out, "  do    test again after {cause}: it changes what this rests on");
+        blocks.extend(one(
+            "do",
+            format!("test again after {cause}: it changes what this rests on"),
+        ));
     }
-    for (index, command) in finding.remedy.iter().enumerate() {
-        let _ = writeln!(out, "  {:<5} {command}", if index == 0 { "do" } else { "" });
-    }
-    if let Some(advice) = &finding.advice {
-        let _ = writeln!(
-            out,
-            "  {:<5} {advice}",
-            if finding.remedy.is_empty() { "do" } else { "" }
-        );
-    }
-    for (index, command) in finding.undo.iter().enumerate() {
-        let _ = writeln!(out, "  {:<5} {command}", if index == 0 { "undo" } else { "" });
-    }
+    let steps: Vec<String> = finding.remedy.iter().chain(&finding.advice).cloned().collect();
+    blocks.extend(labelled("do", &steps));
+    blocks.extend(labelled("undo", &finding.undo));
     if verbose {
-        if let Some(hint) = &finding.persist {
-            let _ = writeln!(out, "  keep  {hint}");
-        }
+        blocks.extend(finding.persist.iter().flat_map(|hint| one("keep", hint.clone())));
         if !finding.needs.is_empty() {
-            let _ = writeln!(out, "  needs {}", finding.needs.join(", "));
+            blocks.extend(one("needs", finding.needs.join(", ")));
         }
-        let _ = writeln!(out, "  see   {}", finding.reference);
+        blocks.extend(one("see", finding.reference.clone()));
     }
-    out
+    blocks
 }
 
 const fn word(severity: Severity) -> &'static str {
@@ -165,7 +167,7 @@ const fn word(severity: Severity) -> &'static str {
     }
 }
 
-fn ruled_out(diagnosis: &Diagnosis, verbose: bool) -> String {
+fn ruled_out(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
     let mut lines: Vec<(String, &str, &str)> = Vec::new();
     let mut last = "";
     for entry in &diagnosis.ruled_out {
@@ -182,100 +184,69 @@ fn ruled_out(diagnosis: &Diagnosis, verbose: bool) -> String {
             None => lines.push((entry.id.clone(), &entry.subject, &entry.reason)),
         }
     }
-    let mut out = String::new();
-    for (ids, subject, reason) in lines {
-        let _ = writeln!(
-            out,
-            "{}NOT     {ids}  {subject}: {reason}",
-            if out.is_empty() { "\n" } else { "" }
-        );
-    }
-    out
+    let lines = lines.into_iter();
+    lines
+        .map(|(ids, subject, reason)| status("NOT", format!("{ids}  {subject}: {reason}")))
+        .collect()
 }
 
-fn open(diagnosis: &Diagnosis, verbose: bool) -> String {
-    let mut out = String::new();
-    let mut silent = Vec::new();
+fn open(diagnosis: &Diagnosis, verbose: bool) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut silent: Vec<&str> = Vec::new();
     for entry in &diagnosis.not_evaluated {
+        let (id, subject, missing) = (&entry.id, &entry.subject, entry.missing.join(", "));
         match &entry.suspicion {
-            Some(suspicion) => {
-                let _ = writeln!(
-                    out,
-                    "?       {}  {}: {suspicion} (needs {})",
-                    entry.id,
-                    entry.subject,
-                    entry.missing.join(", ")
-                );
-            }
+            Some(suspicion) => blocks.push(status("?", format!("{id}  {subject}: {suspicion} (needs {missing})"))),
             None if verbose => {
-                let _ = writeln!(
-                    out,
-                    "?       {}  {}: needs {} ({})",
-                    entry.id,
-                    entry.subject,
-                    entry.missing.join(", "),
-                    entry.reasons.join(", ")
-                );
+                let reasons = entry.reasons.join(", ");
+                blocks.push(status("?", format!("{id}  {subject}: needs {missing} ({reasons})")));
             }
-            None if silent.last() != Some(&entry.id.as_str()) => silent.push(&entry.id),
+            None if silent.last() != Some(&id.as_str()) => silent.push(id),
             None => {}
         }
     }
     if !silent.is_empty() {
-        silent.dedup();
-        let _ = writeln!(out, "?       not checkable here: {} (-v says why)", silent.join(" "));
+        let rules = silent.join(" ");
+        blocks.push(status("?", format!("not checkable here: {rules} (-v says why)")));
     }
-    if out.is_empty() { out } else { format!("\n{out}") }
+    blocks
 }
 
-fn differences(comparison: &Comparison, verbose: bool) -> String {
-    let mut out = String::from("\n");
+fn differences(comparison: &Comparison, verbose: bool, shown: usize) -> Vec<Block> {
     let rules = [
         ("only on the first", &comparison.rules_only_a),
         ("only on the second", &comparison.rules_only_b),
         ("on both, so no explanation of a difference", &comparison.rules_both),
     ];
-    for (where_, ids) in rules.iter().filter(|(_, ids)| !ids.is_empty()) {
-        let _ = writeln!(out, "rules   {}: {where_}", ids.join(" "));
+    let rules = rules.into_iter().filter(|(_, ids)| !ids.is_empty());
+    let mut blocks = vec![Block::Space];
+    blocks.extend(rules.map(|(place, ids)| status("rules", format!("{}: {place}", ids.join(" ")))));
+    let changed = comparison.changed.iter().filter(|change| verbose || change.impact > 0);
+    for change in changed.take(shown) {
+        let [a, b] = [&change.a, &change.b].map(|value| value.as_deref().unwrap_or("-"));
+        let effect = format!("(effect {}: {})", change.impact, change.why);
+        blocks.push(status("DIFFERS", format!("{} : {a} | {b} {effect}", change.key)));
     }
-    let shown = if verbose { usize::MAX } else { DIFFERENCES_SHOWN };
-    for difference in comparison
-        .changed
-        .iter()
-        .filter(|d| verbose || d.impact > 0)
-        .take(shown)
-    {
-        let side = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
-        let _ = writeln!(
-            out,
-            "DIFFERS {} : {} | {} (effect {}: {})",
-            difference.key,
-            side(&difference.a),
-            side(&difference.b),
-            difference.impact,
-            difference.why
-        );
+    let only = [("first", &comparison.only_a), ("second", &comparison.only_b)];
+    for (which, keys) in only.into_iter().filter(|(_, keys)| !keys.is_empty()) {
+        let names = if verbose {
+            format!(": {}", keys.join(", "))
+        } else {
+            String::new()
+        };
+        blocks.push(status(
+            "ONLY",
+            format!("the {which} knows {} more facts{names}", keys.len()),
+        ));
     }
-    for (which, keys) in [("first", &comparison.only_a), ("second", &comparison.only_b)] {
-        if !keys.is_empty() {
-            let names = if verbose {
-                format!(": {}", keys.join(", "))
-            } else {
-                String::new()
-            };
-            let _ = writeln!(out, "ONLY    the {which} knows {} more facts{names}", keys.len());
-        }
-    }
-    let _ = writeln!(out, "EQUAL   {} facts", comparison.same_count);
-    out
+    blocks.push(status("EQUAL", format!("{} facts", comparison.same_count)));
+    blocks
 }
 
 /// The diagnosis as one JSON object, schema `linerate.doctor/1`.
 #[must_use]
 pub fn json(diagnosis: &Diagnosis) -> String {
-    let mut text = serde_json::to_string_pretty(diagnosis).unwrap_or_else(|_| "{}".to_owned());
-    text.push('\n');
-    text
+    crate::pretty_json(diagnosis)
 }
 
 /// A shell script with every command that helps, each with its reason and the way back. All commands are comments:
@@ -388,22 +359,7 @@ mod tests {
 
     #[test]
     fn the_short_report_is_as_reviewed() {
-        let expected = "\
-receiver: 1 found, 1 ruled out, 1 not checkable
-no-load: the ring overflows
-
-HIGH    NIC-01  receiver eth0: Receive ring overflows and can grow (low confidence)
-  seen  nic.eth0.ring.rx.cur = 256 (up to 4096)
-  why   Bursts\u{fffd}[2J. Rings.
-  do    ethtool -G eth0 rx 4096
-reboot
-  undo  ethtool -G eth0 rx 256
-
-NOT     PCI-02  receiver eth0: Gen1 x1 carries about 1.68 Gbit/s, the port needs 1
-
-?       not checkable here: PAU-02 (-v says why)
-";
-        assert_eq!(text(&diagnosis(), false), expected);
+        crate::expected::assert_expected("doctor.txt", &text(&diagnosis(), false));
     }
 
     #[test]

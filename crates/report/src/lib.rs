@@ -21,6 +21,8 @@ pub mod sweep;
 pub mod trial;
 
 mod document;
+#[cfg(test)]
+mod expected;
 mod flood;
 mod glyphs;
 mod number;

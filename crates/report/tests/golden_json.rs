@@ -1,5 +1,4 @@
-//! Recorded JSON of iperf3 is turned back into events; the writers must make the same documents of them: keys, order,
-//! types and values.
+//! The writers must make the recorded JSON of iperf3 of the events behind it: keys, order, types and values.
 //!
 //! Not compared: `socket`, which is a file descriptor of the recorded process, and the last digits of times, which
 //! iperf3 computes in single precision and takes from the first stream of all for every sum.
@@ -7,11 +6,9 @@
 mod support;
 
 use linerate_model::event::{Endpoint, Event, ServerOutput};
-use linerate_report::iperf3::{Options, Style, client_sink};
-use serde_json::{Value, json};
-use support::json_events::events;
-use support::output::stored;
-use support::{assert_same_text, captured_output, names, read};
+use linerate_report::iperf3::{Options, Style, client_sink, peer_report};
+use serde_json::Value;
+use support::{Recording, assert_same_text, captured_output, play, read, recorded};
 
 /// Where we differ on purpose: which files, why, and what iperf3 would have written without the defect.
 const DIFFERENCES: &[Difference] = &[
@@ -42,22 +39,24 @@ struct Difference {
     edit: fn(&mut Value),
 }
 
+const EVENTS: &str = "iperf3/events/json.jsonl";
+
 #[test]
 fn documents_are_those_of_iperf3() {
-    let names = names(&[".json"]);
-    assert!(names.len() > 30, "the fixtures are there");
-    for name in names {
-        let expected = recorded(&name);
-        let (text, _) = written(&expected, endpoint(&name), Style::Json);
+    let recordings = recorded(EVENTS, &[".json"]);
+    assert!(recordings.len() > 30, "the fixtures are there");
+    for Recording { name, tests, .. } in recordings {
+        let expected = document(&name);
+        let text = written(&tests[0].events, endpoint(&name), Style::Json);
         assert_same_document(&text, &expected, &name);
     }
 }
 
 #[test]
 fn streams_of_events_are_those_of_iperf3() {
-    let names = names(&[".jsonl"]);
-    assert!(names.len() > 8, "the fixtures are there");
-    for name in names {
+    let recordings = recorded(EVENTS, &[".jsonl"]);
+    assert!(recordings.len() > 8, "the fixtures are there");
+    for Recording { name, tests, .. } in recordings {
         let recorded_text = read(&name);
         let lines: Vec<Value> = recorded_text
             .lines()
@@ -67,7 +66,7 @@ fn streams_of_events_are_those_of_iperf3() {
         let style = Style::JsonStream {
             full_output: name.starts_with("jstream-full"),
         };
-        let (text, _) = written(&joined(&lines), endpoint(&name), style);
+        let text = written(&tests[0].events, endpoint(&name), style);
         let mut written_lines = text.split_inclusive('\n');
         for line in &lines {
             let written = written_lines.next().unwrap_or_default();
@@ -88,7 +87,7 @@ fn streams_of_events_are_those_of_iperf3() {
 #[test]
 fn the_layout_is_that_of_cjson() {
     // A server's output passes through a client unchanged but for the layout, so it shows the layout of every file.
-    for name in names(&[".json"]) {
+    for Recording { name, .. } in recorded(EVENTS, &[".json"]) {
         let text = read(&name);
         let document: Value = serde_json::from_str(&text).expect("JSON");
         let is_ambiguous =
@@ -97,9 +96,11 @@ fn the_layout_is_that_of_cjson() {
             continue;
         }
         let (output, normal, _) = captured_output();
-        let mut sink = client_sink(options(Endpoint::Client, Style::Text), output);
         let event = Event::PeerOutput(ServerOutput::Json(document.to_string()));
-        sink.event(&stored(&event)).expect("memory can be written");
+        play(
+            &mut client_sink(options(Endpoint::Client, Style::Text), output),
+            &[event],
+        );
         let written = normal.text();
         let written = written.strip_prefix("\nServer JSON output:\n").expect("a title");
         assert_same_text(written, &text, &name);
@@ -108,32 +109,29 @@ fn the_layout_is_that_of_cjson() {
 
 #[test]
 fn a_server_hands_its_report_to_the_client() {
-    let recorded = recorded("json-tcp.c321-s321.server.json");
+    let (expected, events) = one("json-tcp.c321-s321.server.json");
     for style in [Style::Json, Style::JsonStream { full_output: false }] {
-        let (_, server_output) = written(&recorded, Endpoint::Server, style);
-        let Some(ServerOutput::Json(text)) = server_output else {
-            panic!("a JSON report, not {server_output:?}");
+        let mut report = peer_report(options(Endpoint::Server, style))();
+        play(&mut report, &events);
+        let Some(ServerOutput::Json(text)) = report.collect() else {
+            panic!("not JSON");
         };
         let report: Value = serde_json::from_str(&text).expect("JSON");
-        assert_same_values(&report, &recorded, &format!("{style:?}"));
+        assert_same_values(&report, &expected, &format!("{style:?}"));
     }
 }
 
 #[test]
 fn raw_lines_stay_out_of_the_json() {
-    let recorded = recorded("json-tcp.c321-s321.client.json");
+    let (expected, mut events) = one("json-tcp.c321-s321.client.json");
     let (output, normal, errors) = captured_output();
     let mut options = options(Endpoint::Client, Style::Json);
     options.verbose = true;
     options.debug = 1;
-    let mut sink = client_sink(options, output);
-    let mut all = events(&recorded, Endpoint::Client);
-    all.insert(1, Event::Debug("a fact".into()));
-    all.insert(1, Event::Warning("a warning".into()));
-    for event in all {
-        sink.event(&stored(&event)).expect("memory can be written");
-    }
-    assert_same_document(&normal.text(), &recorded, "with -V and -d");
+    events.insert(1, Event::Debug("a fact".into()));
+    events.insert(1, Event::Warning("a warning".into()));
+    play(&mut client_sink(options, output), &events);
+    assert_same_document(&normal.text(), &expected, "with -V and -d");
     assert_eq!(
         errors.text(),
         "Control connection MSS 32768\nwarning: a warning\na fact\n"
@@ -145,7 +143,7 @@ fn every_listed_difference_is_one() {
     for difference in DIFFERENCES {
         for file in difference.files {
             let original: Value = serde_json::from_str(&read(file)).expect("JSON");
-            assert_ne!(recorded(file), original, "{file}: {}", difference.reason);
+            assert_ne!(document(file), original, "{file}: {}", difference.reason);
         }
     }
 }
@@ -170,7 +168,7 @@ fn endpoint(name: &str) -> Endpoint {
 
 /// A recorded document without the defects we do not repeat. Of keys that occur twice the last value stays, as with
 /// most parsers.
-fn recorded(name: &str) -> Value {
+fn document(name: &str) -> Value {
     let mut document: Value = serde_json::from_str(&read(name)).expect("JSON");
     for difference in DIFFERENCES.iter().filter(|d| d.files.contains(&name)) {
         (difference.edit)(&mut document);
@@ -178,31 +176,18 @@ fn recorded(name: &str) -> Value {
     document
 }
 
-/// Puts the events of a stream together to a document.
-fn joined(lines: &[Value]) -> Value {
-    let mut document = json!({"start": {}, "intervals": []});
-    for line in lines {
-        let data = line["data"].clone();
-        match line["event"].as_str().expect("a name") {
-            "interval" => document["intervals"].as_array_mut().expect("an array").push(data),
-            name => document[name] = data,
-        }
-    }
-    document
+/// A recorded document and its events.
+fn one(name: &str) -> (Value, Vec<Event>) {
+    let [recording] = recorded(EVENTS, &[name]).try_into().ok().expect("one recording");
+    let [test] = recording.tests.try_into().ok().expect("one test");
+    (document(name), test.events)
 }
 
-fn written(document: &Value, endpoint: Endpoint, style: Style) -> (String, Option<ServerOutput>) {
+fn written(events: &[Event], endpoint: Endpoint, style: Style) -> String {
     let (output, normal, errors) = captured_output();
-    let mut sink = client_sink(options(endpoint, style), output);
-    let mut server_output = None;
-    for event in events(document, endpoint) {
-        sink.event(&stored(&event)).expect("memory can be written");
-        if matches!(event, Event::Summary(_)) {
-            server_output = sink.server_output();
-        }
-    }
+    play(&mut client_sink(options(endpoint, style), output), events);
     assert_eq!(errors.text(), "", "errors are in the JSON");
-    (normal.text(), server_output)
+    normal.text()
 }
 
 fn assert_same_document(text: &str, expected: &Value, name: &str) {

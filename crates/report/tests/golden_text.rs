@@ -1,15 +1,13 @@
-//! Recorded text of iperf3 is turned back into events; the writer must make the same bytes of them.
+//! The writer must make the recorded text of iperf3 of the events behind it, byte for byte.
 //!
 //! Not compared: the numbers in `[  5]`, which are file descriptors of the recorded process, and clock times.
 
 mod support;
 
-use linerate_model::event::{Endpoint, Event, ServerOutput};
+use linerate_model::event::{Endpoint, ServerOutput};
 use linerate_model::units::UnitFormat;
-use linerate_report::iperf3::{Options, client_sink, report_failure, server_reporter};
-use support::output::stored;
-use support::text_events::{Hints, events, failure};
-use support::{assert_same_text, captured_output, names, read};
+use linerate_report::iperf3::{Options, client_sink, peer_report, report_failure, server_reporter};
+use support::{Recording, assert_same_text, captured_output, play, read, recorded};
 
 /// Where we differ on purpose: which files, why, and what iperf3 would have printed without the defect.
 const DIFFERENCES: &[Difference] = &[
@@ -62,60 +60,53 @@ struct Difference {
     edit: fn(&str) -> String,
 }
 
-#[test]
-fn clients_print_what_iperf3_prints() {
-    let names = names(&[".client.txt", ".client2.txt"]);
-    assert!(names.len() > 40, "the fixtures are there");
-    // The recording of -J with -V is JSON behind a line that does not belong there.
-    for name in names.iter().filter(|n| !n.starts_with("err-J-V")) {
-        let case = Case::load(name, Endpoint::Client);
-        let (output, normal, errors) = captured_output();
-        let mut sink = client_sink(case.options.clone(), output);
-        for event in case.events(&case.text) {
-            sink.event(&stored(&event)).expect("memory can be written");
-        }
-        case.compare(name, &normal.text(), &errors.text());
-    }
-}
+const EVENTS: &str = "iperf3/events/text.jsonl";
 
 #[test]
-fn servers_print_what_iperf3_prints() {
-    let names = names(&[".server.txt", ".log.txt"]);
-    assert!(names.len() > 40, "the fixtures are there");
-    for name in names {
-        let case = Case::load(&name, Endpoint::Server);
+fn clients_print_what_iperf3_prints() {
+    let recordings = recorded(EVENTS, &[".client.txt", ".client2.txt"]);
+    assert!(recordings.len() > 40, "the fixtures are there");
+    for Recording { name, tests, .. } in recordings {
+        let case = Case::load(&name, Endpoint::Client);
         let (output, normal, errors) = captured_output();
-        let mut reporter = server_reporter(case.options.clone(), output.clone());
-        let tests = case.tests();
-        for (port, number, text) in &tests {
-            reporter.listening(*port, *number).expect("memory can be written");
-            let mut events = case.events(text);
-            if tests.len() > 1 {
-                events.retain(|e| !matches!(e, Event::Failed(_)));
-            }
-            let mut sink = reporter.open_test().expect("memory can be written");
-            for event in &events {
-                sink.event(&stored(event)).expect("memory can be written");
-            }
-        }
-        if let Some(interrupt) = failure(&case.stderr, Endpoint::Server).filter(|_| tests.len() > 1) {
-            report_failure(case.options.clone(), output, &interrupt).expect("memory can be written");
-        }
+        play(&mut client_sink(case.options.clone(), output), &tests[0].events);
         case.compare(&name, &normal.text(), &errors.text());
     }
 }
 
 #[test]
-fn a_client_gets_the_server_report_from_the_accepted_connection_on() {
-    let case = Case::load("gso-text.c321-s321.server.txt", Endpoint::Server);
-    let (output, _, _) = captured_output();
-    let mut sink = client_sink(case.options.clone(), output);
-    for event in case.events(&case.text) {
-        sink.event(&stored(&event)).expect("memory can be written");
+fn servers_print_what_iperf3_prints() {
+    let recordings = recorded(EVENTS, &[".server.txt", ".log.txt"]);
+    assert!(recordings.len() > 40, "the fixtures are there");
+    for recording in recordings {
+        let case = Case::load(&recording.name, Endpoint::Server);
+        let (output, normal, errors) = captured_output();
+        let mut reporter = server_reporter(case.options.clone(), output.clone());
+        for test in &recording.tests {
+            let listening = reporter.listening(test.port, test.number);
+            listening.expect("memory can be written");
+            let mut sink = reporter.open_test().expect("memory can be written");
+            play(&mut sink, &test.events);
+        }
+        if let Some(interrupt) = &recording.interrupt {
+            report_failure(case.options.clone(), output, interrupt).expect("memory can be written");
+        }
+        case.compare(&recording.name, &normal.text(), &errors.text());
     }
+}
+
+#[test]
+fn a_client_gets_the_server_report_from_the_accepted_connection_on() {
+    let recordings = recorded(EVENTS, &["gso-text.c321-s321.server.txt"]);
+    let [recording] = &recordings[..] else {
+        panic!("one recording")
+    };
+    let case = Case::load(&recording.name, Endpoint::Server);
+    let mut report = peer_report(case.options.clone())();
+    play(&mut report, &recording.tests[0].events);
     let expected = case.text.split_once("(test #1)\n").expect("a banner").1;
     let expected = expected.split_once('\n').expect("the banner's last line").1;
-    assert_eq!(sink.server_output(), Some(ServerOutput::Text(expected.into())));
+    assert_eq!(report.collect(), Some(ServerOutput::Text(expected.into())));
 }
 
 #[test]
@@ -131,7 +122,6 @@ fn every_listed_difference_is_one() {
 /// A recorded run of one side.
 struct Case {
     options: Options,
-    hints: Hints,
     text: String,
     stderr: String,
     /// Columns of clock time in front of every line.
@@ -160,41 +150,11 @@ impl Case {
         };
         options.timestamps = format;
         Self {
-            hints: Hints {
-                endpoint,
-                no_intervals: name.contains("interval0"),
-                fixed_unit: name.starts_with("fmt-"),
-            },
             options,
             text,
             stderr,
             time_columns,
         }
-    }
-
-    fn events(&self, text: &str) -> Vec<Event> {
-        let title = match (self.hints.endpoint, &self.options.title) {
-            (Endpoint::Client, Some(title)) => format!("{title}:  "),
-            _ => String::new(),
-        };
-        let bare: String = text
-            .lines()
-            .map(|l| l.get(self.time_columns..).unwrap_or_default())
-            .map(|l| l.strip_prefix(&title).unwrap_or(l).to_owned() + "\n")
-            .collect();
-        events(&bare, &self.stderr, self.hints)
-    }
-
-    /// The tests of a server: port, number and text of each.
-    fn tests(&self) -> Vec<(u16, u32, String)> {
-        let pieces = self.text.split("Server listening on ").skip(1);
-        let parse = |piece: &str| {
-            let (banner, text) = piece.split_once('\n').expect("a banner");
-            let (port, number) = banner.split_once(" (test #").expect("a banner");
-            let number = number.trim_end_matches(')').parse().expect("a number");
-            (port.parse().expect("a port"), number, text.to_owned())
-        };
-        pieces.map(parse).collect()
     }
 
     fn compare(&self, name: &str, text: &str, stderr: &str) {

@@ -1,105 +1,23 @@
-//! Recorded output of iperf 2.1.8 and 2.2.1 is turned back into events; the writer must make the same lines of them.
+//! The writer must make the recorded output of iperf 2.1.8 and 2.2.1 of the events behind it, line by line.
 //!
 //! Not compared: what depends on digits that were rounded away (network power, Little's load, replies per second), and
 //! what the originals get wrong. Each is masked in both texts, in [`mask`].
 
-#[path = "iperf2/command.rs"]
-mod command;
-#[path = "iperf2/events.rs"]
-mod events;
 #[path = "iperf2/lines.rs"]
 mod lines;
-#[path = "support/output.rs"]
-mod output;
-#[path = "iperf2/solver.rs"]
-mod solver;
+mod support;
 
 use std::fs;
-use std::path::PathBuf;
+use std::time::Duration;
 
 use linerate_model::event::Endpoint;
-use linerate_report::iperf2::{client_sink, server_reporter};
+use linerate_model::stream::ListenerFacts;
+use linerate_model::workload::Iperf2Defaults;
+use linerate_model::{Event, TestSpec};
+use linerate_report::iperf2::{Layout, Options, Units, client_sink, server_reporter};
+use serde::Deserialize;
 
-use command::Command;
-use output::captured_output;
-
-/// Recordings that are compared as a whole, each at both ends.
-const WHOLE: &[&str] = &[
-    "bounceback",
-    "bounceback_triptimes",
-    "tcp_C",
-    "tcp_F",
-    "tcp_P3_b30m",
-    "tcp_P3_enh_b30m",
-    "tcp_V6",
-    "tcp_V6_e",
-    "tcp_X",
-    "tcp_X_triptimes",
-    "tcp_Z_reno",
-    "tcp_burst_triptimes",
-    "tcp_bvar",
-    "tcp_connectonly_i",
-    "tcp_daemon_pid_w",
-    "tcp_default",
-    "tcp_default_i1",
-    "tcp_dual_b",
-    "tcp_e_m",
-    "tcp_enh_b100m",
-    "tcp_enh_full",
-    "tcp_f_A",
-    "tcp_f_B",
-    "tcp_f_G",
-    "tcp_f_K",
-    "tcp_f_M",
-    "tcp_f_b",
-    "tcp_f_bad",
-    "tcp_f_g",
-    "tcp_f_k",
-    "tcp_f_m",
-    "tcp_fqrate",
-    "tcp_fullduplex_b",
-    "tcp_fullduplex_e_b",
-    "tcp_hideips",
-    "tcp_histograms",
-    "tcp_isoch",
-    "tcp_m_M_N_S_B",
-    "tcp_n",
-    "tcp_nearcongest",
-    "tcp_permitkey",
-    "tcp_port_range",
-    "tcp_prefetch",
-    "tcp_reverse_P2_b",
-    "tcp_reverse_b",
-    "tcp_reverse_e_b",
-    "tcp_reverse_n",
-    "tcp_t05",
-    "tcp_tradeoff_b",
-    "tcp_triptimes_P2_b",
-    "tcp_triptimes_b",
-    "tcp_txdelay",
-    "tcp_writetimes",
-    "udp_P2",
-    "udp_P2_enh",
-    "udp_V6",
-    "udp_b1g_enh",
-    "udp_default",
-    "udp_dual",
-    "udp_enh",
-    "udp_fullduplex",
-    "udp_fullduplex_e",
-    "udp_histograms",
-    "udp_isoch",
-    "udp_isoch_triptimes",
-    "udp_l16",
-    "udp_n",
-    "udp_nofin",
-    "udp_pps",
-    "udp_reverse",
-    "udp_reverse_e",
-    "udp_triptimes",
-    "w_256k",
-    "w_8M",
-];
+use support::{assert_same_text, captured_output, fixtures, play, recordings};
 
 /// Ends of recordings that show a defect, or something only another part of the program can say.
 const LEFT_OUT: &[(&str, &str)] = &[
@@ -134,122 +52,119 @@ const LEFT_OUT: &[(&str, &str)] = &[
     ("221/tcp_n server", "a short test has no rate"),
 ];
 
-/// One end of one recording.
+/// One end of one recording: what its options show of the output, and the events that make it.
+#[derive(Deserialize, Default)]
+#[serde(default)]
 struct Recorded {
+    /// Release, case and end, for example `218/tcp_default client`.
     name: String,
-    text: String,
-    client: Command,
-    server: Command,
-    endpoint: Endpoint,
+    /// Letter of `-f`.
+    units: Option<char>,
+    enhanced: bool,
+    sum_only: bool,
+    hide_addresses: bool,
+    print_mss: bool,
+    process_id: u32,
+    /// What a server applies to every test.
+    defaults: TestSpec,
+    listeners: Vec<ListenerFacts>,
+    events: Vec<Event>,
 }
 
 #[test]
 fn recorded_text_is_written_again() {
-    let mut wrong = Vec::new();
-    let mut compared = 0;
-    for release in ["218", "221"] {
-        for case in WHOLE {
-            for recorded in load(release, case) {
-                if LEFT_OUT.iter().any(|(name, _)| *name == recorded.name) {
-                    continue;
-                }
-                compared += 1;
-                let expected = mask(&lines::without_noise(&recorded.text), release);
-                let Ok(written) = std::panic::catch_unwind(|| write(&recorded)) else {
-                    wrong.push(format!("{}: cannot be read", recorded.name));
-                    continue;
-                };
-                let actual = mask(&written, release);
-                if let Some(difference) = difference(&expected, &actual) {
-                    wrong.push(format!("{}\n{difference}", recorded.name));
-                }
-            }
+    let recordings: Vec<Recorded> = recordings("iperf2/events/text.jsonl");
+    assert_eq!(recordings.len(), 282);
+    for recorded in &recordings {
+        let name = recorded.name.as_str();
+        assert!(!LEFT_OUT.iter().any(|(left_out, _)| *left_out == name), "{name}");
+        let release = &name[..3];
+        let expected = mask(&lines::without_noise(&recorded.text()), release);
+        assert_same_text(&mask(&recorded.write(), release), &expected, name);
+    }
+}
+
+/// The other end of a recording is compared, too, unless there is a reason.
+#[test]
+fn both_ends_of_a_recording_have_events() {
+    let recordings: Vec<Recorded> = recordings("iperf2/events/text.jsonl");
+    for recorded in &recordings {
+        let (case, end) = recorded.name.split_once(' ').expect("case and end");
+        let name = format!("{case} {}", if end == "client" { "server" } else { "client" });
+        let is_listed = LEFT_OUT.iter().any(|(left_out, _)| *left_out == name);
+        let other = Recorded {
+            name,
+            ..Recorded::default()
+        };
+        let is_there = recordings.iter().any(|recorded| recorded.name == other.name);
+        assert!(is_there || is_listed || other.text() == "\n", "{}", other.name);
+    }
+}
+
+impl Recorded {
+    fn endpoint(&self) -> Endpoint {
+        if self.name.ends_with(" client") {
+            Endpoint::Client
+        } else {
+            Endpoint::Server
         }
     }
-    assert!(
-        wrong.is_empty(),
-        "{} of {compared} differ:\n{}",
-        wrong.len(),
-        wrong.join("\n")
-    );
-    assert!(compared > 200, "{compared}");
-}
 
-/// Both ends of a recording.
-fn load(release: &str, case: &str) -> Vec<Recorded> {
-    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/iperf2");
-    let path = root.join(format!("text-{release}/{case}.txt"));
-    let Ok(text) = fs::read_to_string(&path) else {
-        panic!("{}", path.display())
-    };
-    let line = |start: &str| {
-        text.lines()
-            .find_map(|line| line.strip_prefix(start))
-            .unwrap_or_default()
-    };
-    let client = Command::parse(line("# client: iperf "), release);
-    let server = Command::parse(line("# server: iperf "), release);
-    let section = |start: &str| {
-        let after = text.split(start).nth(1).unwrap_or_default();
-        after
-            .split("\n=== ")
-            .next()
-            .unwrap_or_default()
-            .trim_start_matches('\n')
-            .to_owned()
-    };
-    let ends = [
-        ("client", section("=== client stdout ==="), Endpoint::Client),
-        (
-            "server",
-            section("=== server stdout+stderr (ended with SIGINT) ==="),
-            Endpoint::Server,
-        ),
-    ];
-    let recorded = ends.into_iter().filter(|(_, text, _)| !text.is_empty());
-    recorded
-        .map(|(end, text, endpoint)| Recorded {
-            name: format!("{release}/{case} {end}"),
-            text: format!("{}\n", text.trim_end_matches('\n')),
-            client: client.clone(),
-            server: server.clone(),
-            endpoint,
-        })
-        .collect()
-}
-
-fn write(recorded: &Recorded) -> String {
-    let script = events::script(&recorded.text, &recorded.client, &recorded.server, recorded.endpoint);
-    let (output, captured, _) = captured_output();
-    let mut sink = if recorded.endpoint == Endpoint::Client {
-        client_sink(script.options, output)
-    } else {
-        let mut reporter = server_reporter(script.options, output);
-        script
-            .listeners
-            .iter()
-            .for_each(|facts| reporter.listener(facts).expect("a writable output"));
-        reporter.open_test().expect("a writable output")
-    };
-    for event in &script.events {
-        sink.event(&output::stored(event)).expect("a writable output");
+    /// The recorded output of this end.
+    fn text(&self) -> String {
+        let (case, _) = self.name.split_once(' ').expect("case and end");
+        let path = fixtures().join(format!("iperf2/text-{case}.txt"));
+        let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let title = match self.endpoint() {
+            Endpoint::Client => "=== client stdout ===",
+            Endpoint::Server => "=== server stdout+stderr (ended with SIGINT) ===",
+        };
+        let after = text.split(title).nth(1).unwrap_or_default();
+        let section = after.split("\n=== ").next().unwrap_or_default();
+        format!("{}\n", section.trim_matches('\n'))
     }
-    captured.text()
+
+    fn options(&self) -> Options {
+        Options {
+            layout: if self.name.starts_with("218") {
+                Layout::V2_1
+            } else {
+                Layout::V2_2
+            },
+            units: self.units.and_then(Units::from_letter).unwrap_or_default(),
+            enhanced: self.enhanced,
+            sum_only: self.sum_only,
+            hide_addresses: self.hide_addresses,
+            print_mss: self.print_mss,
+            utc: true,
+            process_id: self.process_id,
+            defaults: Some(Box::new(Iperf2Defaults {
+                test: self.defaults.clone(),
+                permit_key_lifetime: Some(Duration::from_secs(20)),
+                ..Iperf2Defaults::default()
+            })),
+            ..Options::new(self.endpoint())
+        }
+    }
+
+    fn write(&self) -> String {
+        let (output, captured, _) = captured_output();
+        if self.endpoint() == Endpoint::Client {
+            play(&mut client_sink(self.options(), output), &self.events);
+        } else {
+            let mut reporter = server_reporter(self.options(), output);
+            for facts in &self.listeners {
+                reporter.listener(facts).expect("memory can be written");
+            }
+            let mut sink = reporter.open_test().expect("memory can be written");
+            play(&mut sink, &self.events);
+        }
+        captured.text()
+    }
 }
 
 /// Replaces what cannot be known, in both texts alike.
 fn mask(text: &str, release: &str) -> String {
     let masked = text.lines().filter_map(|line| lines::mask(line, release));
     masked.fold(String::new(), |text, line| text + &line + "\n")
-}
-
-fn difference(expected: &str, actual: &str) -> Option<String> {
-    let (mut expected, mut actual) = (expected.lines(), actual.lines());
-    loop {
-        match (expected.next(), actual.next()) {
-            (None, None) => return None,
-            (a, b) if a == b => {}
-            (a, b) => return Some(format!("  expected {a:?}\n  got      {b:?}")),
-        }
-    }
 }

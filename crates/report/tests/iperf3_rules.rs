@@ -13,7 +13,7 @@ use linerate_model::{
     StreamRole, StreamSummary, Summary, TestSpec, Transport, UdpInterval,
 };
 use linerate_report::Output;
-use linerate_report::iperf3::{Options, Style, client_sink, report_failure, server_reporter};
+use linerate_report::iperf3::{Options, Style, client_sink, peer_report, report_failure, server_reporter};
 use serde_json::{Value, json};
 use support::captured_output;
 
@@ -237,25 +237,19 @@ fn a_log_file_takes_errors_too_and_can_be_rotated_between_tests() {
 }
 
 #[test]
-fn json_stream_of_a_long_test_keeps_no_intervals_unless_requested() {
-    let run_stream = |full_output, want_server_output| {
-        let mut sink = client_sink(
-            options(Endpoint::Server, Style::JsonStream { full_output }),
-            captured_output().0,
-        );
-        let mut events = accepted(&TestSpec {
-            want_server_output,
-            ..TestSpec::default()
-        });
-        events.push(Event::Interval(interval(0, 1_000_000_000, 10)));
-        events
-            .iter()
-            .for_each(|e| sink.event(e).expect("memory can be written"));
-        sink.server_output()
-    };
-    assert_eq!(run_stream(false, false), None);
-    let Some(ServerOutput::Json(report)) = run_stream(false, true) else {
-        panic!("the client asked");
+fn json_stream_report_for_a_client_contains_the_intervals() {
+    let style = Style::JsonStream { full_output: false };
+    let mut report = peer_report(options(Endpoint::Server, style))();
+    let mut events = accepted(&TestSpec {
+        want_server_output: true,
+        ..TestSpec::default()
+    });
+    events.push(Event::Interval(interval(0, 1_000_000_000, 10)));
+    events
+        .iter()
+        .for_each(|e| report.event(e).expect("memory can be written"));
+    let Some(ServerOutput::Json(report)) = report.collect() else {
+        panic!("not JSON");
     };
     assert_eq!(parse(&report)["intervals"].as_array().map(Vec::len), Some(1));
 }

@@ -252,7 +252,7 @@ pub fn resolve(host: &str, port: u16, family: Option<Family>) -> Result<Vec<Sock
         .ok()
         .filter(|_| host.len() <= HOST_LEN_MAX)
         .ok_or_else(|| failed(resolver_text(libc::EAI_NONAME).to_owned()))?;
-    let found = AddressList::query(&name, family).map_err(|text| failed(glibc_wording(host, text)))?;
+    let found = AddressList::query(&name, family).map_err(|error| failed(error.text(host)))?;
     let addresses: Vec<_> = found
         .iter()
         .take(ADDRESSES_MAX)
@@ -267,13 +267,22 @@ pub fn resolve(host: &str, port: u16, family: Option<Family>) -> Result<Vec<Sock
     Ok(addresses)
 }
 
-/// musl calls a numeric address of the other family a name without addresses.
-fn glibc_wording(host: &str, text: String) -> String {
-    let is_address = host.parse::<IpAddr>().is_ok();
-    if is_address && text == resolver_text(EAI_NODATA) {
-        resolver_text(EAI_ADDRFAMILY).to_owned()
-    } else {
-        text
+/// Why `getaddrinfo(3)` failed.
+enum LookupError {
+    /// Its code.
+    Resolver(i32),
+    /// The error number of the operating system.
+    System(i32),
+}
+
+impl LookupError {
+    fn text(&self, host: &str) -> String {
+        match self {
+            // musl calls a numeric address of the other family a name without addresses.
+            Self::Resolver(EAI_NODATA) if host.parse::<IpAddr>().is_ok() => resolver_text(EAI_ADDRFAMILY).to_owned(),
+            Self::Resolver(code) => resolver_text(*code).to_owned(),
+            Self::System(errno) => strerror(*errno),
+        }
     }
 }
 
@@ -281,7 +290,7 @@ fn glibc_wording(host: &str, text: String) -> String {
 struct AddressList(*mut libc::addrinfo);
 
 impl AddressList {
-    fn query(name: &CString, family: Option<Family>) -> std::result::Result<Self, String> {
+    fn query(name: &CString, family: Option<Family>) -> std::result::Result<Self, LookupError> {
         // SAFETY: all-zero bytes are valid hints: no flags, any family, null pointers.
         let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
         hints.ai_family = match family {
@@ -296,8 +305,11 @@ impl AddressList {
         let code = unsafe { libc::getaddrinfo(name.as_ptr(), std::ptr::null(), &raw const hints, &raw mut head) };
         match code {
             0 => Ok(Self(head)),
-            libc::EAI_SYSTEM => Err(strerror(io::Error::last_os_error().raw_os_error().unwrap_or_default())),
-            code => Err(resolver_text(code).to_owned()),
+            libc::EAI_SYSTEM => {
+                let errno = io::Error::last_os_error().raw_os_error();
+                Err(LookupError::System(errno.unwrap_or_default()))
+            }
+            code => Err(LookupError::Resolver(code)),
         }
     }
 

@@ -31,6 +31,8 @@ pub struct TcpInfo {
     pub snd_wnd_bytes: Option<u32>,
     /// Reordering events seen (Linux 4.19).
     pub reorder_seen: Option<u32>,
+    /// Segments received out of order (Linux 5.4).
+    pub out_of_order_total: Option<u32>,
     /// Smallest round-trip time (Linux 4.6).
     pub min_rtt_us: Option<u32>,
     /// Latest rate of delivery, bits of payload per second (Linux 4.9).
@@ -107,6 +109,7 @@ pub fn decode(answer: &[u8]) -> Option<TcpInfo> {
         pmtu_bytes: field!(pmtu: u32)?,
         snd_wnd_bytes: field!(snd_wnd: u32),
         reorder_seen: field!(reord_seen: u32),
+        out_of_order_total: field!(rcv_ooopack: u32),
         // All ones stand for "no sample yet", 0 never does for a rate that was measured.
         min_rtt_us: field!(min_rtt: u32).filter(|us| *us != u32::MAX),
         delivery_rate_bps: field!(delivery_rate: u64).filter(|rate| *rate != 0).map(bits),

@@ -1,10 +1,17 @@
 //! The command line of `linerate doctor`.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate::diagnose::{Query, Source, ceilings, diagnose};
+use linerate_doctor::catalogue;
+use linerate_model::facts;
 use linerate_model::finding::Severity;
+use linerate_report::doctor as report;
+
+use crate::exit_code::ExitCode;
 
 /// What to look at, and how to report it.
 #[derive(Debug, Args)]
@@ -12,49 +19,49 @@ use linerate_model::finding::Severity;
 pub(crate) struct DoctorArgs {
     /// Interfaces to look at [default: the one to PEER, or all that are up]
     #[arg(value_name = "IFACE")]
-    pub(crate) interfaces: Vec<String>,
+    interfaces: Vec<String>,
     /// Look at the interface through which this host is reached
     #[arg(long, value_name = "PEER")]
-    pub(crate) to: Option<String>,
+    to: Option<String>,
     /// Watch the counters for so long, for example 5s or 500ms
     #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) window: Option<Duration>,
+    window: Option<Duration>,
     /// Speed of the path where it is not the interface's, for example 1G
     #[arg(long, value_name = "RATE", value_parser = rate_mbps)]
-    pub(crate) line_rate: Option<f64>,
+    line_rate: Option<f64>,
     /// Write one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    json: bool,
     /// Keep the facts in a file, to be judged elsewhere with --from
     #[arg(long, value_name = "FILE")]
-    pub(crate) save: Option<PathBuf>,
+    save: Option<PathBuf>,
     /// Judge saved facts, or pasted output of commands: a file, a directory or - (may be repeated)
     #[arg(long, value_name = "FILE", conflicts_with_all = ["interfaces", "to", "window", "diff"])]
-    pub(crate) from: Vec<PathBuf>,
+    from: Vec<PathBuf>,
     /// Compare two hosts, or two moments of one
     #[arg(long, num_args = 2, value_names = ["A", "B"], conflicts_with_all = ["interfaces", "to", "window"])]
-    pub(crate) diff: Vec<PathBuf>,
+    diff: Vec<PathBuf>,
     /// Check these rules only, for example NIC-01,PAU-02
     #[arg(long, value_name = "ID", value_delimiter = ',')]
-    pub(crate) only: Vec<String>,
+    only: Vec<String>,
     /// Explain a rule and leave
     #[arg(long, value_name = "ID", exclusive = true)]
-    pub(crate) explain: Option<String>,
+    explain: Option<String>,
     /// Explain a fact, or list all facts, and leave
     #[arg(long, value_name = "KEY", exclusive = true, num_args = 0..=1, default_missing_value = "")]
-    pub(crate) explain_fact: Option<String>,
+    explain_fact: Option<String>,
     /// Write the suggested commands with their undo as a script, all commented out
     #[arg(long, conflicts_with = "json")]
-    pub(crate) fix_script: bool,
+    fix_script: bool,
     /// Exit with 3 when something at least this severe was found
     #[arg(long, value_name = "SEVERITY")]
-    pub(crate) fail_on: Option<FailOn>,
+    fail_on: Option<FailOn>,
     /// Print what a link, the bus and windows can carry at best, and leave
     #[arg(long, exclusive = true)]
-    pub(crate) ceiling: bool,
+    ceiling: bool,
     /// Show all findings and why each rule was ruled out or not checkable
     #[arg(short, long)]
-    pub(crate) verbose: bool,
+    verbose: bool,
 }
 
 const EXAMPLES: &str = "\
@@ -66,6 +73,102 @@ Examples:
 Nothing is ever changed.
 
 Exit codes: 0 done, 1 facts could not be read, 2 wrong command line, 3 see --fail-on.";
+
+/// Carries out the command line.
+pub(crate) fn main(args: &DoctorArgs) -> ExitCode {
+    if let Some(id) = &args.explain {
+        return explain(id);
+    }
+    if let Some(key) = &args.explain_fact {
+        return explain_fact(key);
+    }
+    if args.ceiling {
+        return print(&ceilings());
+    }
+    let diagnosis = match diagnose(&args.query()) {
+        Ok(diagnosis) => diagnosis,
+        Err(error) => return complain(&error.to_string(), error.outcome.into()),
+    };
+    let text = match (args.json, args.fix_script) {
+        (true, _) => report::json(&diagnosis),
+        (false, true) => report::fix_script(&diagnosis),
+        (false, false) => report::text(&diagnosis, args.verbose),
+    };
+    let written = print(&text);
+    let is_found = |level: FailOn| diagnosis.findings.iter().any(|found| found.severity >= level.into());
+    if written == ExitCode::Done && args.fail_on.is_some_and(is_found) {
+        return ExitCode::Found;
+    }
+    written
+}
+
+fn explain(id: &str) -> ExitCode {
+    let Some(rule) = catalogue().find(|rule| rule.id.eq_ignore_ascii_case(id)) else {
+        return complain(&format!("there is no rule {id}"), ExitCode::Usage);
+    };
+    print(&format!(
+        "{}  {}\n\n{}\n\nseverity    {}\nconfidence  {} at best\nsee         {}\n",
+        rule.id,
+        rule.title,
+        rule.explanation,
+        rule.severity.name(),
+        rule.confidence.name(),
+        rule.reference
+    ))
+}
+
+/// Explains the fact of a key, or lists the keys of all facts.
+fn explain_fact(key: &str) -> ExitCode {
+    if key.is_empty() {
+        let lines = facts::all().map(|fact| format!("{:<34} {:<14} {}\n", fact.pattern, fact.unit, fact.meaning));
+        return print(&lines.collect::<String>());
+    }
+    match facts::find(key) {
+        Some(fact) => print(&format!(
+            "{}  {}\n\nunit    {}\nsource  {}\n",
+            fact.pattern, fact.meaning, fact.unit, fact.source
+        )),
+        None => complain(
+            &format!("there is no fact {key}; --explain-fact lists all"),
+            ExitCode::Usage,
+        ),
+    }
+}
+
+impl DoctorArgs {
+    fn query(&self) -> Query {
+        let source = match self.diff.as_slice() {
+            [a, b] => Source::Compared([a.clone(), b.clone()]),
+            _ if !self.from.is_empty() => Source::Files(self.from.clone()),
+            _ => Source::Host {
+                interfaces: self.interfaces.clone(),
+                peer: self.to.clone(),
+                period: self.window,
+            },
+        };
+        Query {
+            source,
+            line_rate_mbps: self.line_rate,
+            save: self.save.clone(),
+            only: self.only.clone(),
+        }
+    }
+}
+
+fn print(text: &str) -> ExitCode {
+    match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => complain(
+            &format!("cannot write to the standard output: {error}"),
+            ExitCode::NotCompleted,
+        ),
+        _ => ExitCode::Done,
+    }
+}
+
+fn complain(trouble: &str, code: ExitCode) -> ExitCode {
+    let _ = writeln!(io::stderr(), "linerate doctor: {trouble}");
+    code
+}
 
 /// Severities that can fail a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

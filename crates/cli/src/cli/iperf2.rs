@@ -1,67 +1,48 @@
-//! The iperf 2 dialect: the command line of iperf 2.1.8 and 2.2.1, option for option and message for message.
+//! `iperf`, `iperf2` and `linerate iperf2`.
 
-pub(crate) mod args;
-mod conflicts;
-mod effects;
-pub(crate) mod help;
 pub(crate) mod man;
-mod message;
-pub(crate) mod options;
-pub(crate) mod resolve;
-mod tos;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::io::{self, Write};
+use std::path::Path;
 
-use args::{Args, Layout};
-use message::{Message, Stop};
-use resolve::{Command, Surroundings, resolve};
+use linerate::command_line::iperf2::{Command, Message, OutputOptions, Request, parse};
+use linerate::server;
+use linerate_engine::dialect::iperf2::{client as iperf2_client, server as iperf2_server};
+use linerate_model::FailureKind;
+use linerate_model::event::Endpoint;
+use linerate_model::spec::{ClientSpec, ServerSpec};
+use linerate_report::{DroppedNotice, Output, iperf2};
+use linerate_sys::process;
+use linerate_sys::signal::{Signal, Signals};
 
 use crate::exit_code::ExitCode;
-use crate::run;
 
 /// Carries out an iperf 2 command line. `program` is how the user called it, `words` is what followed.
 pub(crate) fn main(program: &OsStr, words: &[OsString]) -> ExitCode {
-    let mut args = match Args::parse(program, words, &|name| std::env::var_os(name)) {
-        Ok(args) => args,
-        Err((said, stop)) => {
-            show(&said);
-            return end(program, &stop, args::layout(words));
+    let parsed = parse(program, words);
+    show(&parsed.messages);
+    match parsed.request {
+        Request::Run(Command::Client { spec, output }) => run_client(&spec, &output),
+        Request::Run(Command::Server { spec, daemon, output }) => run_server(&spec, daemon, &output),
+        Request::Print {
+            text,
+            is_output,
+            is_success,
+        } => {
+            // There is nowhere left to complain if both are gone.
+            let _ = if is_output {
+                io::stdout().write_all(&text)
+            } else {
+                io::stderr().write_all(&text)
+            };
+            if is_success {
+                ExitCode::Done
+            } else {
+                ExitCode::NotCompleted
+            }
         }
-    };
-    let layout = args.output.layout;
-    let surroundings = Surroundings {
-        now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-        secret: &secret,
-    };
-    let outcome = resolve(&mut args, &surroundings);
-    show(&args.take_messages());
-    match outcome {
-        Ok(Command::Client { spec, output }) => run::iperf2::run_client(&spec, &output),
-        Ok(Command::Server { spec, daemon, output }) => run::iperf2::run_server(&spec, daemon, &output),
-        Err(stop) => end(program, &stop, layout),
     }
-}
-
-/// Says why there is no test. 2.1.8 writes its help and version to the standard error, 2.2.1 to the standard output.
-fn end(program: &OsStr, stop: &Stop, layout: Layout) -> ExitCode {
-    let text = match stop {
-        Stop::Help => help::long_help().into_bytes(),
-        Stop::Version => help::version(layout).into_bytes(),
-        Stop::Usage => help::short_usage(program),
-        Stop::Refused(lines) => lines.iter().flat_map(|line| format!("{line}\n").into_bytes()).collect(),
-        Stop::Quiet(line) => format!("{line}\n").into_bytes(),
-    };
-    let is_new_release = layout == Layout::V2_2;
-    // There is nowhere left to complain if both are gone.
-    if is_new_release && matches!(stop, Stop::Help | Stop::Version) {
-        let _ = io::stdout().write_all(&text);
-    } else {
-        let _ = io::stderr().write_all(&text);
-    }
-    stop.exit_code(is_new_release)
 }
 
 fn show(messages: &[Message]) {
@@ -77,14 +58,58 @@ fn show(messages: &[Message]) {
     }
 }
 
-/// Sixteen letters and digits from the kernel's random source.
-fn secret() -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    let mut bytes = [0; 16];
-    let filled = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
-    filled.expect("every Linux system has /dev/urandom");
-    bytes
-        .iter()
-        .map(|byte| char::from(LETTERS[usize::from(byte & 63)]))
-        .collect()
+/// Runs one test as its client. As with the original, a test that fails shows in words and not in the exit code, unless the
+/// server's name is unknown.
+fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
+    let started = start(output, || match &output.file {
+        Some(path) => Output::log_file(path),
+        None => Ok(Output::standard()),
+    });
+    let (stream, signals) = match started {
+        Ok(started) => started,
+        Err(text) => return refuse(&text),
+    };
+    let mut sink = iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
+    // It has been reported.
+    match iperf2_client::run(spec, &mut *sink, &signals) {
+        Err(failure) if failure.code.is_some() => ExitCode::NotCompleted,
+        _ => ExitCode::Done,
+    }
+}
+
+/// Serves clients.
+fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCode {
+    if daemon && let Err(error) = process::daemonize(true) {
+        return refuse(&error.text());
+    }
+    let notice = DroppedNotice::error(|lines| format!("WARN: {lines} lines of the report could not be written\n"));
+    let (stream, signals) = match start(output, || Output::for_server(output.file.as_deref(), notice)) {
+        Ok(started) => started,
+        Err(text) => return refuse(&text),
+    };
+    let mut reporter = iperf2::server_reporter(output.report_options(Endpoint::Server, &spec.local), stream.clone());
+    let outcome = iperf2_server::run(spec, &mut *reporter, &signals);
+    if let Err(failure) = &outcome
+        && failure.kind != FailureKind::Interrupted
+    {
+        stream.error(&format!("{failure}\n"));
+    }
+    server::flush(&stream, &outcome);
+    ExitCode::Done
+}
+
+fn refuse(text: &str) -> ExitCode {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "ERROR: {text}");
+    ExitCode::NotCompleted
+}
+
+fn start(output: &OutputOptions, open: impl FnOnce() -> io::Result<Output>) -> Result<(Output, Signals), String> {
+    // Before any thread starts: threads inherit the block.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(|e| e.text())?;
+    let name = output.file.as_deref().unwrap_or(Path::new("standard output"));
+    let stream = open().map_err(|e| format!("{}: {e}", name.display()))?;
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    let _ = process::raise_fd_limit();
+    Ok((stream, signals))
 }

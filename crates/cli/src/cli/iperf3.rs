@@ -1,82 +1,131 @@
-//! The iperf3 dialect: the command line of iperf3, option for option and message for message.
+//! `iperf3` and `linerate iperf3`.
 
-pub(crate) mod args;
 pub(crate) mod completion;
-mod dscp;
-mod effects;
-pub(crate) mod error;
-pub(crate) mod help;
 pub(crate) mod man;
-pub(crate) mod numbers;
-pub(crate) mod options;
-mod password;
-pub(crate) mod resolve;
-pub(crate) mod version;
+mod pidfile;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{self, Read, Write};
-use std::path::Path;
+use std::io::{self, Write};
 
-use args::{Args, Parsed};
-use error::UsageError;
-use resolve::{Command, Surroundings, resolve};
+use linerate::command_line::iperf3::{Command, OutputOptions, ProcessOptions, Request, parse};
+use linerate::{Client, server};
+use linerate_iperf3::ErrorCode;
+use linerate_model::event::Endpoint;
+use linerate_model::spec::{ClientSpec, ServerSpec};
+use linerate_model::{Failure, FailureKind};
+use linerate_report::{DroppedNotice, Output, iperf3};
+use linerate_sys::process;
+use linerate_sys::signal::{Signal, Signals};
 
 use crate::exit_code::ExitCode;
-use crate::run;
-
-/// Keys and lists of users are never larger.
-const FILE_LEN_MAX: u64 = 1 << 20;
+use pidfile::Pidfile;
 
 /// Carries out an iperf3 command line. `program` is how the user called it, `words` is what followed.
 pub(crate) fn main(program: &OsStr, words: &[OsString]) -> ExitCode {
-    match command(words) {
-        Ok(Some(Command::Client { spec, process, output })) => run::run_client(&spec, &process, output),
-        Ok(Some(Command::Server { spec, process, output })) => run::run_server(&spec, &process, output),
-        Ok(None) => ExitCode::Done,
-        Err(error) => {
-            let mut text = error.message(program);
-            text.extend_from_slice(b"\n\n");
-            text.extend_from_slice(help::SHORT_USAGE.as_bytes());
-            // There is nowhere left to complain if stderr is gone.
+    // There is nowhere left to complain if a stream is gone.
+    match parse(program, words) {
+        Ok(Request::Run(command, warnings)) => {
+            for warning in warnings {
+                let _ = writeln!(io::stderr(), "{warning}");
+            }
+            match command {
+                Command::Client { spec, process, output } => run_client(&spec, &process, &output),
+                Command::Server { spec, process, output } => run_server(&spec, &process, &output),
+            }
+        }
+        Ok(Request::Print(text)) => {
+            let _ = io::stdout().write_all(text.as_bytes());
+            ExitCode::Done
+        }
+        Err(text) => {
             let _ = io::stderr().write_all(&text);
             ExitCode::NotCompleted
         }
     }
 }
 
-/// What is to be done, `None` when showing a text was all.
-fn command(words: &[OsString]) -> Result<Option<Command>, UsageError> {
-    let args = match Args::parse(words)? {
-        Parsed::Version => {
-            show(&version::version_text(&version::system_line(), &run::features()));
-            return Ok(None);
-        }
-        Parsed::Help => {
-            show(&help::long_help());
-            return Ok(None);
-        }
-        Parsed::Run(args) => args,
+/// Runs one test as its client.
+fn run_client(spec: &ClientSpec, process: &ProcessOptions, output: &OutputOptions) -> ExitCode {
+    let started = start(process, || match &output.logfile {
+        Some(path) => Output::log_file(path),
+        None => Ok(Output::standard()),
+    });
+    let Started {
+        output: stream,
+        signals,
+        pidfile: _pidfile,
+    } = match started {
+        Ok(started) => started,
+        Err(failure) => return complain(&failure),
     };
-    let warnings = resolve::warnings(&args);
-    let surroundings = Surroundings {
-        read_file: &read_file,
-        password: &password::password,
-    };
-    let command = resolve(*args, &surroundings)?;
-    for warning in warnings {
-        let _ = writeln!(io::stderr(), "{warning}");
+    let mut report = iperf3::client_sink(output.report_options(Endpoint::Client), stream);
+    exit_code(&Client::new(spec.clone()).report(&mut *report, output.verbose, &signals))
+}
+
+/// Serves clients.
+fn run_server(spec: &ServerSpec, process: &ProcessOptions, output: &OutputOptions) -> ExitCode {
+    if process.daemon
+        && let Err(error) = process::daemonize(true)
+    {
+        return complain(&ErrorCode::Daemon.failure(Some(&error.text())));
     }
-    Ok(Some(command))
+    let notice = DroppedNotice::error(|lines| format!("iperf3: {lines} lines of the report could not be written\n"));
+    let Started {
+        output: stream,
+        signals,
+        pidfile: _pidfile,
+    } = match start(process, || Output::for_server(output.logfile.as_deref(), notice)) {
+        Ok(started) => started,
+        Err(failure) => return complain(&failure),
+    };
+    let options = output.report_options(Endpoint::Server);
+    let outcome = server::run_iperf3(spec, options.clone(), stream.clone(), process.metrics, &signals);
+    if let Err(failure) = &outcome {
+        // Nothing is left to be done when the report of the end cannot be written.
+        let _ = iperf3::report_failure(options, stream.clone(), failure);
+        if failure.kind == FailureKind::Error {
+            stream.error("iperf3: exiting\n");
+        }
+    }
+    server::flush(&stream, &outcome);
+    exit_code(&outcome)
 }
 
-/// A reader that has gone away is no error of ours.
-fn show(text: &str) {
-    let _ = io::stdout().write_all(text.as_bytes());
+/// What both ends need before the engine starts.
+struct Started {
+    output: Output,
+    signals: Signals,
+    /// Removes the file when it goes.
+    pidfile: Option<Pidfile>,
 }
 
-fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut contents = Vec::new();
-    File::open(path)?.take(FILE_LEN_MAX).read_to_end(&mut contents)?;
-    Ok(contents)
+fn start(process: &ProcessOptions, open: impl FnOnce() -> io::Result<Output>) -> Result<Started, Failure> {
+    // Before any thread starts: threads inherit the block.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup])
+        .map_err(|e| ErrorCode::InitTest.failure(Some(&e.text())))?;
+    let output = open().map_err(|e| ErrorCode::LogFile.failure(Some(&linerate_sys::error::io_text(&e))))?;
+    let pidfile = process.pidfile.as_deref().map(Pidfile::create).transpose()?;
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    let _ = process::raise_fd_limit();
+    Ok(Started {
+        output,
+        signals,
+        pidfile,
+    })
+}
+
+/// A failure before there is a writer.
+fn complain(failure: &Failure) -> ExitCode {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "iperf3: error - {failure}");
+    ExitCode::NotCompleted
+}
+
+/// A test that the user ended has done what he wanted, as since iperf3 3.19.
+fn exit_code(outcome: &Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Ok(()) => ExitCode::Done,
+        Err(failure) if failure.kind == FailureKind::Interrupted => ExitCode::Done,
+        Err(_) => ExitCode::NotCompleted,
+    }
 }

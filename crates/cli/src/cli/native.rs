@@ -10,10 +10,10 @@ use super::generate::{self, GenerateArgs};
 use super::http::HttpArgs;
 use super::links::{self, LinksArgs};
 use super::serve::ServeArgs;
-use super::suggest;
 use super::sweep::SweepArgs;
+use super::try_self;
 use crate::exit_code::ExitCode;
-use crate::run;
+use linerate::command_line::misplaced_options;
 
 /// How fast is this path really, and what is holding it back?
 #[derive(Debug, Parser)]
@@ -35,6 +35,9 @@ Examples:
   linerate links ~/bin                        call it as iperf3, iperf and iperf2 from now on
 
 The other end may be linerate or any iperf3 from version 3.12 on, or iperf 2.1.8 and 2.2.1.
+
+Environment:
+  LINERATE_LOG=debug    log connections, admission and protocol states on standard error
 
 Exit codes: 0 done, 1 test not completed, 2 wrong command line, 3 doctor --fail-on, 130 interrupted.";
 
@@ -111,22 +114,10 @@ pub(crate) fn main(words: &[OsString]) -> ExitCode {
     match cli.command {
         Command::Iperf3 { options } => super::iperf3::main("iperf3".as_ref(), &options),
         Command::Iperf2 { options } => super::iperf2::main("iperf2".as_ref(), &options),
-        Command::Serve(options) => match options.resolve() {
-            Ok(service) => run::run_service(&service),
-            Err(text) => {
-                let _ = writeln!(io::stderr(), "linerate: {text}");
-                ExitCode::Usage
-            }
-        },
-        Command::Try => run::run_try(),
-        Command::Doctor(args) => run::run_doctor(&args),
-        Command::Sweep(args) => match args.resolve().and_then(|(spec, output)| run::run_sweep(&spec, &output)) {
-            Ok(code) => code,
-            Err(text) => {
-                let _ = writeln!(io::stderr(), "linerate sweep: {text}");
-                ExitCode::Usage
-            }
-        },
+        Command::Serve(options) => super::serve::main(*options),
+        Command::Try => try_self::main(),
+        Command::Doctor(args) => super::doctor::main(&args),
+        Command::Sweep(args) => super::sweep::main(*args),
         Command::Http(args) => super::http::main(&args),
         Command::Links(args) => links::main(&args),
         Command::Generate(args) => generate::main(&args),
@@ -139,7 +130,7 @@ fn show(answer: &clap::Error, words: &[OsString]) -> ExitCode {
         let _ = answer.print();
         return ExitCode::Done;
     }
-    match suggest::misplaced_options(words) {
+    match misplaced_options(words) {
         Some(text) => drop(io::stderr().write_all(text.as_bytes())),
         None => drop(answer.print()),
     }

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use linerate::command_line::OptionHelp;
+
 /// A page that is being written.
 pub(crate) struct Page {
     text: String,
@@ -40,6 +42,17 @@ impl Page {
         for (number, paragraph) in text.split("\n\n").filter(|part| !part.is_empty()).enumerate() {
             let break_before = if number > 0 { ".sp\n" } else { "" };
             let _ = writeln!(self.text, "{break_before}{}", inline(&joined(paragraph)));
+        }
+    }
+
+    /// A section with an entry for each option of a dialect.
+    pub(crate) fn options(&mut self, title: &str, options: &[OptionHelp]) {
+        self.section(title);
+        for option in options {
+            let short = option.short.map(|letter| format!("-{letter}"));
+            let longs = option.longs.iter().map(|name| format!("--{name}"));
+            let names: Vec<String> = short.into_iter().chain(longs).collect();
+            self.item(&option_term(&names, &option.value.placeholder()), option.help);
         }
     }
 

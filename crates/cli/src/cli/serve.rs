@@ -1,6 +1,7 @@
 //! `linerate serve`: the options of the native server.
 
 use std::fs;
+use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,7 +16,9 @@ use linerate_sys::error::io_text;
 use linerate_sys::privileges::{self, User};
 
 use super::file_modes;
-use super::sharing::{self, LimitArg};
+use crate::exit_code::ExitCode;
+use linerate::command_line::values::{self, LimitArg};
+use linerate::server::service::{Service, serve};
 
 /// Options of the native server.
 #[derive(Debug, Args)]
@@ -43,23 +46,23 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS:PORT", conflicts_with_all = ["port", "bind", "iperf2", "iperf2_port", "private_key"])]
     one_port: Option<SocketAddr>,
     /// What happens to a client that comes while tests run: `parallel[:N]`, `queue[:N[/SECONDS]]` or `exclusive`
-    #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = sharing::admission)]
+    #[arg(long, value_name = "HOW", default_value = "parallel:1000", value_parser = values::admission)]
     admit: Admission,
     /// End a test whose client shows no sign of life for this long
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = sharing::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = values::seconds)]
     liveness: Duration,
     /// Serve these addresses only; @FILE for a file with one range per line; may be repeated
-    #[arg(long, value_name = "CIDR|@FILE", value_parser = sharing::access)]
+    #[arg(long, value_name = "CIDR|@FILE", value_parser = values::access)]
     allow: Vec<AccessSource>,
     /// Do not serve these addresses, even if allowed; may be repeated
-    #[arg(long, value_name = "CIDR|@FILE", value_parser = sharing::access)]
+    #[arg(long, value_name = "CIDR|@FILE", value_parser = values::access)]
     deny: Vec<AccessSource>,
     /// Limit a scope: server, address or user; keys tests, streams, duration, bytes, rate; may be repeated
     ///
     /// `tests` counts tests at once; `streams`, `duration` (seconds) and `bytes` are those of one test; `rate` (bit/s) is
     /// that of all tests of the scope together. An address is a single IPv4 address or a /64 of IPv6. Unless named, an
     /// address has a tenth of the places (at least 8), and a test of a client that has not logged in lasts an hour.
-    #[arg(long, value_name = "SCOPE:KEY=N[,...]", value_parser = sharing::limit)]
+    #[arg(long, value_name = "SCOPE:KEY=N[,...]", value_parser = values::limit)]
     limit: Vec<LimitArg>,
     /// Let UDP streams come from another address than their control connection
     ///
@@ -71,7 +74,7 @@ pub(crate) struct ServeArgs {
     /// Clients with --lr-doctor that get facts about this host: `trusted`, `all` or `none`
     ///
     /// Trusted are those that have logged in, and all clients if --allow is given. The facts are names, settings and counters of the interface a client came through, and settings of the kernel.
-    #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = sharing::facts)]
+    #[arg(long, value_name = "WHO", default_value = "trusted", value_parser = values::facts)]
     facts: FactsAccess,
     /// Offer metrics for Prometheus at http://ADDRESS:PORT/metrics
     #[arg(long, value_name = "ADDRESS:PORT")]
@@ -90,7 +93,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "LEVEL", default_value = "info")]
     log_level: LevelArg,
     /// Time between two log lines about running tests
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = sharing::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = values::seconds)]
     interval: Duration,
     /// Ask clients to log in; RSA private key in PEM form
     #[arg(long, value_name = "FILE", requires = "users")]
@@ -99,7 +102,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "FILE", requires = "private_key")]
     users: Option<PathBuf>,
     /// Largest difference between the clocks of client and server during a login
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = sharing::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = values::seconds)]
     max_skew: Duration,
     /// Accept logins of clients before 3.17 as well, whose padding is less safe
     #[arg(long, requires = "private_key")]
@@ -139,19 +142,18 @@ enum LevelArg {
     Debug,
 }
 
-/// What is to be served, and how it is watched.
-#[derive(Debug)]
-pub(crate) struct Service {
-    /// The server.
-    pub(crate) spec: ServerSpec,
-    /// Its log.
-    pub(crate) log: LogOptions,
-    /// Address of its metrics.
-    pub(crate) metrics: Option<SocketAddr>,
-    /// What its operator should know at the start.
-    pub(crate) warnings: Vec<String>,
-    /// Who serves, once the ports are bound; `None` for the user who started it.
-    pub(crate) user: Option<User>,
+/// Serves until a signal comes.
+pub(crate) fn main(args: ServeArgs) -> ExitCode {
+    let (text, code) = match args.resolve() {
+        Err(text) => (text, ExitCode::Usage),
+        Ok(service) => match serve(&service) {
+            Ok(()) => return ExitCode::Done,
+            Err(error) => (format!("error - {error}"), error.outcome.into()),
+        },
+    };
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "linerate: {text}");
+    code
 }
 
 /// Longest test of a client that has not logged in. A limit on the duration that was named takes its place.
@@ -181,7 +183,7 @@ impl ServeArgs {
     ///
     /// # Errors
     /// When the key cannot be read, in words.
-    pub(crate) fn resolve(self) -> Result<Service, String> {
+    fn resolve(self) -> Result<Service, String> {
         self.check_user()?;
         let auth = self.auth()?;
         let warnings = self.warnings();

@@ -1,13 +1,57 @@
 //! The command line of `linerate sweep`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use linerate_lab::sweep::grammar::{self, SweptFactor};
 use linerate_lab::sweep::{Held, Objective, SweepSpec};
 
-use crate::run::SweepOutput;
+use linerate::Progress;
+use linerate_lab::sweep::Sweep;
+use linerate_report::sweep as report;
+use linerate_sys::signal::{Signal, Signals};
+
+use crate::exit_code::ExitCode;
+
+/// Destinations and forms of the reports.
+#[derive(Debug)]
+struct SweepOutput {
+    json: bool,
+    csv: Option<PathBuf>,
+    html: Option<PathBuf>,
+    quiet: bool,
+}
+
+/// Carries out a sweep.
+pub(crate) fn main(args: SweepArgs) -> ExitCode {
+    let (spec, output) = match args.resolve() {
+        Ok(resolved) => resolved,
+        Err(text) => return complain(&text, ExitCode::Usage),
+    };
+    let signals = match Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]) {
+        Ok(signals) => signals,
+        Err(error) => return complain(&error.text(), ExitCode::NotCompleted),
+    };
+    let result = match linerate::sweep(&spec, &signals, Progress::new(output.quiet)) {
+        Ok(result) => result,
+        Err(error) => return complain(&error.to_string(), error.outcome.into()),
+    };
+    let written = write_reports(&output, &result.sweep, result.has_result);
+    match (result.ended_by, written) {
+        _ if result.is_interrupted => ExitCode::Interrupted,
+        (Some(reason), _) | (None, Err(reason)) => complain(&reason, ExitCode::NotCompleted),
+        (None, Ok(())) => ExitCode::Done,
+    }
+}
+
+fn complain(text: &str, code: ExitCode) -> ExitCode {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "linerate sweep: {text}");
+    code
+}
 
 /// What is to be found out, and how it is reported.
 #[derive(Debug, Args)]
@@ -15,10 +59,10 @@ use crate::run::SweepOutput;
 pub(crate) struct SweepArgs {
     /// The server: iperf3 from version 3.12 on, or linerate
     #[arg(value_name = "HOST")]
-    pub(crate) host: String,
+    host: String,
     /// Port of the server
     #[arg(short, long, value_name = "PORT", default_value_t = 5201)]
-    pub(crate) port: u16,
+    port: u16,
     /// What to vary, one after the other: streams, length, window, congestion, rate, affinity; each with =LEVELS or without
     #[arg(long, value_name = "FACTOR[=LEVELS][,...]", default_value = "streams")]
     over: Vec<String>,
@@ -118,7 +162,7 @@ impl SweepArgs {
     ///
     /// # Errors
     /// The first contradiction, in words.
-    pub(crate) fn resolve(self) -> Result<(SweepSpec, SweepOutput), String> {
+    fn resolve(self) -> Result<(SweepSpec, SweepOutput), String> {
         let over = grammar::factors(&self.over, self.udp).map_err(|text| format!("--over {text}"))?;
         let held = Held {
             streams: self.streams,
@@ -174,6 +218,33 @@ impl SweepArgs {
         };
         Ok((spec, output))
     }
+}
+
+/// Writes the reports. Without any result only JSON is written: people have the reason.
+fn write_reports(output: &SweepOutput, sweep: &Sweep, has_result: bool) -> Result<(), String> {
+    let text = match (output.json, has_result) {
+        (true, _) => report::json(sweep),
+        (false, true) => report::text(sweep, linerate::progress::glyphs()),
+        (false, false) => String::new(),
+    };
+    let printed = match io::stdout().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(format!("cannot write to the standard output: {error}"))
+        }
+        _ => Ok(()),
+    };
+    let write = |path: &Path, text: String| {
+        fs::write(path, text).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    };
+    let csv = output
+        .csv
+        .as_deref()
+        .map_or(Ok(()), |path| write(path, report::csv(sweep)));
+    let html = output
+        .html
+        .as_deref()
+        .map_or(Ok(()), |path| write(path, report::html(sweep)));
+    printed.and(csv).and(html)
 }
 
 /// What is varied cannot be held.

@@ -1,9 +1,9 @@
 //! One direction of a test, interval by interval and in total.
 
-use linerate_model::StreamRole;
 use linerate_model::interval::{StreamInterval, TcpLimits};
 use linerate_model::snapshot::Value;
 use linerate_model::units::ns_to_s;
+use linerate_model::{StreamRole, measure};
 use serde::{Deserialize, Serialize};
 
 use super::{RunFacts, insert};
@@ -97,13 +97,9 @@ impl DirectionStats {
         );
         let again: u64 = tcp.iter().map(|tcp| tcp.retransmits).sum();
         let bytes: u64 = rows.iter().map(|row| row.bytes).sum();
-        if let Some(mss) = tcp.iter().map(|tcp| tcp.mss_bytes).max().filter(|_| bytes > 0) {
-            let segments = crate::scope::to_f64(bytes) / f64::from(mss.max(1));
-            facts.insert(
-                "retransmit_share".into(),
-                (crate::scope::to_f64(again) / segments).into(),
-            );
-        }
+        let mss_bytes = tcp.iter().map(|tcp| tcp.mss_bytes).max();
+        let share = mss_bytes.and_then(|mss| measure::retransmit_share(again, bytes, mss));
+        insert(&mut facts, "retransmit_share", share.map(Value::from));
         let cwnd_bytes = tcp.iter().map(|tcp| tcp.snd_cwnd_bytes).sum();
         // Whether it was slow start is known once the rate of the rest is; until then it may have been.
         let opening = cwnd_bytes > self.cwnd_bytes && again == 0 && !tcp.is_empty();

@@ -23,9 +23,9 @@ impl Schedule {
         }
     }
 
-    /// When the byte after the first `bytes` may be sent, monotonic ns.
+    /// When the byte after the first `bytes` may be sent, monotonic ns; rounded up, so that it is allowed then.
     pub(crate) fn due_ns(&self, bytes: u64) -> u64 {
-        let after = u128::from(bytes) * 8 * NS_PER_S / u128::from(self.rate_bps);
+        let after = (u128::from(bytes) * 8 * NS_PER_S).div_ceil(u128::from(self.rate_bps));
         self.start_ns.saturating_add(u64::try_from(after).unwrap_or(u64::MAX))
     }
 
@@ -60,6 +60,15 @@ mod tests {
         // One byte per millisecond: at 3.5 ms bytes 0, 1, 2 and 3 are due.
         assert_eq!(s.allowed_bytes(3_500_000), 4);
         assert!(s.due_ns(3) <= 3_500_000 && s.due_ns(4) > 3_500_000);
+    }
+
+    #[test]
+    fn a_byte_is_allowed_at_its_due_time_and_not_before() {
+        let s = Schedule::new(7, 1_048_576);
+        for bytes in (0..100).map(|datagrams| datagrams * 1470) {
+            assert_eq!(s.allowed_bytes(s.due_ns(bytes)), bytes + 1);
+            assert!(bytes == 0 || s.allowed_bytes(s.due_ns(bytes) - 1) == bytes);
+        }
     }
 
     #[test]

@@ -165,6 +165,17 @@ impl Sampler {
         receivers.map(|t| t.counters.read().bytes).sum()
     }
 
+    /// Segments of all streams that TCP sent again or received out of order since the connections began; 0 for datagrams.
+    pub(crate) fn disturbed_segments(&self) -> u64 {
+        if self.transport != Transport::Tcp {
+            return 0;
+        }
+        let disturbed =
+            |info: TcpInfo| u64::from(info.retransmits_total) + info.out_of_order_total.map_or(0, u64::from);
+        let infos = self.tracks.iter().filter_map(|t| tcp_info(t.fd.as_fd()).ok());
+        infos.map(disturbed).sum()
+    }
+
     /// What this end counted and measured of every stream up to the last closed interval.
     pub(crate) fn totals(
         &self,

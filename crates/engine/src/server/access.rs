@@ -1,7 +1,7 @@
 //! Access by client address.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use linerate_model::network::{Network, NotANetwork};
 use linerate_model::policy::{AccessRules, AccessSource};
@@ -14,6 +14,15 @@ pub(crate) struct AccessList {
     deny: Vec<Network>,
 }
 
+/// A list of addresses that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum AccessError {
+    #[error("{}: {source}", .path.display())]
+    Read { path: PathBuf, source: std::io::Error },
+    #[error("{}: {source}", .path.display())]
+    Parse { path: PathBuf, source: NotANetwork },
+}
+
 /// Longest list that is read from a file.
 const NETWORKS_MAX: usize = 100_000;
 
@@ -21,11 +30,11 @@ impl AccessList {
     /// Reads the rules; `read` returns the text of a file.
     ///
     /// # Errors
-    /// The first file that cannot be read or line that names no range, as text.
+    /// The first file that cannot be read or line that names no range.
     pub(crate) fn load(
         rules: &AccessRules,
         read: impl Fn(&Path) -> std::io::Result<String> + Copy,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, AccessError> {
         let allow = (!rules.allow.is_empty()).then(|| networks(&rules.allow, read));
         Ok(Self {
             allow: allow.transpose()?,
@@ -39,15 +48,21 @@ impl AccessList {
     }
 }
 
-fn networks(sources: &[AccessSource], read: impl Fn(&Path) -> std::io::Result<String>) -> Result<Vec<Network>, String> {
+fn networks(
+    sources: &[AccessSource],
+    read: impl Fn(&Path) -> std::io::Result<String>,
+) -> Result<Vec<Network>, AccessError> {
     let mut networks = Vec::new();
     for source in sources {
         match source {
             AccessSource::Network(network) => networks.push(*network),
             AccessSource::File(path) => {
-                let named = |what: &dyn std::fmt::Display| format!("{}: {what}", path.display());
-                let text = read(path).map_err(|e| named(&e))?;
-                networks.extend(parse(&text).map_err(|e| named(&e))?);
+                let path = path.clone();
+                let text = match read(&path) {
+                    Ok(text) => text,
+                    Err(source) => return Err(AccessError::Read { path, source }),
+                };
+                networks.extend(parse(&text).map_err(|source| AccessError::Parse { path, source })?);
             }
         }
     }
@@ -124,6 +139,7 @@ mod tests {
         assert!(
             loaded("192.0.2.0/24\nlab\n")
                 .expect_err("a word")
+                .to_string()
                 .starts_with("list: \"lab\"")
         );
         let missing = AccessList::load(&rules, |_| Err(std::io::ErrorKind::NotFound.into()));

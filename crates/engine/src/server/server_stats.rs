@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use linerate_model::service::{ClientProgress, Outcome, Progress, TestFacts, TestRecord, TransportTotal};
-use linerate_model::{Failure, StreamRole, Summary, Transport};
+use linerate_model::{Failure, StreamRole, Summary, Transport, measure};
 
 use crate::data::run::TestRun;
 
@@ -150,18 +150,18 @@ pub(crate) fn record(
     outcome: &Result<(), Failure>,
     ran_beside_max: u32,
 ) -> TestRecord {
-    let streams = summary.map_or(&[][..], |s| &s.streams);
-    let bytes = |role| {
-        let halves = streams.iter().filter(|s| s.role == role).filter_map(|s| s.local());
-        halves.map(|h| h.bytes).fold(0, u64::saturating_add)
+    let counted = |role| {
+        summary
+            .and_then(|summary| measure::counted_here(summary, role))
+            .unwrap_or_default()
     };
-    let durations_ns = streams.iter().filter_map(|s| s.local()).map(|h| h.duration_ns);
+    let (received, sent) = (counted(StreamRole::Receiver), counted(StreamRole::Sender));
     TestRecord {
         facts,
         cookie,
-        received_bytes: bytes(StreamRole::Receiver),
-        sent_bytes: bytes(StreamRole::Sender),
-        duration_ns: durations_ns.max().unwrap_or_default(),
+        received_bytes: received.bytes,
+        sent_bytes: sent.bytes,
+        duration_ns: received.duration_ns.max(sent.duration_ns),
         outcome: match outcome {
             Ok(()) => Outcome::Complete,
             Err(failure) => Outcome::Partial {

@@ -1,12 +1,34 @@
 //! Failures of hyper and TLS as error classes.
 
 use std::error::Error;
-use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use linerate_model::http::ErrorClass;
 
 use crate::load::failure::of_exchange;
+
+/// The protocol or the request cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClientError {
+    #[error("the request has no end")]
+    NoEnd,
+    #[error("the request cannot be sent: {0}")]
+    Syntax(#[from] httparse::Error),
+    #[error("the request cannot be sent: {0}")]
+    Request(#[from] hyper::http::Error),
+    #[error("cannot speak TLS: {0}")]
+    Tls(#[from] rustls::Error),
+    #[error("{0:?} is no name a certificate could be for")]
+    Name(String),
+    #[error(
+        "this host has no store of trusted certificates{0}; --cacert FILE names some, --pin-sha256 HEX names the server's, \
+         --insecure trusts any"
+    )]
+    NoStore(String),
+    #[error("--cacert {}: {text}", .path.display())]
+    File { path: PathBuf, text: String },
+}
 
 /// A failed request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,13 +38,16 @@ pub(crate) struct Failure {
 }
 
 /// A failed handshake.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The certificate is not trusted.
+    #[error("{0}")]
     Untrusted(String),
     /// TLS failed otherwise.
+    #[error("{0}")]
     Tls(String),
     /// HTTP failed to start.
+    #[error("{}", .0.text)]
     Http(Failure),
 }
 
@@ -31,15 +56,6 @@ impl Refusal {
         match self {
             Self::Untrusted(_) | Self::Tls(_) => ErrorClass::Tls,
             Self::Http(failure) => failure.class,
-        }
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Untrusted(text) | Self::Tls(text) => f.write_str(text),
-            Self::Http(failure) => f.write_str(&failure.text),
         }
     }
 }

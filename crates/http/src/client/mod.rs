@@ -10,7 +10,7 @@ mod trust;
 use linerate_model::http::{HttpVersion, NegotiatedProtocol};
 use tokio::net::TcpStream;
 
-pub(crate) use failure::{Failure, Refusal};
+pub(crate) use failure::{ClientError, Failure, Refusal};
 pub(crate) use response::{Head, read_body};
 pub(crate) use session::{Driver, NoResponse, Session};
 
@@ -41,7 +41,7 @@ impl Client {
     ///
     /// # Errors
     /// Unreadable certificates, an invalid name, or a request HTTP/2 cannot express.
-    pub(crate) fn new(protocol: &Protocol, request: &[u8]) -> Result<Self, String> {
+    pub(crate) fn new(protocol: &Protocol, request: &[u8]) -> Result<Self, ClientError> {
         let tls = protocol.tls.as_ref().map(|peer| Tls::new(peer, protocol.is_http2));
         Ok(Self {
             tls: tls.transpose()?,

@@ -7,8 +7,9 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{HOST, HeaderMap, HeaderName, HeaderValue};
-use hyper::{Method, Request, Uri};
+use hyper::{Method, Request, Uri, http};
 
+use super::failure::ClientError;
 use crate::message::request::FIELDS_MAX;
 use crate::protocol::Protocol;
 
@@ -21,22 +22,16 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// # Errors
-    /// Why the request cannot be sent.
-    pub(super) fn new(bytes: &[u8], protocol: &Protocol) -> Result<Self, String> {
+    pub(super) fn new(bytes: &[u8], protocol: &Protocol) -> Result<Self, ClientError> {
         let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
         let mut head = httparse::Request::new(&mut fields);
-        let head_bytes = match head.parse(bytes) {
-            Ok(httparse::Status::Complete(len)) => len,
-            Ok(httparse::Status::Partial) => return Err("the request has no end".to_owned()),
-            Err(error) => return Err(format!("the request cannot be sent: {error}")),
+        let httparse::Status::Complete(head_bytes) = head.parse(bytes)? else {
+            return Err(ClientError::NoEnd);
         };
-        let refused = |error: &dyn std::fmt::Display| format!("the request cannot be sent: {error}");
         let mut kept = HeaderMap::new();
         for field in head.headers.iter() {
-            let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(|error| refused(&error))?;
-            let value = HeaderValue::from_bytes(field.value).map_err(|error| refused(&error))?;
-            kept.append(name, value);
+            let name = HeaderName::from_bytes(field.name.as_bytes()).map_err(http::Error::from)?;
+            kept.append(name, HeaderValue::from_bytes(field.value).map_err(http::Error::from)?);
         }
         let path = head.path.unwrap_or("/");
         let uri = if protocol.is_http2 {
@@ -49,8 +44,8 @@ impl Template {
             Uri::builder().path_and_query(path).build()
         };
         Ok(Self {
-            method: Method::from_bytes(head.method.unwrap_or("GET").as_bytes()).map_err(|error| refused(&error))?,
-            uri: uri.map_err(|error| refused(&error))?,
+            method: Method::from_bytes(head.method.unwrap_or("GET").as_bytes()).map_err(http::Error::from)?,
+            uri: uri?,
             fields: kept,
             body: Bytes::copy_from_slice(bytes.get(head_bytes..).unwrap_or_default()),
         })

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-use super::failure::Refusal;
+use super::failure::{ClientError, Refusal};
 use super::trust;
 use crate::protocol::TlsPeer;
 use crate::tls::provider;
@@ -25,13 +25,12 @@ pub(super) struct Tls {
 impl Tls {
     /// # Errors
     /// An invalid name, or unreadable certificates.
-    pub(super) fn new(peer: &TlsPeer, is_http2: bool) -> Result<Self, String> {
+    pub(super) fn new(peer: &TlsPeer, is_http2: bool) -> Result<Self, ClientError> {
         let name = ServerName::try_from(peer.name.clone());
         let provider = Arc::new(provider());
         let verifier = trust::verifier(&peer.trust, &provider)?;
         let mut config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|error| format!("cannot speak TLS: {error}"))?
+            .with_safe_default_protocol_versions()?
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
@@ -39,7 +38,7 @@ impl Tls {
         config.alpn_protocols = vec![alpn.to_vec()];
         Ok(Self {
             connector: TlsConnector::from(Arc::new(config)),
-            name: name.map_err(|_| format!("{:?} is no name a certificate could be for", peer.name))?,
+            name: name.map_err(|_| ClientError::Name(peer.name.clone()))?,
             is_http2,
         })
     }

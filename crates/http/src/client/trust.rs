@@ -11,6 +11,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCer
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
+use super::failure::ClientError;
 use crate::protocol::Trust;
 use crate::tls::{fingerprint, pairs};
 
@@ -32,7 +33,7 @@ enum TrustAnchors {
 
 /// # Errors
 /// Unreadable or missing certificates.
-pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<dyn ServerCertVerifier>, String> {
+pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<dyn ServerCertVerifier>, ClientError> {
     Ok(Arc::new(Verifier {
         anchors: match trust {
             Trust::Anything => TrustAnchors::Anything,
@@ -44,7 +45,7 @@ pub(super) fn verifier(trust: &Trust, provider: &CryptoProvider) -> Result<Arc<d
     }))
 }
 
-fn system_store() -> Result<RootCertStore, String> {
+fn system_store() -> Result<RootCertStore, ClientError> {
     let mut store = RootCertStore::empty();
     let found = rustls_native_certs::load_native_certs();
     // Stores contain certificates that cannot be parsed.
@@ -56,14 +57,14 @@ fn system_store() -> Result<RootCertStore, String> {
         .errors
         .first()
         .map_or_else(String::new, |error| format!(" ({error})"));
-    Err(format!(
-        "this host has no store of trusted certificates{why}; --cacert FILE names some, --pin-sha256 HEX names the \
-         server's, --insecure trusts any"
-    ))
+    Err(ClientError::NoStore(why))
 }
 
-fn of_file(path: &Path) -> Result<TrustAnchors, String> {
-    let named = |error: &dyn std::fmt::Display| format!("--cacert {}: {error}", path.display());
+fn of_file(path: &Path) -> Result<TrustAnchors, ClientError> {
+    let named = |error: &dyn std::fmt::Display| ClientError::File {
+        path: path.to_owned(),
+        text: error.to_string(),
+    };
     let own: Vec<_> = CertificateDer::pem_file_iter(path)
         .and_then(Iterator::collect)
         .map_err(|error| named(&error))?;

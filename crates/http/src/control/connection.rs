@@ -13,7 +13,7 @@ use super::token::{self, Token};
 use super::transport::{BodyError, Transport};
 use crate::message::chunked;
 use crate::message::framing::BodyFraming;
-use crate::message::request::{Method, RequestError, RequestHeader, Target};
+use crate::message::request::{RequestError, RequestHeader, Target};
 
 /// Timeout of a request from its first byte or from the start of the connection, and of its response.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -187,7 +187,7 @@ impl Connection<'_> {
             client,
             number: self.proofs,
         };
-        let expected = exchange.of_request(token, head.method.name(), &target_of(head), body);
+        let expected = exchange.of_request(token, head.method, &target_of(head), body);
         let is_proved = token::is_same(&expected, given);
         self.exchange = Some(exchange).filter(|_| is_proved);
         is_proved
@@ -237,7 +237,7 @@ impl Connection<'_> {
                 lines.push(b'\n');
             }
             if !lines.is_empty() {
-                let mut chunk = chunked::head(lines.len() as u64).to_string().into_bytes();
+                let mut chunk = chunked::head(lines.len() as u64).into_bytes();
                 chunk.extend(lines);
                 chunk.extend(b"\r\n");
                 self.transport.send(&chunk, Instant::now() + TIMEOUT)?;
@@ -252,7 +252,7 @@ fn is_for_nonce(head: &RequestHeader<'_>) -> bool {
         path: "/v1/nonce",
         query: "",
     };
-    (head.method, head.target) == (Method::Get, target) && head.framing == BodyFraming::None
+    (head.method, head.target) == ("GET", target) && head.framing == BodyFraming::None
 }
 
 /// The target in the form in which our client sends it.

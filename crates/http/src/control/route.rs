@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::agent::{Agent, Refusal};
 use super::message::{CellMark, Clock, ErrorText};
-use crate::message::request::{Method, RequestHeader, Target};
+use crate::message::request::{RequestHeader, Target};
 
 /// A response.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,21 +48,21 @@ pub(super) fn response(head: &RequestHeader<'_>, body: &[u8], peer: IpAddr, agen
         );
     };
     match (head.method, path) {
-        (Method::Get, "/v1/clock") => ControlResponse::json(200, &now()),
-        (Method::Get, "/v1/info") => match parameter(query, "peer").map_or(Ok(peer), str::parse) {
+        ("GET", "/v1/clock") => ControlResponse::json(200, &now()),
+        ("GET", "/v1/info") => match parameter(query, "peer").map_or(Ok(peer), str::parse) {
             Ok(peer) => ControlResponse::json(200, &agent.info(peer)),
             Err(_) => ControlResponse::refusal(400, "peer is an IP address"),
         },
-        (Method::Get, "/v1/samples") => match parameter(query, "from").map_or(Ok(1), str::parse) {
+        ("GET", "/v1/samples") => match parameter(query, "from").map_or(Ok(1), str::parse) {
             Ok(from) => ControlResponse::Samples(from),
             Err(_) => ControlResponse::refusal(400, "from is the number of a reading"),
         },
-        (Method::Post, "/v1/cell") => begin(body, peer, agent),
-        (Method::Post, "/v1/restart-workers") => match agent.restart_workers() {
+        ("POST", "/v1/cell") => begin(body, peer, agent),
+        ("POST", "/v1/restart-workers") => match agent.restart_workers() {
             Ok(()) => ControlResponse::Complete(204, Vec::new()),
             Err(refusal) => ControlResponse::refusal(refusal.status(), refusal.to_string()),
         },
-        (Method::Delete, path) if path.starts_with("/v1/cell/") => {
+        ("DELETE", path) if path.starts_with("/v1/cell/") => {
             ControlResponse::of(agent.end_cell(path.trim_start_matches("/v1/cell/")))
         }
         (_, "/v1/clock" | "/v1/info" | "/v1/samples") => ControlResponse::refusal(405, "only GET is understood here"),

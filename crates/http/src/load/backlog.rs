@@ -9,8 +9,7 @@ pub(crate) struct Backlog {
 }
 
 impl Backlog {
-    /// Until here due requests had no free connection. A request due earlier and sent later is late because of the server,
-    /// not of this thread.
+    /// Until here due requests had no free connection.
     pub(crate) fn starved_until_ns(&self) -> u64 {
         self.starved_until_ns
     }

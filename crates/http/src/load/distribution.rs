@@ -3,14 +3,14 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2DeflateSerializer};
+use hdrhistogram::serialization::{DeserializeError, Deserializer, Serializer, V2DeflateSerializer};
 use linerate_model::http::{Latency, Quantile};
 use serde::{Deserialize, Serialize};
 
 /// Times in nanoseconds, clamped to 1 µs to 60 s.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "Encoded", into = "Encoded")]
-pub struct Distribution {
+pub(crate) struct Distribution {
     histogram: Histogram<u64>,
     /// Smallest value that is a lower bound.
     censored_from_ns: Option<u64>,
@@ -18,8 +18,7 @@ pub struct Distribution {
 
 impl Distribution {
     /// An empty one.
-    #[must_use]
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS);
         Self {
             histogram: histogram.expect("the bounds are constants that fit together"),
@@ -28,19 +27,19 @@ impl Distribution {
     }
 
     /// Adds a time.
-    pub fn record(&mut self, ns: u64) {
+    pub(crate) fn record(&mut self, ns: u64) {
         self.histogram.saturating_record(ns);
     }
 
     /// Adds the age of an unfinished request as a lower bound.
-    pub fn record_censored(&mut self, ns: u64) {
+    pub(crate) fn record_censored(&mut self, ns: u64) {
         self.record(ns);
         let smallest = self.censored_from_ns.map_or(ns, |other| other.min(ns));
         self.censored_from_ns = Some(smallest);
     }
 
     /// Adds the times of another one.
-    pub fn merge(&mut self, other: &Self) {
+    pub(crate) fn merge(&mut self, other: &Self) {
         // Both have the same bounds, so every value fits.
         let _ = self.histogram.add(&other.histogram);
         self.censored_from_ns = match (self.censored_from_ns, other.censored_from_ns) {
@@ -50,34 +49,29 @@ impl Distribution {
     }
 
     /// Number of values.
-    #[must_use]
-    pub fn len(&self) -> u64 {
+    pub(crate) fn len(&self) -> u64 {
         self.histogram.len()
     }
 
     /// Whether there are no values.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.histogram.is_empty()
     }
 
     /// Arithmetic mean in nanoseconds, 0 when empty.
-    #[must_use]
-    pub fn mean_ns(&self) -> f64 {
+    pub(crate) fn mean_ns(&self) -> f64 {
         self.histogram.mean()
     }
 
     /// The quantile `q`, where at least ten values lie above it.
-    #[must_use]
-    pub fn quantile(&self, q: f64) -> Option<Quantile> {
+    pub(crate) fn quantile(&self, q: f64) -> Option<Quantile> {
         // The subtraction has a rounding error.
         let above = self.len() as f64 * (1.0 - q) + 1e-6;
         (above >= ABOVE_MIN).then(|| self.at(self.histogram.value_at_quantile(q)))
     }
 
     /// Values for reports, and the encoded histogram.
-    #[must_use]
-    pub fn summary(&self) -> Latency {
+    pub(crate) fn summary(&self) -> Latency {
         Latency {
             n: self.len(),
             p50: self.quantile(0.5),
@@ -91,34 +85,12 @@ impl Distribution {
     }
 
     /// HdrHistogram's V2 compressed form, base64.
-    #[must_use]
-    pub fn encode(&self) -> String {
+    fn encode(&self) -> String {
         let mut bytes = Vec::new();
         match V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes) {
             Ok(_) => BASE64.encode(bytes),
             Err(_) => String::new(),
         }
-    }
-
-    /// Decodes what [`Self::encode`] returns. Lower bounds are not part of it.
-    ///
-    /// # Errors
-    /// Invalid text.
-    pub fn decode(text: &str) -> Result<Self, String> {
-        if text.len() > ENCODED_MAX {
-            return Err(format!("a histogram of {} bytes; at most {ENCODED_MAX}", text.len()));
-        }
-        let bytes = BASE64.decode(text).map_err(|error| format!("no base64: {error}"))?;
-        let foreign: Histogram<u64> = Deserializer::new()
-            .deserialize(&mut bytes.as_slice())
-            .map_err(|error| format!("no histogram: {error}"))?;
-        let mut ours = Self::new();
-        // A foreign histogram may have wider bounds.
-        for value in foreign.iter_recorded() {
-            ours.histogram
-                .saturating_record_n(value.value_iterated_to(), value.count_at_value());
-        }
-        Ok(ours)
     }
 
     fn at(&self, ns: u64) -> Quantile {
@@ -148,13 +120,24 @@ impl From<Distribution> for Encoded {
     }
 }
 
-impl TryFrom<Encoded> for Distribution {
-    type Error = String;
+/// Text that is no encoded histogram.
+#[derive(Debug, thiserror::Error)]
+enum DecodeError {
+    #[error("no base64: {0}")]
+    Base64(#[from] base64::DecodeError),
+    #[error("no histogram: {0}")]
+    Histogram(#[from] DeserializeError),
+}
 
-    fn try_from(encoded: Encoded) -> Result<Self, String> {
-        let mut times = Self::decode(&encoded.hdr)?;
-        times.censored_from_ns = encoded.censored_from_ns;
-        Ok(times)
+impl TryFrom<Encoded> for Distribution {
+    type Error = DecodeError;
+
+    fn try_from(encoded: Encoded) -> Result<Self, DecodeError> {
+        let bytes = BASE64.decode(encoded.hdr)?;
+        Ok(Self {
+            histogram: Deserializer::new().deserialize(&mut bytes.as_slice())?,
+            censored_from_ns: encoded.censored_from_ns,
+        })
     }
 }
 
@@ -169,8 +152,6 @@ const HIGHEST_NS: u64 = 60_000_000_000;
 const DIGITS: u8 = 3;
 /// Values above a quantile without which it is not reported.
 const ABOVE_MIN: f64 = 10.0;
-/// Above the size of a full histogram of these bounds.
-const ENCODED_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -210,14 +191,17 @@ mod tests {
         for ns in 1..5_000_u64 {
             times.record(ns * 7_919);
         }
-        let back = Distribution::decode(&times.encode()).expect("what was written is read");
+        times.record_censored(5_000_000);
+        let text = serde_json::to_string(&times).expect("JSON");
+        let back: Distribution = serde_json::from_str(&text).expect("what was written is read");
         assert_eq!(back.summary(), times.summary());
     }
 
     #[test]
     fn invalid_text_is_rejected() {
-        for text in ["", "?", "AAAA", &"A".repeat(2 << 20)] {
-            assert!(Distribution::decode(text).is_err());
+        for hdr in ["", "?", "AAAA"] {
+            let text = format!("{{\"hdr\":\"{hdr}\",\"censored_from_ns\":null}}");
+            assert!(serde_json::from_str::<Distribution>(&text).is_err(), "{hdr}");
         }
     }
 

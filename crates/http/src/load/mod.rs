@@ -6,15 +6,14 @@
 
 mod backlog;
 mod breaker;
-mod connection;
-pub mod distribution;
-pub(crate) mod failure;
 #[cfg(feature = "tls")]
-mod hyper_worker;
+mod by_hyper;
+mod distribution;
+mod event_loop;
+pub(crate) mod failure;
 mod message;
 mod opener;
 mod pace;
-mod pool;
 pub mod ports;
 mod ramp;
 mod recorder;
@@ -30,11 +29,8 @@ mod worker;
 mod workers;
 
 pub use breaker::Breaker;
-pub use distribution::Distribution;
-pub use message::{Message, WorkerAssignment, WorkerCommand};
 pub use ports::{Local, PortChoice};
 pub use run::{LoadError, Observer, run};
 pub use second::SecondPart;
 pub use spec::LoadSpec;
-pub use stats::LoadStats;
 pub use workers::{Processes, WorkerPool, work};

@@ -109,6 +109,10 @@ impl Ramp {
         self.waiting.clear();
     }
 
+    pub(crate) fn is_connecting(&self) -> bool {
+        self.in_flight > 0
+    }
+
     /// Nothing is waiting or being opened.
     pub(crate) fn is_through(&self) -> bool {
         self.waiting.is_empty() && self.in_flight == 0

@@ -24,6 +24,8 @@ pub(crate) struct Sent {
     pub(crate) sent_ns: u64,
     /// Due time; the send time in a closed loop.
     pub(crate) due_ns: u64,
+    /// No connection was free when it was due: it is late because of the server, not of this thread.
+    pub(crate) is_starved: bool,
 }
 
 /// Statistics of one worker.
@@ -53,23 +55,9 @@ impl Recorder {
         self.window = Some(window);
     }
 
-    /// A request was sent. One due before `starved_until_ns` had no free connection.
-    pub(crate) fn sent(&mut self, sent: Sent, starved_until_ns: u64) {
-        if !self.counts(sent) {
-            return;
-        }
-        self.stats.requests += 1;
-        if self.is_open_loop {
-            let lag_ns = sent.sent_ns.saturating_sub(sent.due_ns);
-            self.stats.send_lag.record(lag_ns);
-            if sent.due_ns >= starved_until_ns {
-                self.stats.lateness.record(lag_ns);
-            }
-        }
-    }
-
-    /// A response is complete.
+    /// A request has a complete response.
     pub(crate) fn response_complete(&mut self, sent: Sent, done_ns: u64, response: &ReceivedResponse) {
+        self.count_request(sent);
         self.stats.response_head_bytes = self.stats.response_head_bytes.or(response.head_bytes);
         let class = match response.status {
             200..300 if self.is_body_as_before(response) => None,
@@ -123,7 +111,7 @@ impl Recorder {
     /// A request failed; after a timeout its age enters the latency as a lower bound.
     pub(crate) fn failed(&mut self, sent: Sent, now_ns: u64, class: ErrorClass, text: impl FnOnce() -> String) {
         self.second.failure(class, false);
-        if !self.counts(sent) {
+        if !self.count_request(sent) {
             return;
         }
         self.stats.errors.add(class, text);
@@ -133,11 +121,33 @@ impl Recorder {
         }
     }
 
+    /// A request had no response when the run was stopped.
+    pub(crate) fn stopped(&mut self, sent: Sent) {
+        self.count_request(sent);
+    }
+
+    /// Counts a request that was sent in the window; returns whether it was.
+    fn count_request(&mut self, sent: Sent) -> bool {
+        let counts = self.counts(sent);
+        if counts {
+            self.stats.requests += 1;
+        }
+        if counts && self.is_open_loop {
+            let lag_ns = sent.sent_ns.saturating_sub(sent.due_ns);
+            self.stats.send_lag.record(lag_ns);
+            if !sent.is_starved {
+                self.stats.lateness.record(lag_ns);
+            }
+        }
+        counts
+    }
+
     /// A request was due in the window and never sent.
     pub(crate) fn unsent(&mut self, due_ns: u64, now_ns: u64) {
         let sent = Sent {
             sent_ns: due_ns,
             due_ns,
+            is_starved: true,
         };
         if self.counts(sent) {
             self.stats.requests += 1;

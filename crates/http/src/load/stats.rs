@@ -9,7 +9,7 @@ use super::spec::LoadSpec;
 
 /// Statistics of one worker, or of all.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct LoadStats {
+pub(crate) struct LoadStats {
     pub(crate) connections: Connections,
     pub(crate) requests: u64,
     pub(crate) ok: u64,
@@ -32,7 +32,7 @@ pub struct LoadStats {
 
 impl LoadStats {
     /// Adds the statistics of another worker.
-    pub fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         let (ours, theirs) = (&mut self.connections, other.connections);
         ours.wanted += theirs.wanted;
         ours.opened += theirs.opened;
@@ -55,8 +55,7 @@ impl LoadStats {
     }
 
     /// Result of a run of `window_ns` with the seconds since the start of the warm-up.
-    #[must_use]
-    pub fn result(&self, spec: &LoadSpec, window_ns: u64, seconds: &[SecondPart], flags: &[Flag]) -> LoadResult {
+    pub(crate) fn result(&self, spec: &LoadSpec, window_ns: u64, seconds: &[SecondPart], flags: &[Flag]) -> LoadResult {
         let is_open = !matches!(spec.mode, Mode::Closed { .. });
         let has_heads = spec.protocol.is_plain_http1();
         let optional = |times: &Distribution| (!times.is_empty()).then(|| times.summary());

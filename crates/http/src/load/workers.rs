@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::thread;
 
+use linerate_sys::clock;
+
+use super::event_loop;
 use super::message::{Message, WorkerAssignment, WorkerCommand};
 use super::run_state::CommandSlot;
 use super::schedule::WorkerIndex;
@@ -172,7 +175,7 @@ impl Kind {
         #[cfg(feature = "tls")]
         return match crate::client::Client::new(&spec.protocol, &spec.request) {
             Ok(client) => Ok(Self::Hyper(Arc::new(client))),
-            Err(text) => Err(io::Error::new(io::ErrorKind::InvalidInput, text)),
+            Err(error) => Err(io::Error::new(io::ErrorKind::InvalidInput, error)),
         };
         #[cfg(not(feature = "tls"))]
         Err(io::Error::new(
@@ -188,19 +191,13 @@ impl Kind {
         commands: Arc<CommandSlot>,
         reports: Sender<Message>,
     ) -> io::Result<()> {
+        // The default timer slack of the kernel is 50 µs.
+        let _ = clock::set_timer_slack_ns(1);
+        let worker = LoadWorker::new(spec, index, commands, reports);
         match self {
-            Self::Own => {
-                LoadWorker::new(&spec, index, commands, reports)?.run();
-                Ok(())
-            }
+            Self::Own => event_loop::run(worker),
             #[cfg(feature = "tls")]
-            Self::Hyper(client) => super::hyper_worker::run(super::hyper_worker::Job {
-                spec,
-                client,
-                index,
-                commands,
-                reports,
-            }),
+            Self::Hyper(client) => super::by_hyper::run(worker, client),
         }
     }
 }

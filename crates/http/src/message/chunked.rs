@@ -4,23 +4,9 @@
 //! digits alone, lines end with CR LF, nothing folds. Bytes without payload are limited: extensions and trailers are
 //! skipped, not kept.
 
-use std::fmt;
-
 /// Decodes one body in segments of any size. Sixteen bytes.
-///
-/// ```
-/// use linerate_http::message::chunked::{Decoder, Piece};
-///
-/// let mut decoder = Decoder::new();
-/// let input = b"3\r\nabc\r\n0\r\n\r\nnext";
-/// let piece = decoder.piece(input)?;
-/// assert_eq!(piece, Piece { framing: 3, payload: 3, is_end: false });
-/// let piece = decoder.piece(&input[6..])?;
-/// assert_eq!(piece, Piece { framing: 7, payload: 0, is_end: true });
-/// # Ok::<(), linerate_http::message::chunked::ChunkedError>(())
-/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decoder {
+pub(crate) struct Decoder {
     /// Rest of the current chunk, or the size parsed so far.
     size: u64,
     /// Bytes of extensions, then of trailers.
@@ -32,35 +18,28 @@ pub struct Decoder {
 
 /// The start of an input: bytes of framing, then bytes of payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Piece {
+pub(crate) struct Piece {
     /// Bytes of sizes, line ends, extensions and trailers at the start of the input.
-    pub framing: usize,
+    pub(crate) framing: usize,
     /// Bytes of payload behind them.
-    pub payload: usize,
+    pub(crate) payload: usize,
     /// The body is complete; the rest of the input does not belong to it.
-    pub is_end: bool,
+    pub(crate) is_end: bool,
 }
 
 /// Why a chunked body is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ChunkedError {
-    /// The size is no hexadecimal number.
+pub(crate) enum ChunkedError {
     #[error("chunk size is not hexadecimal digits alone")]
     Size,
-    /// The size has too many digits.
     #[error("chunk size has more than {SIZE_DIGITS_MAX} digits")]
     SizeTooLong,
-    /// A line does not end with CR LF, or a chunk is not followed by it.
     #[error("line in chunked body does not end with CR LF")]
     LineEnd,
-    /// A control character in an extension or trailer.
     #[error("control character in a chunk extension or trailer")]
     Control,
-    /// A trailer that is no `name: value`, or that folds.
     #[error("trailer is no field")]
     Trailer,
-    /// Extensions or trailers are too long.
     #[error("chunk extensions or trailers exceed {IGNORED_BYTES_MAX} bytes")]
     TooMuchIgnored,
 }
@@ -85,14 +64,13 @@ enum State {
 }
 
 /// Digits of a chunk size: 2⁶⁰ − 1 bytes at most.
-pub const SIZE_DIGITS_MAX: u8 = 15;
+pub(crate) const SIZE_DIGITS_MAX: u8 = 15;
 /// Bytes of all extensions of a body together, and of its trailers.
-pub const IGNORED_BYTES_MAX: u16 = 16 * 1024;
+pub(crate) const IGNORED_BYTES_MAX: u16 = 16 * 1024;
 
 impl Decoder {
     /// At the start of a body.
-    #[must_use]
-    pub const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             size: 0,
             ignored_bytes: 0,
@@ -102,17 +80,13 @@ impl Decoder {
     }
 
     /// Whether the body is complete.
-    #[must_use]
-    pub fn is_end(&self) -> bool {
+    pub(crate) fn is_end(&self) -> bool {
         self.state == State::Done
     }
 
     /// Decodes the next framing and the payload behind it. Call again with the rest until [`Piece::is_end`] or until the input is
-    /// consumed; after the end it consumes nothing.
-    ///
-    /// # Errors
-    /// Why the body is invalid. The decoder is unusable afterwards.
-    pub fn piece(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
+    /// consumed; after the end it consumes nothing, and after an error the decoder is unusable.
+    pub(crate) fn piece(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
         let mut framing = 0;
         while let Some(byte) = input.get(framing) {
             if matches!(self.state, State::Data | State::Done) {
@@ -127,24 +101,6 @@ impl Decoder {
             payload,
             is_end: self.is_end(),
         })
-    }
-
-    /// Decodes the input up to the end of the body and sums its pieces; the payload need not be contiguous.
-    ///
-    /// # Errors
-    /// As [`Self::piece`].
-    pub fn skim(&mut self, input: &[u8]) -> Result<Piece, ChunkedError> {
-        let mut sum = Piece::default();
-        loop {
-            let rest = input.get(sum.framing + sum.payload..).unwrap_or_default();
-            let piece = self.piece(rest)?;
-            sum.framing += piece.framing;
-            sum.payload += piece.payload;
-            sum.is_end = piece.is_end;
-            if sum.is_end || piece.framing + piece.payload == rest.len() {
-                return Ok(sum);
-            }
-        }
     }
 
     /// Consumes payload of the current chunk.
@@ -223,26 +179,13 @@ impl Decoder {
     }
 }
 
-impl Default for Decoder {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 /// Size line of a chunk, followed by its payload and CR LF. The body ends with [`LAST_CHUNK`].
-#[must_use]
-pub fn head(size: u64) -> impl fmt::Display {
-    struct Head(u64);
-    impl fmt::Display for Head {
-        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            write!(f, "{:x}\r\n", self.0)
-        }
-    }
-    Head(size)
+pub(crate) fn head(size: u64) -> String {
+    format!("{size:x}\r\n")
 }
 
 /// The last chunk.
-pub const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
+pub(crate) const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 
 /// `tchar` of RFC 9110, section 5.6.2.
 fn is_token(byte: u8) -> bool {
@@ -334,19 +277,6 @@ mod tests {
                 assert_eq!(decode(body.as_bytes(), step), Err(expected), "{body:?}");
             }
         }
-    }
-
-    #[test]
-    fn skimming_sums_pieces() {
-        let body = b"3\r\nabc\r\n4\r\ndefg\r\n0\r\n\r\nGET";
-        let sum = Decoder::new().skim(body).expect("a body");
-        assert_eq!(
-            (sum.framing + sum.payload, sum.payload, sum.is_end),
-            (body.len() - 3, 7, true)
-        );
-        let mut decoder = Decoder::new();
-        assert_eq!(decoder.skim(&body[..5]).expect("half of it").payload, 2);
-        assert_eq!(decoder.skim(&body[5..]).expect("the rest").payload, 5);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 /// Framing of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum BodyFraming {
+pub(crate) enum BodyFraming {
     /// No body.
     #[default]
     None,
@@ -16,8 +16,7 @@ pub enum BodyFraming {
 
 /// Parses a `Content-Length` value: digits and nothing else, so no sign, no list, no blank inside. `None` for anything else and
 /// for values beyond 2⁶³ − 1, which implementations interpret differently.
-#[must_use]
-pub fn content_length(value: &[u8]) -> Option<u64> {
+pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     if value.is_empty() || value.len() > LENGTH_DIGITS_MAX {
         return None;
     }

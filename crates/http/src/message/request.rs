@@ -9,57 +9,37 @@ use std::mem::MaybeUninit;
 use super::framing::{BodyFraming, content_length};
 
 /// Longest header in bytes: request line, fields and the empty line.
-pub const HEADER_BYTES_MAX: usize = 16 * 1024;
+pub(crate) const HEADER_BYTES_MAX: usize = 16 * 1024;
 /// Most fields of a header.
-pub const FIELDS_MAX: usize = 100;
+pub(crate) const FIELDS_MAX: usize = 100;
 
 /// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RequestHeader<'a> {
-    /// Method.
-    pub method: Method<'a>,
-    /// Target.
-    pub target: Target<'a>,
+pub(crate) struct RequestHeader<'a> {
+    /// Method; names are case-sensitive.
+    pub(crate) method: &'a str,
+    pub(crate) target: Target<'a>,
     /// HTTP/1.1 rather than HTTP/1.0.
-    pub is_http11: bool,
+    pub(crate) is_http11: bool,
     /// Framing of the body; never [`BodyFraming::UntilClose`].
-    pub framing: BodyFraming,
+    pub(crate) framing: BodyFraming,
     /// The connection is persistent. An HTTP/1.0 client needs a confirmation.
-    pub keep_alive: bool,
+    pub(crate) keep_alive: bool,
     /// The client waits for `100 Continue` before it sends its body.
-    pub expects_continue: bool,
+    pub(crate) expects_continue: bool,
     /// The value of the first `Authorization` field.
-    pub authorization: Option<&'a [u8]>,
+    pub(crate) authorization: Option<&'a [u8]>,
     /// There is an `Origin` field: the request comes from a web page (RFC 6454, section 7).
-    pub has_origin: bool,
+    pub(crate) has_origin: bool,
     /// The value of `Host`; only HTTP/1.0 may lack it.
-    pub host: Option<&'a [u8]>,
+    pub(crate) host: Option<&'a [u8]>,
     /// Bytes of the header with the empty line.
-    pub len: usize,
-}
-
-/// A method (RFC 9110, section 9). Names are case-sensitive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Method<'a> {
-    /// Transfers the resource.
-    Get,
-    /// Transfers its header only.
-    Head,
-    /// Sends a body.
-    Post,
-    /// Sends a body.
-    Put,
-    /// Removes the resource.
-    Delete,
-    /// Describes the server.
-    Options,
-    /// Any other.
-    Other(&'a str),
+    pub(crate) len: usize,
 }
 
 /// Request target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target<'a> {
+pub(crate) enum Target<'a> {
     /// A path that begins with `/`, and the query behind its `?`, possibly empty. The authority of an absolute form is dropped.
     Path {
         /// The path; percent signs are not decoded.
@@ -73,47 +53,33 @@ pub enum Target<'a> {
 
 /// Why a request is refused. The start of the next request is unknown afterwards, so the connection closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RequestError {
-    /// A malformed request line or field, or an invalid character.
+pub(crate) enum RequestError {
     #[error("malformed request line or field")]
     Syntax,
-    /// A line that ends with LF alone.
     #[error("line ends with LF alone")]
     BareLineFeed,
-    /// The header is too long.
     #[error("header exceeds {HEADER_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
     TooLarge,
-    /// Another protocol than HTTP/1.1 and HTTP/1.0.
     #[error("HTTP version is neither 1.1 nor 1.0")]
     Version,
-    /// The target is neither a path nor an absolute form, nor the `*` of `OPTIONS`.
     #[error("request target is no path and no http URL")]
     Target,
-    /// HTTP/1.1 without `Host`, with several, or with an invalid one.
     #[error("no Host, several, or an invalid one")]
     Host,
-    /// A length that is no number, is a list, or differs from another.
     #[error("invalid or conflicting Content-Length")]
     ContentLength,
-    /// Both `Content-Length` and `Transfer-Encoding`.
     #[error("both Content-Length and Transfer-Encoding")]
     TwoFramings,
-    /// `Transfer-Encoding` twice, in HTTP/1.0, or empty.
     #[error("invalid Transfer-Encoding")]
     TransferEncoding,
-    /// A transfer coding other than `chunked` alone.
     #[error("transfer coding other than chunked")]
     UnknownCoding,
-    /// An expectation other than `100-continue`.
     #[error("expectation other than 100-continue")]
     Expectation,
 }
 
 impl RequestError {
-    /// The status code.
-    #[must_use]
-    pub fn status(self) -> u16 {
+    pub(crate) fn status(self) -> u16 {
         match self {
             Self::TooLarge => 431,
             Self::Version => 505,
@@ -127,11 +93,8 @@ impl RequestError {
 impl<'a> RequestHeader<'a> {
     /// Parses the header at the start of `input`; `None` while it is incomplete.
     ///
-    /// The result depends on the bytes alone, not on their segmentation.
-    ///
-    /// # Errors
-    /// Why the request is refused: the first reason, as soon as it is certain.
-    pub fn parse(input: &'a [u8]) -> Result<Option<Self>, RequestError> {
+    /// The result depends on the bytes alone, not on their segmentation: the first error decides, as soon as it is certain.
+    pub(crate) fn parse(input: &'a [u8]) -> Result<Option<Self>, RequestError> {
         // A client may send an empty line behind a body (RFC 9112, section 2.2).
         let head = input.strip_prefix(b"\r\n").unwrap_or(input);
         let skipped = input.len() - head.len();
@@ -157,7 +120,7 @@ impl<'a> RequestHeader<'a> {
         for field in request.headers.iter() {
             fields.take(field)?;
         }
-        let method = Method::named(request.method.unwrap_or_default());
+        let method = request.method.unwrap_or_default();
         if fields.hosts > 1 || (is_http11 && fields.hosts == 0) {
             return Err(RequestError::Host);
         }
@@ -177,37 +140,9 @@ impl<'a> RequestHeader<'a> {
     }
 }
 
-impl<'a> Method<'a> {
-    fn named(name: &'a str) -> Self {
-        match name {
-            "GET" => Self::Get,
-            "HEAD" => Self::Head,
-            "POST" => Self::Post,
-            "PUT" => Self::Put,
-            "DELETE" => Self::Delete,
-            "OPTIONS" => Self::Options,
-            other => Self::Other(other),
-        }
-    }
-
-    /// Its name as sent.
-    #[must_use]
-    pub fn name(self) -> &'a str {
-        match self {
-            Self::Get => "GET",
-            Self::Head => "HEAD",
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Delete => "DELETE",
-            Self::Options => "OPTIONS",
-            Self::Other(name) => name,
-        }
-    }
-}
-
 impl<'a> Target<'a> {
-    fn read(method: Method<'_>, target: &'a str) -> Result<Self, RequestError> {
-        if target == "*" && method == Method::Options {
+    fn read(method: &str, target: &'a str) -> Result<Self, RequestError> {
+        if target == "*" && method == "OPTIONS" {
             return Ok(Self::Server);
         }
         let path = if target.starts_with('/') {

@@ -7,62 +7,51 @@ use super::framing::{BodyFraming, content_length};
 
 /// A parsed header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ResponseHeader {
+pub(crate) struct ResponseHeader {
     /// Bytes of the header with the empty line.
-    pub len: usize,
+    pub(crate) len: usize,
     /// Status code, 100 to 999.
-    pub status: u16,
+    pub(crate) status: u16,
     /// Framing of the body.
-    pub framing: BodyFraming,
+    pub(crate) framing: BodyFraming,
     /// The connection is persistent.
-    pub keeps_alive: bool,
+    pub(crate) keeps_alive: bool,
     /// It has a `Retry-After` field.
-    pub has_retry_after: bool,
+    pub(crate) has_retry_after: bool,
 }
 
 impl ResponseHeader {
     /// An interim response (1xx, except a change of protocol).
-    #[must_use]
-    pub fn is_interim(&self) -> bool {
+    pub(crate) fn is_interim(&self) -> bool {
         (100..200).contains(&self.status) && self.status != 101
     }
 }
 
 /// Why a response is invalid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ResponseError {
-    /// It is not HTTP/1.
+pub(crate) enum ResponseError {
     #[error("the response is not HTTP/1: {0}")]
     Malformed(httparse::Error),
-    /// The header is too long.
     #[error("the response header has more than {HEADER_BYTES_MAX} bytes or {FIELDS_MAX} fields")]
     TooLong,
-    /// A length that is no number, or two that differ.
     #[error("the response's Content-Length is not one number")]
     Length,
-    /// Both a length and chunks.
     #[error("the response has both Content-Length and Transfer-Encoding")]
     LengthAndChunks,
-    /// A coding other than chunked.
     #[error("the response's Transfer-Encoding is not chunked")]
     Coding,
-    /// The protocol changes without a request for it.
     #[error("the response changes the protocol")]
     Upgrade,
 }
 
 /// Longest header in bytes.
-pub const HEADER_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const HEADER_BYTES_MAX: usize = 64 * 1024;
 /// Most fields of a header.
-pub const FIELDS_MAX: usize = 128;
+pub(crate) const FIELDS_MAX: usize = 128;
 
 /// Parses the header at the start of `input`; `None` while it is incomplete. `is_response_to_head`: the request was `HEAD`, so
-/// no body follows.
-///
-/// # Errors
-/// Why it is invalid; the rest of the connection is unusable.
-pub fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<ResponseHeader>, ResponseError> {
+/// no body follows. After an error the rest of the connection is unusable.
+pub(crate) fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<ResponseHeader>, ResponseError> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut response = httparse::Response::new(&mut fields);
     let len = match response.parse(input) {
@@ -77,11 +66,7 @@ pub fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<ResponseH
     }
     let fields = Fields::read(response.headers)?;
     let framing = fields.framing(status, is_response_to_head)?;
-    let is_http_11 = response.version == Some(1);
-    let keeps_alive = match is_http_11 {
-        true => !fields.says_close,
-        false => fields.says_keep_alive && !fields.says_close,
-    };
+    let keeps_alive = !fields.closes && (response.version == Some(1) || fields.is_kept_alive);
     Ok(Some(ResponseHeader {
         len,
         status,
@@ -96,8 +81,8 @@ pub fn parse(input: &[u8], is_response_to_head: bool) -> Result<Option<ResponseH
 struct Fields {
     length: Option<u64>,
     is_chunked: bool,
-    says_close: bool,
-    says_keep_alive: bool,
+    closes: bool,
+    is_kept_alive: bool,
     has_retry_after: bool,
 }
 
@@ -119,8 +104,8 @@ impl Fields {
                 fields.is_chunked = true;
             } else if is("connection") {
                 let mut options = header.value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-                fields.says_close |= options.clone().any(|option| option.eq_ignore_ascii_case(b"close"));
-                fields.says_keep_alive |= options.any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
+                fields.closes |= options.clone().any(|option| option.eq_ignore_ascii_case(b"close"));
+                fields.is_kept_alive |= options.any(|option| option.eq_ignore_ascii_case(b"keep-alive"));
             } else if is("retry-after") {
                 fields.has_retry_after = true;
             }

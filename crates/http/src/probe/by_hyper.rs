@@ -15,7 +15,7 @@ use super::target::{BYTES_MAX, ProbeError, ProbeResult, ProbeTarget, connect};
 use crate::client::{Client, Established, Failure, Head, NoResponse, Refusal, read_body};
 
 pub(super) fn send(target: ProbeTarget<'_>, request: &[u8]) -> Result<ProbeResult, ProbeError> {
-    let client = Client::new(target.protocol, request).map_err(ProbeError::Request)?;
+    let client = Client::new(target.protocol, request).map_err(|error| ProbeError::Request(error.to_string()))?;
     let exchange = |error| ProbeError::Exchange(target.address, error);
     let executor = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let stream = connect(target)?;

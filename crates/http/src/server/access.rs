@@ -29,20 +29,19 @@ impl Access {
     pub fn networks(&self) -> Vec<Network> {
         match self {
             Self::Networks(networks) => networks.clone(),
-            Self::LocalNetworks => {
-                let private = PRIVATE_NETWORKS.iter().filter_map(|range| range.parse().ok());
-                private.chain(on_link()).collect()
-            }
+            Self::LocalNetworks => local_networks(&interfaces::addresses()).collect(),
         }
     }
 }
 
-/// Networks of this host. A prefix of no bits would be every address.
-fn on_link() -> impl Iterator<Item = Network> {
-    let addresses = interfaces::addresses().into_iter();
-    addresses
-        .filter(|(_, prefix_len)| *prefix_len > 0)
-        .filter_map(|(address, prefix_len)| Network::new(address, prefix_len))
+/// Private ranges, and the networks of these addresses with their prefix lengths. A prefix of no bits would be every address.
+pub(crate) fn local_networks(addresses: &[(IpAddr, u8)]) -> impl Iterator<Item = Network> {
+    let on_link = addresses.iter().filter(|(_, prefix_len)| *prefix_len > 0);
+    let on_link = on_link.filter_map(|(address, prefix_len)| Network::new(*address, *prefix_len));
+    PRIVATE_NETWORKS
+        .iter()
+        .filter_map(|range| range.parse().ok())
+        .chain(on_link)
 }
 
 /// Ranges that are not routed (RFC 1122, RFC 1918, RFC 3927, RFC 4193, RFC 4291).
@@ -67,7 +66,7 @@ mod tests {
 
     #[test]
     fn private_addresses_are_served_and_public_ones_are_not() {
-        let access = AccessList(PRIVATE_NETWORKS.iter().filter_map(|range| range.parse().ok()).collect());
+        let access = AccessList(local_networks(&[]).collect());
         assert_eq!(access.0.len(), PRIVATE_NETWORKS.len(), "every range is one");
         for near in [
             "127.0.0.9",

@@ -73,7 +73,7 @@ impl Block {
 }
 
 /// 64 bytes, so that a missing part of a body is visible.
-const LINE: &[u8; 64] = b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+pub(super) const LINE: &[u8; 64] = b"0123456789 abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// The same bytes in every run (SplitMix64, Steele, Lea and Flood, 2014).
 fn noise(len: usize) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! A state machine in memory with a client that reads everything. For tests and fuzzing.
 
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{self, IoSlice};
+use std::io;
 use std::sync::{Arc, LazyLock};
 
 use linerate_sys::sendfile_source::SourceFile;
@@ -32,22 +32,18 @@ pub(crate) struct SentBytes {
 }
 
 impl Transport for &mut SentBytes {
-    fn send(&mut self, slices: &[IoSlice<'_>], _: Followed) -> io::Result<usize> {
-        let mut taken = 0;
-        for slice in slices {
-            let room = KEPT_BYTES_MAX.saturating_sub(self.beginning.len());
-            self.beginning.extend_from_slice(slice.get(..room).unwrap_or(slice));
-            self.digest.write(slice);
-            taken += slice.len();
-        }
-        self.len += taken as u64;
-        Ok(taken)
+    fn send(&mut self, bytes: &[u8], _: Followed) -> io::Result<usize> {
+        let room = KEPT_BYTES_MAX.saturating_sub(self.beginning.len());
+        self.beginning.extend_from_slice(bytes.get(..room).unwrap_or(bytes));
+        self.digest.write(bytes);
+        self.len += bytes.len() as u64;
+        Ok(bytes.len())
     }
 
     fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
         // Every body uses the same pattern here: only the segmentation of the input differs between runs.
         let run = CONTENT.block(BodyPattern::Text).run(offset, len as u64);
-        self.send(&[IoSlice::new(run)], Followed::No)
+        self.send(run, Followed::No)
     }
 }
 
@@ -83,7 +79,6 @@ impl LoopbackHarness {
                 responses: &self.responses,
                 counters: &self.counters,
                 body_bytes_max: BODY_BYTES_MAX,
-                is_paced: false,
             };
             let advance = self.machine.advance(&self.kept, &context, &mut queue);
             self.kept.drain(..advance.used);

@@ -37,8 +37,6 @@ pub(crate) struct RequestContext<'a> {
     pub(crate) counters: &'a Counters,
     /// Longest request body in bytes.
     pub(crate) body_bytes_max: u64,
-    /// The connection is one of [`super::body_path::is_paced`].
-    pub(crate) is_paced: bool,
 }
 
 /// Result of one input.
@@ -209,9 +207,7 @@ impl Machine {
         if !response.keep_alive {
             self.closing = Closing::AfterResponse;
         }
-        context
-            .responses
-            .push(response, context.is_paced, context.counters, queue);
+        context.responses.push(response, context.counters, queue);
     }
 
     fn refuse(&mut self, status: u16, context: &RequestContext<'_>, queue: &mut WriteQueue) {

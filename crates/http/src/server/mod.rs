@@ -4,11 +4,11 @@
 //! thread.
 
 mod access;
-mod body_path;
 mod chunks;
 mod content;
 mod date;
 mod listeners;
+#[cfg(any(test, fuzzing))]
 pub(crate) mod loopback_harness;
 mod machine;
 mod resource;
@@ -33,6 +33,7 @@ use content::{BodyPattern, Content};
 use threads::{Thread, ThreadInputs};
 use worker::Shared;
 
+pub(crate) use access::local_networks;
 pub use resource::{BODY_BYTES_MAX, size};
 pub use spec::{Access, Listen, PORT, ServerSpec, SocketSpec};
 pub use stats::{ServerStats, ThreadStats};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::body_path::BodyPath;
 use super::chunks::Chunks;
 use super::content::Content;
 use super::date::{DATE_BYTES, imf_fixdate};
@@ -65,8 +64,8 @@ impl ResponseWriter {
         }
     }
 
-    /// Queues a response on a connection that is paced or not; see [`super::body_path::is_paced`].
-    pub(crate) fn push(&self, response: Response, is_paced: bool, counters: &Counters, queue: &mut WriteQueue) {
+    /// Queues a response.
+    pub(crate) fn push(&self, response: Response, counters: &Counters, queue: &mut WriteQueue) {
         counters.responses.add(1);
         if response.resource.status >= 400 {
             counters.error_responses.add(1);
@@ -86,10 +85,7 @@ impl ResponseWriter {
         let pattern = response.resource.pattern;
         match chunk_bytes {
             Some(chunk_bytes) => queue.push_chunks(Chunks::new(pattern, body_bytes, chunk_bytes.get())),
-            None => {
-                let path = BodyPath::of(body_bytes, is_paced);
-                queue.push_body(&self.content, pattern, body_bytes, path);
-            }
+            None => queue.push_body(&self.content, pattern, body_bytes),
         }
     }
 
@@ -172,12 +168,12 @@ fn reason(status: u16) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::request::{Method, Target};
+    use crate::message::request::Target;
 
     fn header(path: &str, query: &str, is_http11: bool, keep_alive: bool) -> String {
         let mut responses = ResponseWriter::new(Arc::default(), true, None);
         responses.set_date(784_111_777);
-        let resource = Resource::read(Method::Head, Target::Path { path, query });
+        let resource = Resource::read("HEAD", Target::Path { path, query });
         let response = Response {
             resource,
             is_http11,

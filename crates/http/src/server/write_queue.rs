@@ -1,17 +1,17 @@
 //! Responses queued for a socket.
 //!
 //! Headers and small bodies share one buffer, so that one small response, or many, leave in one send(2). Larger bodies are
-//! references to their block.
+//! sent from the file of their block.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::os::fd::OwnedFd;
 
 use linerate_sys::sendfile_source::SourceFile;
-use linerate_sys::stream_io::Followed;
+use linerate_sys::stream_io::{self, Followed};
 
-use super::body_path::BodyPath;
 use super::chunks::Chunks;
-use super::content::{BLOCK_BYTES, Block, BodyPattern, Content};
+use super::content::{Block, BodyPattern, Content};
 
 /// Unsent bytes.
 #[derive(Debug, Default)]
@@ -29,27 +29,39 @@ pub(crate) struct WriteQueue {
 enum Part {
     /// The next bytes of the buffer.
     Bytes(usize),
-    /// The rest of a body.
-    Body(Body),
+    /// The rest of a large body: a range of the endless repetition of a block.
+    Body {
+        pattern: BodyPattern,
+        offset: u64,
+        len: u64,
+    },
     /// The rest of a chunked body.
     Chunks(Box<Chunks>),
 }
 
-/// A range of the endless repetition of a block.
-#[derive(Debug, Clone, Copy)]
-struct Body {
-    pattern: BodyPattern,
-    offset: u64,
-    len: u64,
-    path: BodyPath,
-}
-
 /// Where responses are sent: a socket, or memory in tests.
 pub(crate) trait Transport {
-    /// As [`linerate_sys::stream_io::send_slices`].
-    fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize>;
-    /// As [`linerate_sys::stream_io::send_file`] at `offset`.
+    /// Sends bytes that are followed by others or not; returns how many were taken.
+    fn send(&mut self, bytes: &[u8], followed: Followed) -> io::Result<usize>;
+    /// As [`stream_io::send_file`] at `offset`.
     fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize>;
+}
+
+/// A connection's socket.
+pub(crate) struct SocketTransport<'a>(pub(crate) &'a OwnedFd);
+
+impl Transport for SocketTransport<'_> {
+    fn send(&mut self, bytes: &[u8], followed: Followed) -> io::Result<usize> {
+        match followed {
+            Followed::No => stream_io::send(self.0, bytes),
+            Followed::Soon => stream_io::send_slices(self.0, &[IoSlice::new(bytes)], followed),
+        }
+    }
+
+    fn send_file(&mut self, file: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
+        let mut position = offset;
+        stream_io::send_file(self.0, file, &mut position, len)
+    }
 }
 
 /// Result of a flush.
@@ -85,21 +97,17 @@ impl WriteQueue {
     }
 
     /// Queues the first `len` bytes of a pattern.
-    pub(crate) fn push_body(&mut self, content: &Content, pattern: BodyPattern, len: u64, path: BodyPath) {
-        if len == 0 {
-            return;
-        }
-        if len <= COPIED_BYTES_MAX {
+    pub(crate) fn push_body(&mut self, content: &Content, pattern: BodyPattern, len: u64) {
+        if len < COPIED_BELOW_BYTES {
             let run = content.block(pattern).run(0, len);
             return self.write(|bytes| bytes.extend_from_slice(run));
         }
         self.left_bytes += len;
-        self.parts.push_back(Part::Body(Body {
+        self.parts.push_back(Part::Body {
             pattern,
             offset: 0,
             len,
-            path,
-        }));
+        });
     }
 
     /// Queues a chunked body.
@@ -140,51 +148,26 @@ impl WriteQueue {
 
     /// One system call: bytes offered and bytes sent; `None` when the queue is empty.
     fn send_some(&mut self, transport: &mut impl Transport, content: &Content) -> io::Result<Option<(usize, usize)>> {
+        // A header waits for its body.
+        let followed = if self.parts.len() > 1 {
+            Followed::Soon
+        } else {
+            Followed::No
+        };
         let progress = match self.parts.front_mut() {
             None => return Ok(None),
-            Some(Part::Body(body)) if body.path != BodyPath::Copy => body.send(transport, content)?,
+            Some(Part::Bytes(len)) => {
+                let bytes = self.bytes.get(self.bytes_sent..).unwrap_or_default();
+                let bytes = bytes.get(..*len).unwrap_or_default();
+                (bytes.len(), transport.send(bytes, followed)?)
+            }
+            Some(Part::Body { pattern, offset, len }) => send_body(content.block(*pattern), *offset, *len, transport)?,
             Some(Part::Chunks(chunks)) => {
                 let staged = chunks.staged(content);
-                (staged.len(), transport.send(&[IoSlice::new(staged)], Followed::No)?)
+                (staged.len(), transport.send(staged, Followed::No)?)
             }
-            Some(Part::Bytes(_) | Part::Body(_)) => self.send_gathered(transport, content)?,
         };
         Ok(Some(progress))
-    }
-
-    /// Sends everything up to the first part that needs another call.
-    fn send_gathered(&self, transport: &mut impl Transport, content: &Content) -> io::Result<(usize, usize)> {
-        let mut slices = [IoSlice::new(&[]); SLICES_MAX];
-        let (mut count, mut wanted) = (0, 0);
-        let mut followed = Followed::No;
-        let mut rest = self.bytes.get(self.bytes_sent..).unwrap_or_default();
-        'gather: for part in &self.parts {
-            match part {
-                Part::Bytes(len) => {
-                    let Some((bytes, behind)) = rest.split_at_checked(*len) else {
-                        break;
-                    };
-                    rest = behind;
-                    if !put(&mut slices, &mut count, &mut wanted, bytes) {
-                        break;
-                    }
-                }
-                Part::Body(body) if body.path == BodyPath::Copy => {
-                    for run in body.runs(content.block(body.pattern)) {
-                        if !put(&mut slices, &mut count, &mut wanted, run) {
-                            break 'gather;
-                        }
-                    }
-                }
-                Part::Body(body) if body.path == BodyPath::SendfileApart => break,
-                Part::Body(_) | Part::Chunks(_) => {
-                    followed = Followed::Soon;
-                    break;
-                }
-            }
-        }
-        let sent = transport.send(slices.get(..count).unwrap_or_default(), followed)?;
-        Ok((wanted, sent))
     }
 
     /// Removes `sent` bytes.
@@ -199,7 +182,12 @@ impl WriteQueue {
                     self.bytes_sent += taken;
                     (taken, *len == 0)
                 }
-                Part::Body(body) => body.advance(sent),
+                Part::Body { offset, len, .. } => {
+                    let taken = (sent as u64).min(*len);
+                    *offset += taken;
+                    *len -= taken;
+                    (usize::try_from(taken).unwrap_or(sent), *len == 0)
+                }
                 Part::Chunks(chunks) => chunks.advance(sent),
             };
             sent -= taken;
@@ -230,51 +218,18 @@ impl WriteQueue {
     }
 }
 
-/// Adds a slice; `false` when the array is full.
-fn put<'a>(slices: &mut [IoSlice<'a>], count: &mut usize, wanted: &mut usize, bytes: &'a [u8]) -> bool {
-    let Some(slot) = slices.get_mut(*count) else {
-        return false;
+/// Sends from the file of a block, or from memory where there is no file.
+fn send_body(block: &Block, offset: u64, len: u64, transport: &mut impl Transport) -> io::Result<(usize, usize)> {
+    let run = block.run(offset, len);
+    let sent = match block.file() {
+        Some(file) => transport.send_file(file, Block::position(offset) as u64, run.len())?,
+        None => transport.send(run, Followed::No)?,
     };
-    *slot = IoSlice::new(bytes);
-    *count += 1;
-    *wanted += bytes.len();
-    true
+    Ok((run.len(), sent))
 }
 
-impl Body {
-    /// Contiguous slices of the body.
-    fn runs(self, block: &Block) -> impl Iterator<Item = &[u8]> {
-        let mut done = 0;
-        std::iter::from_fn(move || {
-            let run = block.run(self.offset + done, self.len - done);
-            done += run.len() as u64;
-            (!run.is_empty()).then_some(run)
-        })
-    }
-
-    /// Sends from the file, or from memory where there is no file.
-    fn send(&self, transport: &mut impl Transport, content: &Content) -> io::Result<(usize, usize)> {
-        let block = content.block(self.pattern);
-        let run = block.run(self.offset, self.len);
-        let sent = match block.file() {
-            Some(file) => transport.send_file(file, self.offset % BLOCK_BYTES as u64, run.len())?,
-            None => transport.send(&[IoSlice::new(run)], Followed::No)?,
-        };
-        Ok((run.len(), sent))
-    }
-
-    fn advance(&mut self, sent: usize) -> (usize, bool) {
-        let taken = (sent as u64).min(self.len);
-        self.offset += taken;
-        self.len -= taken;
-        (usize::try_from(taken).unwrap_or(sent), self.len == 0)
-    }
-}
-
-/// Bodies up to this size are copied behind their header: that costs less than a second slice.
-const COPIED_BYTES_MAX: u64 = 4096;
-/// Slices per system call.
-const SLICES_MAX: usize = 64;
+/// From this size on sendfile(2) costs less than copying a body behind its header.
+const COPIED_BELOW_BYTES: u64 = 32 * 1024;
 /// Parts after which the queue must be flushed.
 const PARTS_MAX: usize = 64;
 /// Buffered bytes after which the queue must be flushed.
@@ -285,6 +240,7 @@ const LEFT_BYTES_MAX: u64 = 1 << 20;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::content::{BLOCK_BYTES, LINE};
 
     /// Accepts at most `room` bytes in total, and at most `bite` per call.
     struct MemoryTransport<'a> {
@@ -295,8 +251,9 @@ mod tests {
         followed: Vec<Followed>,
     }
 
-    impl MemoryTransport<'_> {
-        fn take(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    impl Transport for MemoryTransport<'_> {
+        fn send(&mut self, bytes: &[u8], followed: Followed) -> io::Result<usize> {
+            self.followed.push(followed);
             let len = bytes.len().min(self.room).min(self.bite);
             if len == 0 {
                 return Err(io::ErrorKind::WouldBlock.into());
@@ -305,98 +262,78 @@ mod tests {
             self.room -= len;
             Ok(len)
         }
-    }
-
-    impl Transport for MemoryTransport<'_> {
-        fn send(&mut self, slices: &[IoSlice<'_>], followed: Followed) -> io::Result<usize> {
-            self.followed.push(followed);
-            let all: Vec<u8> = slices.iter().flat_map(|slice| slice.to_vec()).collect();
-            self.take(&all)
-        }
 
         fn send_file(&mut self, _: &SourceFile, offset: u64, len: usize) -> io::Result<usize> {
-            self.take(self.content.block(BodyPattern::Text).run(offset, len as u64))
+            let run = self.content.block(BodyPattern::Text).run(offset, len as u64);
+            self.send(run, Followed::No)
         }
     }
 
-    fn filled(content: &Content, path: BodyPath) -> (WriteQueue, Vec<u8>) {
-        let mut queue = WriteQueue::default();
-        let mut expected = Vec::new();
-        for len in [10, 5000, 0, BLOCK_BYTES as u64 * 2 + 77, 4096] {
-            queue.write(|bytes| bytes.extend_from_slice(b"head"));
-            queue.push_body(content, BodyPattern::Text, len, path);
-            expected.extend_from_slice(b"head");
-            let mut done = 0;
-            while done < len {
-                let run = content.block(BodyPattern::Text).run(done, len - done);
-                expected.extend_from_slice(run);
-                done += run.len() as u64;
-            }
+    fn transport(content: &Content, room: usize, bite: usize) -> MemoryTransport<'_> {
+        MemoryTransport {
+            content,
+            taken: Vec::new(),
+            room,
+            bite,
+            followed: Vec::new(),
         }
-        (queue, expected)
+    }
+
+    fn queue(content: &Content, lengths: &[u64]) -> WriteQueue {
+        let mut queue = WriteQueue::default();
+        for len in lengths {
+            queue.write(|bytes| bytes.extend_from_slice(b"head"));
+            queue.push_body(content, BodyPattern::Text, *len);
+        }
+        queue
     }
 
     #[test]
     fn queue_is_sent_in_order_however_little_a_call_takes() {
         let content = Content::default();
-        for path in [BodyPath::Copy, BodyPath::Sendfile, BodyPath::SendfileApart] {
-            for (bite, room) in [(usize::MAX, usize::MAX), (1000, usize::MAX), (4099, 10_000)] {
-                let (mut queue, expected) = filled(&content, path);
-                let mut transport = MemoryTransport {
-                    content: &content,
-                    taken: Vec::new(),
-                    room,
-                    bite,
-                    followed: Vec::new(),
-                };
-                let mut sent = 0;
-                while !queue.is_empty() {
-                    let flushed = queue.flush(&mut transport, &content).expect("memory does not fail");
-                    sent += flushed.bytes;
-                    assert_eq!(flushed.is_done, queue.is_empty());
-                    transport.room = room;
-                }
-                assert!(transport.taken == expected, "{path:?} {bite} {room}");
-                assert_eq!(sent, expected.len() as u64);
+        let lengths = [10, 5_000, 0, BLOCK_BYTES as u64 * 2 + 77, COPIED_BELOW_BYTES];
+        let mut whole = transport(&content, usize::MAX, usize::MAX);
+        queue(&content, &lengths)
+            .flush(&mut whole, &content)
+            .expect("memory does not fail");
+        let heads = lengths.len() * 4;
+        assert_eq!(whole.taken.len() as u64, lengths.iter().sum::<u64>() + heads as u64);
+        assert!(whole.taken.starts_with(b"head0123456789head0123456789 abc"));
+        assert!(whole.taken.ends_with(LINE));
+        for (bite, room) in [(1000, usize::MAX), (4099, 10_000)] {
+            let mut queue = queue(&content, &lengths);
+            let (mut transport, mut sent) = (transport(&content, room, bite), 0);
+            while !queue.is_empty() {
+                let flushed = queue.flush(&mut transport, &content).expect("memory does not fail");
+                sent += flushed.bytes;
+                assert_eq!(flushed.is_done, queue.is_empty());
+                transport.room = room;
             }
+            assert!(transport.taken == whole.taken, "{bite} {room}");
+            assert_eq!(sent, whole.taken.len() as u64);
         }
     }
 
     #[test]
-    fn header_is_held_for_its_body_unless_they_are_sent_apart() {
+    fn header_leaves_with_its_body() {
         let content = Content::default();
-        for (path, followed) in [
-            (BodyPath::Sendfile, Followed::Soon),
-            (BodyPath::SendfileApart, Followed::No),
+        for (len, followed) in [
+            (COPIED_BELOW_BYTES - 1, &[Followed::No][..]),
+            (COPIED_BELOW_BYTES, &[Followed::Soon, Followed::No]),
         ] {
-            let mut queue = WriteQueue::default();
-            queue.write(|bytes| bytes.extend_from_slice(b"head"));
-            queue.push_body(&content, BodyPattern::Text, 100_000, path);
-            let mut transport = MemoryTransport {
-                content: &content,
-                taken: Vec::new(),
-                room: usize::MAX,
-                bite: usize::MAX,
-                followed: Vec::new(),
-            };
-            let flushed = queue.flush(&mut transport, &content).expect("memory does not fail");
-            assert!(flushed.is_done);
-            assert_eq!(transport.followed, [followed], "{path:?}");
+            let mut transport = transport(&content, usize::MAX, usize::MAX);
+            let flushed = queue(&content, &[len]).flush(&mut transport, &content);
+            assert!(flushed.expect("memory does not fail").is_done);
+            assert_eq!(transport.followed, followed, "{len}");
         }
     }
 
     #[test]
     fn queue_is_full_in_bytes_or_in_parts() {
         let content = Content::default();
-        let mut large = WriteQueue::default();
-        large.push_body(&content, BodyPattern::Text, LEFT_BYTES_MAX + 1, BodyPath::Copy);
-        assert!(large.is_full());
-        let mut many = WriteQueue::default();
-        for _ in 0..PARTS_MAX / 2 {
-            assert!(!many.is_full());
-            many.write(|bytes| bytes.push(b'x'));
-            many.push_body(&content, BodyPattern::Text, COPIED_BYTES_MAX + 1, BodyPath::Copy);
-        }
-        assert!(many.is_full());
+        assert!(queue(&content, &[LEFT_BYTES_MAX + 1]).is_full());
+        assert!(queue(&content, &[COPIED_BELOW_BYTES - 1; 5]).is_full());
+        assert!(!queue(&content, &[COPIED_BELOW_BYTES; PARTS_MAX / 2 - 1]).is_full());
+        assert!(queue(&content, &[COPIED_BELOW_BYTES; PARTS_MAX / 2]).is_full());
     }
 }

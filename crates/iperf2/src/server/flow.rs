@@ -160,7 +160,7 @@ impl FlowServer {
             (FlowServerInput::Failed(failure), _) => self.close(Err(failure)),
             (FlowServerInput::Terminated, _) => self.close(Err(Failure {
                 kind: FailureKind::Interrupted,
-                message: "the server was header to end".to_owned(),
+                message: "the server was told to end".to_owned(),
                 code: None,
             })),
             (FlowServerInput::SendingDone, _) if self.is_sending => {

@@ -159,7 +159,7 @@ impl StreamServer {
                     self.close(Ok(()));
                 }
             }
-            Phase::Opening(read) if read.is_empty() => self.close(Err(closed("the client sent_bytes nothing"))),
+            Phase::Opening(read) if read.is_empty() => self.close(Err(closed("the client sent nothing"))),
             Phase::Opening(_) | Phase::Header(_) | Phase::Bounce(_) => {
                 self.close(Err(closed("the client closed the connection inside its header")));
             }
@@ -187,7 +187,7 @@ impl StreamServer {
             (StreamServerInput::SendingDone, _) => {}
             (StreamServerInput::Terminated, _) => self.close(Err(Failure {
                 kind: FailureKind::Interrupted,
-                message: "the server was header to end".to_owned(),
+                message: "the server was told to end".to_owned(),
                 code: None,
             })),
             (StreamServerInput::Failed(failure), _) => self.close(Err(failure)),

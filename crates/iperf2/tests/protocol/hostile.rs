@@ -1,7 +1,8 @@
 //! Arbitrary bytes and events: the checks of the fuzz targets, on small random input.
 
-use linerate_iperf2::fuzzing;
 use proptest::prelude::*;
+
+use crate::fuzzing;
 
 /// The beginning of a header, so that random bytes get past the first checks.
 fn header_like() -> impl Strategy<Value = Vec<u8>> {

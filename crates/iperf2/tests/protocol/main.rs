@@ -3,6 +3,8 @@
 mod captures;
 mod failures;
 mod flows;
+#[path = "../../../../fuzz/src/iperf2.rs"]
+pub mod fuzzing;
 mod hostile;
 mod replay;
 mod streams;

@@ -196,9 +196,9 @@ fn our_client_sends_the_recorded_bytes() {
     for capture in &captures() {
         let Some(spec) = spec(capture) else { continue };
         let name = &capture.name;
-        let recorded = &first_sent(capture).expect("it spoke").bytes;
+        let recorded = &first_sent(capture).expect("it sent something").bytes;
         let start = parse_tcp(recorded).expect("a header").start.unwrap_or_default();
-        let header = client_header(&spec, version(capture), start).expect("it can be header");
+        let header = client_header(&spec, version(capture), start).expect("it can be sent");
         let now = Instant::now();
         let setup = StreamClientSetup {
             header: Some(header.clone()),
@@ -371,7 +371,7 @@ fn recorded_modes_mean_what_was_typed() {
 #[test]
 fn digits_are_not_taken_for_options() {
     for capture in captures().iter().filter(|capture| capture.mode() == "udp_C") {
-        let opening = FlowOpening::parse(&first_sent(capture).expect("it spoke").bytes).expect("a flow");
+        let opening = FlowOpening::parse(&first_sent(capture).expect("it sent something").bytes).expect("a flow");
         assert_eq!(
             (opening.header, opening.short_trip_times, opening.report_offset),
             (None, false, 16)
@@ -381,7 +381,7 @@ fn digits_are_not_taken_for_options() {
         .into_iter()
         .find(|c| c.name == "wire-218/udp_triptimes_l64")
         .expect("recorded");
-    let opening = FlowOpening::parse(&first_sent(&short).expect("it spoke").bytes).expect("a flow");
+    let opening = FlowOpening::parse(&first_sent(&short).expect("it sent something").bytes).expect("a flow");
     assert!(opening.short_trip_times);
 }
 
@@ -493,7 +493,7 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
             continue;
         }
         let name = &capture.name;
-        let request = first_sent(capture).expect("it spoke");
+        let request = first_sent(capture).expect("it sent something");
         let mut bytes = request.bytes.clone();
         bytes.resize(request.len, b'0');
         let mut responder = Responder::new();
@@ -514,7 +514,7 @@ fn recorded_requests_are_answered_like_the_recorded_server_did() {
             received: theirs.received,
             ..head
         };
-        let ours = ours.reply(theirs.replied.expect("the server header"));
+        let ours = ours.reply(theirs.replied.expect("the server replied"));
         assert_eq!(ours[..60], answer.bytes[..60], "{name}");
         seen += 1;
     }

@@ -186,7 +186,7 @@ fn the_peer_completes_the_summary_of_a_tcp_sender() {
     };
     let peer = parse(OLD_TCP_RECEIVER).expect("a real capture");
     merge_peer(&mut summary, &TestSpec::default(), Endpoint::Client, &peer).expect("a known stream");
-    let receiver = summary.streams[0].receiver.expect("the peer header");
+    let receiver = summary.streams[0].receiver.expect("the peer sent it");
     assert_eq!((receiver.bytes, receiver.duration_ns), (2_621_440, 994_667_000));
     assert_eq!(summary.receiver_congestion.as_deref(), Some("bbr"));
     assert_eq!(summary.sender_congestion.as_deref(), Some("cubic"));

@@ -77,12 +77,12 @@ proptest! {
 
     #[test]
     fn any_events_end_a_client_exactly_once(script: Vec<u8>) {
-        linerate_iperf3::fuzzing::client_control(&script);
+        crate::fuzzing::client_control(&script);
     }
 
     #[test]
     fn any_events_end_a_server_exactly_once(script: Vec<u8>) {
-        linerate_iperf3::fuzzing::server_control(&script);
+        crate::fuzzing::server_control(&script);
     }
 }
 

@@ -375,7 +375,7 @@ fn a_client_may_say_good_bye_at_any_time() {
 
 #[test]
 fn unknown_streams_are_refused_by_both_sides() {
-    let mut foreign = linerate_iperf3::fuzzing::sample_results();
+    let mut foreign = crate::fuzzing::sample_results();
     foreign.streams[0].wire_id = 7;
     let mut pair = Pair::new(test());
     pair.client_results = foreign.clone();

@@ -2,6 +2,9 @@
 
 mod dialogue;
 mod failures;
+#[allow(dead_code, reason = "unit tests use the rest")]
+#[path = "../../../../fuzz/src/iperf3.rs"]
+pub mod fuzzing;
 mod items;
 mod pair;
 mod replay;

@@ -305,25 +305,18 @@ mod tests {
         busy.load.as_mut().expect("done").connections.dropped = 3;
         let server = busy.server.as_mut().expect("agent");
         server.process_cpu_ns = Some(200_000_000);
-        server.fds = Some(Peak {
-            peak: 10_100,
-            limit: Some(10_240),
-        });
+        let (peak, limit) = (10_100, Some(10_240));
+        server.fds = Some(Peak { peak, limit });
         let runs = [busy];
-        let idle = idle(&runs).expect("a step");
-        let failed: Vec<String> = idle_passes(&idle, &runs)
-            .into_iter()
-            .filter(|pass| pass.is_met == Some(false))
-            .map(|pass| pass.evidence)
-            .collect();
-        assert_eq!(
-            failed,
-            [
-                "10,000 open at most, 3 lost, 0 of 1 steps incomplete",
-                "2 % of a processor with 10,000 open",
-                "10,100 of 10,240 in use"
-            ]
-        );
+        let passes = idle_passes(&idle(&runs).expect("a step"), &runs);
+        let failed = passes.iter().filter(|pass| pass.is_met == Some(false));
+        let failed: Vec<&str> = failed.map(|pass| pass.evidence.as_str()).collect();
+        let expected = [
+            "10,000 open at most, 3 lost, 0 of 1 steps incomplete",
+            "2 % of a processor with 10,000 open",
+            "10,100 of 10,240 in use",
+        ];
+        assert_eq!(failed, expected);
     }
 
     #[test]
@@ -379,22 +372,29 @@ mod tests {
 
     #[test]
     fn a_low_rate_is_served_when_all_is_answered_in_time() {
+        use crate::http::fixture::latency;
+        fn load(run: &mut CellRun) -> &mut linerate_model::http::LoadResult {
+            run.load.as_mut().expect("done")
+        }
         let served = low_rate(|_| ());
         assert_eq!(served.is_met, Some(true));
         assert_eq!(
             served.evidence,
             "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs"
         );
-        let slow = low_rate(|run| run.load.as_mut().expect("done").latency = crate::http::fixture::latency(5_000_000));
-        assert_eq!(slow.is_met, Some(false));
-        let failed = low_rate(|run| {
-            let load = run.load.as_mut().expect("done");
-            load.errors.add(ErrorClass::Timeout, String::new);
-        });
-        assert_eq!(failed.is_met, Some(false));
-        let late = low_rate(|run| run.load.as_mut().expect("done").requests = 10_020);
-        assert_eq!(late.is_met, Some(false));
-        assert_eq!(low_rate(|run| run.state = RunState::Aborted).is_met, None);
+        let rows: [(fn(&mut CellRun), Option<bool>); 4] = [
+            (|run| load(run).latency = latency(5_000_000), Some(false)),
+            (
+                |run| load(run).errors.add(ErrorClass::Timeout, String::new),
+                Some(false),
+            ),
+            (|run| load(run).requests = 10_020, Some(false)),
+            (|run| run.state = RunState::Aborted, None),
+        ];
+        for (spoil, expected) in rows {
+            let pass = low_rate(spoil);
+            assert_eq!(pass.is_met, expected, "{pass:?}");
+        }
     }
 
     #[test]
@@ -416,16 +416,10 @@ mod tests {
         let text = retained(&active, &row, &best).expect("both are known");
         assert!(text.contains("keep 75 % of the best throughput of 1k"), "{text}");
         assert!(text.contains("208.3 times"), "{text}");
-        assert_eq!(
-            retained(
-                &active,
-                &Row {
-                    best_per_s: None,
-                    ..row
-                },
-                &best
-            ),
-            None
-        );
+        let unknown = Row {
+            best_per_s: None,
+            ..row
+        };
+        assert_eq!(retained(&active, &unknown, &best), None);
     }
 }

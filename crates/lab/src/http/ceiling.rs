@@ -283,44 +283,29 @@ mod tests {
         }
     }
 
-    #[test]
-    fn headers_of_ip_timestamps_and_vlan_each_have_their_price() {
-        let v4 = Link::of_speed(1e9);
-        assert_eq!(
-            (v4.mss_bytes(), v4.overhead_bytes(), v4.full_frame_bytes()),
-            (Some(1448), 90, 1538)
-        );
-        let goodput = v4.goodput_bps().expect("fits");
-        assert!((goodput - 941.48e6).abs() < 0.01e6, "{goodput}");
-        let v6 = Link {
-            ip: IpVersion::V6,
-            ..v4
-        };
-        assert_eq!((v6.mss_bytes(), v6.overhead_bytes()), (Some(1428), 110));
-        let bare = Link {
-            has_timestamps: false,
-            ..v4
-        };
-        assert_eq!((bare.mss_bytes(), bare.overhead_bytes()), (Some(1460), 78));
-        let tagged = Link { has_vlan: true, ..v4 };
-        assert_eq!(
-            (tagged.mss_bytes(), tagged.overhead_bytes(), tagged.full_frame_bytes()),
-            (Some(1448), 94, 1542)
-        );
+    fn link(change: fn(&mut Link)) -> Link {
+        let mut link = Link::of_speed(1e9);
+        change(&mut link);
+        link
     }
 
     #[test]
-    fn smaller_segments_than_fit_mean_more_headers_and_larger_ones_cannot_be() {
-        let of = |mss_measured_bytes| Link {
-            mss_measured_bytes,
-            ..Link::of_speed(1e9)
-        };
-        let clamped = of(Some(988));
-        assert_eq!((clamped.mss_bytes(), clamped.full_frame_bytes()), (Some(988), 1078));
-        for measured in [None, Some(1448), Some(8948)] {
-            assert_eq!(of(measured).mss_bytes(), Some(1448), "{measured:?}");
-            assert_eq!(of(measured).full_frame_bytes(), 1538, "{measured:?}");
+    fn header_and_segment_sizes_follow_from_ip_version_timestamps_vlan_and_measured_segments() {
+        for (link, mss, overhead, full_frame) in [
+            (link(|_| ()), 1448, 90, 1538),
+            (link(|link| link.ip = IpVersion::V6), 1428, 110, 1538),
+            (link(|link| link.has_timestamps = false), 1460, 78, 1538),
+            (link(|link| link.has_vlan = true), 1448, 94, 1542),
+            (link(|link| link.mss_measured_bytes = Some(988)), 988, 90, 1078),
+            (link(|link| link.mss_measured_bytes = Some(1448)), 1448, 90, 1538),
+            (link(|link| link.mss_measured_bytes = Some(8948)), 1448, 90, 1538),
+        ] {
+            let found = (link.mss_bytes(), link.overhead_bytes(), link.full_frame_bytes());
+            assert_eq!(found, (Some(mss), overhead, full_frame), "{link:?}");
         }
+        let goodput = link(|_| ()).goodput_bps().expect("fits");
+        assert!((goodput - 941.48e6).abs() < 0.01e6, "{goodput}");
+        let clamped = link(|link| link.mss_measured_bytes = Some(988));
         let ceiling = Ceiling::new(clamped, 1.0, Segments::Own).expect("fits");
         // 1142 bytes of answer in two segments.
         let expected = 1e9 / 8.0 / (1142.0 + 2.0 * 90.0);
@@ -345,10 +330,7 @@ mod tests {
 
     #[test]
     fn a_packet_without_room_for_payload_has_no_ceiling() {
-        let tiny = Link {
-            mtu_bytes: 52,
-            ..Link::of_speed(1e9)
-        };
+        let tiny = link(|link| link.mtu_bytes = 52);
         assert_eq!(tiny.mss_bytes(), None);
         assert_eq!(Ceiling::new(tiny, 1.0, Segments::Own), None);
         assert_eq!(tiny.goodput_bps(), None);
@@ -388,10 +370,8 @@ mod tests {
         let small = gigabit().opposite_share(101_461.0, 60, 1142);
         assert!((small - 101_461.0 * 8.0 * (150.0 + 90.0) / 1e9).abs() < 1e-9, "{small}");
         let large = gigabit().opposite_share(1_148.0, 60, 102_520);
-        assert!(
-            (large - 1_148.0 * 8.0 * (150.0 + 90.0 * 36.0) / 1e9).abs() < 1e-9,
-            "{large}"
-        );
+        let expected = 1_148.0 * 8.0 * (150.0 + 90.0 * 36.0) / 1e9;
+        assert!((large - expected).abs() < 1e-9, "{large}");
         assert!(small > large);
     }
 
@@ -406,10 +386,8 @@ mod tests {
         let slow = end(Some(1_000_000_000), Some(1500));
         let link = Link::between(&fast, Some(&slow), IpVersion::V4).expect("both are known");
         assert_eq!((link.bps, link.mtu_bytes), (1e9, 1500));
-        assert_eq!(
-            Link::between(&fast, None, IpVersion::V6).expect("one is known").bps,
-            1e10
-        );
+        let alone = Link::between(&fast, None, IpVersion::V6).expect("one is known");
+        assert_eq!(alone.bps, 1e10);
         assert_eq!(Link::between(&end(None, Some(1500)), None, IpVersion::V4), None);
         let tagged = Environment {
             is_vlan: Some(true),
@@ -427,14 +405,15 @@ mod tests {
 
     #[test]
     fn the_usual_head_grows_with_the_digits_of_the_length() {
-        for (payload_bytes, header_bytes) in [
+        let rows = [
             (0, 115),
             (9, 115),
             (10, 116),
             (1024, 118),
             (10_240, 119),
             (102_400, 120),
-        ] {
+        ];
+        for (payload_bytes, header_bytes) in rows {
             assert_eq!(usual_header_bytes(payload_bytes), header_bytes);
         }
     }

@@ -149,7 +149,7 @@ pub fn remaining(runs: Vec<PlannedRun>, finished: &BTreeSet<PlannedRun>) -> Vec<
     runs.into_iter().filter(|run| !finished.contains(run)).collect()
 }
 
-/// The cell of phase 2 that stands for a cell of phase 1; `None` where phase 1 makes runs of its own.
+/// The cell of phase 2 that replaces a cell of phase 1; `None` where phase 1 makes runs of its own.
 #[must_use]
 pub fn by_product(plan: &Plan, phases: Phases, payload_bytes: u64) -> Option<CellKey> {
     let is_in_matrix = phases.has(2)
@@ -279,11 +279,8 @@ mod tests {
             .map(|round| round.iter().map(|run| run.key).collect())
             .collect();
         for (index, round) in rounds.iter().enumerate() {
-            assert!(
-                runs[index * 18..][..18]
-                    .iter()
-                    .all(|run| run.repeat as usize == index + 1)
-            );
+            let repeats = runs[index * 18..][..18].iter().map(|run| run.repeat as usize);
+            assert!(repeats.eq([index + 1; 18]));
             assert_eq!(round.iter().collect::<BTreeSet<_>>().len(), 18);
         }
         assert!(rounds[0] != rounds[1] && rounds[1] != rounds[2]);
@@ -300,8 +297,8 @@ mod tests {
 
     #[test]
     fn phase_1_makes_runs_of_its_own_only_where_phase_2_does_not_make_them() {
-        let own = |text: &str, asked: &str| {
-            let runs = runs(&plan(text), phases(asked));
+        let own = |text: &str, selected: &str| {
+            let runs = runs(&plan(text), phases(selected));
             runs.into_iter().filter(|run| run.key.phase == Phase::Payload).count()
         };
         assert_eq!(own("", "0-3"), 0);
@@ -336,9 +333,9 @@ mod tests {
         );
         assert!(tests(&plan, Phases::ALL).is_empty());
         assert!(
-            runs(&plan, Phases::ALL)
+            keys(&runs(&plan, Phases::ALL))
                 .iter()
-                .all(|run| run.key.phase == Phase::Payload)
+                .all(|key| key.phase == Phase::Payload)
         );
         assert_eq!(tests(&Plan::default(), Phases::ALL).len(), 4);
         assert!(tests(&Plan::default(), phases("1")).is_empty());
@@ -373,19 +370,10 @@ mod tests {
             .iter()
             .map(|key| mode(&plan, key))
             .collect();
-        assert_eq!(
-            modes[0],
-            Mode::Idle {
-                heartbeat_ns: Some(10_000_000_000)
-            }
-        );
+        let heartbeat_ns = Some(10_000_000_000);
+        assert_eq!(modes[0], Mode::Idle { heartbeat_ns });
         assert!(matches!(modes[4], Mode::Open { rate_per_s, arrivals: Arrivals::Poisson } if rate_per_s == 1000.0));
-        assert_eq!(
-            modes[5],
-            Mode::Closed {
-                pipeline: 1,
-                think_ns: 0
-            }
-        );
+        let (pipeline, think_ns) = (1, 0);
+        assert_eq!(modes[5], Mode::Closed { pipeline, think_ns });
     }
 }

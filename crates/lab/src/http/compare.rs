@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::environment::changes;
 use super::medians::counted;
 use super::plan::Plan;
-use crate::stats::median;
+use crate::stats::relative_spread;
 
 /// Tolerance where a row has none.
 const TOLERANCE: f64 = 0.03;
@@ -91,14 +91,8 @@ fn compared(key: CellKey, before: &Study, after: &Study) -> ComparedCell {
 /// How far apart the runs of a cell lie: `(max − min) / median` of their 99th percentiles.
 fn p99_spread(cell: &Cell) -> Option<f64> {
     let runs = counted(&cell.runs).into_iter();
-    let values: Vec<f64> = runs
-        .filter_map(|run| Some(run.load.as_ref()?.latency.p99?.ns as f64))
-        .collect();
-    let middle = median(&values).filter(|middle| *middle > 0.0 && values.len() > 1)?;
-    let (low, high) = values.iter().fold((f64::INFINITY, 0.0_f64), |(low, high), value| {
-        (low.min(*value), high.max(*value))
-    });
-    Some((high - low) / middle)
+    let values = runs.filter_map(|run| Some(run.load.as_ref()?.latency.p99?.ns as f64));
+    relative_spread(&values.collect::<Vec<_>>())
 }
 
 fn valid(study: &Study, key: CellKey) -> Option<&Cell> {
@@ -162,12 +156,8 @@ mod tests {
         let study = study_of(&seed_input());
         let comparison = compare(&study, &study);
         assert_eq!(comparison.cells.len(), study.cells.len());
-        assert!(
-            comparison
-                .cells
-                .iter()
-                .all(|cell| cell.throughput_ratio == Some(1.0) && !cell.is_different)
-        );
+        let is_equal = |cell: &ComparedCell| cell.throughput_ratio == Some(1.0) && !cell.is_different;
+        assert!(comparison.cells.iter().all(is_equal));
         assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
     }
 
@@ -176,13 +166,8 @@ mod tests {
         let before = study_of(&seed_input());
         let mut after = before.clone();
         after.rows[0].tolerance = 0.05;
-        let matrix = |study: &Study| {
-            study
-                .cells
-                .iter()
-                .position(|cell| cell.key.phase == linerate_model::http::Phase::Matrix)
-        };
-        let index = matrix(&after).expect("cells");
+        let is_matrix = |cell: &Cell| cell.key.phase == linerate_model::http::Phase::Matrix;
+        let index = after.cells.iter().position(is_matrix).expect("cells");
         for (factor, expected) in [(0.96, false), (0.94, true), (1.06, true)] {
             after.cells[index].median.ok_per_s = before.cells[index].median.ok_per_s.map(|ok| ok * factor);
             let cell = &compare(&before, &after).cells[index];
@@ -193,20 +178,14 @@ mod tests {
     #[test]
     fn a_quantile_differs_only_by_more_than_its_own_runs_do() {
         let before = study_of(&seed_input());
-        let index = before
-            .cells
-            .iter()
-            .position(|cell| cell.runs.len() > 1)
-            .expect("repeats");
+        let has_repeats = |cell: &Cell| cell.runs.len() > 1;
+        let index = before.cells.iter().position(has_repeats).expect("repeats");
         let mut after = before.clone();
         after.cells[index].median.p99_ns = before.cells[index].median.p99_ns.map(|ns| ns * 2);
         let cell = &compare(&before, &after).cells[index];
         assert!(cell.is_p99_different && !cell.is_different, "{cell:?}");
-        let p99 = after.cells[index].runs[0]
-            .load
-            .as_mut()
-            .and_then(|load| load.latency.p99.as_mut());
-        p99.expect("a quantile").ns *= 9;
+        let load = after.cells[index].runs[0].load.as_mut().expect("a load");
+        load.latency.p99.as_mut().expect("a quantile").ns *= 9;
         let cell = &compare(&before, &after).cells[index];
         assert!(cell.p99_tolerance > Some(1.0) && !cell.is_p99_different, "{cell:?}");
         after.cells[index].runs.truncate(1);

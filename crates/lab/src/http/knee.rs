@@ -292,6 +292,13 @@ mod tests {
         connections.iter().map(point).collect()
     }
 
+    /// The row after changes of some points.
+    fn changed(points: &[Point], change: impl Fn(&mut [Point])) -> Row {
+        let mut points = points.to_vec();
+        change(&mut points);
+        row(points)
+    }
+
     fn row(points: Vec<Point>) -> Row {
         Shape::of(1024, points, &ANY).row
     }
@@ -348,29 +355,20 @@ mod tests {
 
     #[test]
     fn invalid_cells_are_ignored_and_limited_ones_are_not_best() {
-        let mut points = saturating(100_000.0, 400_000.0, &[16, 64, 128]);
-        points[2].ok_per_s = Some(900_000.0);
-        points[2].is_valid = false;
-        assert_eq!(row(points.clone()).best_per_s, Some(100_000.0));
-        points[2] = Point {
-            is_valid: true,
-            ok_per_s: Some(100_000.0),
-            ..points[2]
-        };
-        points[1].is_limited = true;
-        assert_eq!(row(points.clone()).best_stable_connections, Some(128));
-        points[1] = Point {
-            is_limited: false,
-            spread: Some(0.06),
-            ..points[1]
-        };
-        assert_eq!(row(points.clone()).best_stable_connections, Some(128));
-        points[1] = Point {
-            spread: Some(0.01),
-            error_share: Some(0.001),
-            ..points[1]
-        };
-        assert_eq!(row(points).best_stable_connections, Some(128));
+        let points = saturating(100_000.0, 400_000.0, &[16, 64, 128]);
+        let invalid = changed(&points, |points| {
+            (points[2].ok_per_s, points[2].is_valid) = (Some(900_000.0), false);
+        });
+        assert_eq!(invalid.best_per_s, Some(100_000.0));
+        let spoiled: [fn(&mut Point); 3] = [
+            |point| point.is_limited = true,
+            |point| point.spread = Some(0.06),
+            |point| point.error_share = Some(0.001),
+        ];
+        for spoil in spoiled {
+            let row = changed(&points, |points| spoil(&mut points[1]));
+            assert_eq!(row.best_stable_connections, Some(128));
+        }
         let none = row(Vec::new());
         assert_eq!(
             (none.best_per_s, none.knee_connections, none.best_stable_connections),
@@ -385,22 +383,18 @@ mod tests {
             p99: Some(Duration::from_micros(p99_us)),
             ..ANY
         };
-        let row = |p99_us| Shape::of(1024, points.clone(), &within(p99_us)).row;
-        let met = row(1300);
-        assert_eq!(
-            (met.best_stable_connections, met.is_limited_by_objective),
-            (Some(64), false)
-        );
-        let limited = row(1000);
-        assert_eq!(
-            (limited.best_stable_connections, limited.is_limited_by_objective),
-            (Some(16), true)
-        );
-        let none = row(100);
-        assert_eq!(
-            (none.best_stable_connections, none.is_limited_by_objective),
-            (None, false)
-        );
+        for (p99_us, expected) in [
+            (1300, (Some(64), false)),
+            (1000, (Some(16), true)),
+            (100, (None, false)),
+        ] {
+            let row = Shape::of(1024, points.clone(), &within(p99_us)).row;
+            assert_eq!(
+                (row.best_stable_connections, row.is_limited_by_objective),
+                expected,
+                "{p99_us} us"
+            );
+        }
     }
 
     #[test]

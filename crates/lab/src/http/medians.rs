@@ -3,7 +3,7 @@
 use linerate_model::http::{CellRun, EndpointStats, LoadResult, Medians, NicStats, Quantile, RunState};
 
 use super::ceiling::Link;
-use crate::stats::median;
+use crate::stats::{median, relative_spread};
 
 /// Runs that count: finished ones, and of several with the same number the last, because it was made to replace the
 /// others.
@@ -62,13 +62,10 @@ pub fn medians(runs: &[CellRun], link: Option<&Link>, ceiling_per_s: Option<f64>
     }
 }
 
-/// `(max − min) / median` of the answers per second.
+/// How far apart the runs lie in answers per second.
 fn spread(runs: &[&CellRun]) -> Option<f64> {
-    let values: Vec<f64> = runs.iter().filter_map(|run| run.load.as_ref()?.ok_per_s()).collect();
-    let middle = median(&values).filter(|middle| *middle > 0.0 && values.len() > 1)?;
-    let max = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let min = values.iter().copied().fold(f64::INFINITY, f64::min);
-    Some((max - min) / middle)
+    let values = runs.iter().filter_map(|run| run.load.as_ref()?.ok_per_s());
+    relative_spread(&values.collect::<Vec<_>>())
 }
 
 /// CPU time of the program over the window; 1 is one CPU.

@@ -1,6 +1,6 @@
 //! Stats of one run, from the summary of its test.
 
-use linerate_model::Summary;
+use linerate_model::{Summary, measure};
 
 use super::result::RunMetrics;
 use super::spec::Objective;
@@ -26,42 +26,21 @@ pub fn value(objective: Objective, metrics: &RunMetrics) -> Result<f64, &'static
 /// The metrics of a run; `None` when the receiver's bytes are unknown.
 #[must_use]
 pub fn run_metrics(summary: &Summary) -> Option<RunMetrics> {
-    let received: Option<f64> = summary
-        .streams
-        .iter()
-        .map(|stream| Some(stream.receiver?.bits_per_second()))
-        .sum();
-    let retransmits: Option<u64> = summary.streams.iter().map(|stream| stream.tcp?.retransmits).sum();
+    let flow = summary.streams.first()?.flow;
+    let received = measure::received(summary, flow)?;
     let rtts: Vec<f64> = summary
         .streams
         .iter()
         .filter_map(|stream| stream.tcp?.mean_rtt_us.filter(|rtt| *rtt > 0).map(f64::from))
         .collect();
     Some(RunMetrics {
-        received_bps: received.filter(|_| !summary.streams.is_empty())?,
+        received_bps: received.bits_per_second(),
         cpu_client_percent: summary.cpu_local.map(|cpu| cpu.total_percent),
         cpu_server_percent: summary.cpu_remote.map(|cpu| cpu.total_percent),
-        retransmits: retransmits.map(|count| count as f64),
+        retransmits: measure::retransmits(summary, flow).map(|count| count as f64),
         rtt_us: (!rtts.is_empty()).then(|| rtts.iter().sum::<f64>() / rtts.len() as f64),
-        lost_percent: lost_percent(summary),
+        lost_percent: measure::lost_share(&received).map(|share| share * 100.0),
     })
-}
-
-/// Datagrams lost in the measured part; `None` for TCP.
-fn lost_percent(summary: &Summary) -> Option<f64> {
-    let counted: Option<Vec<(u64, u64)>> = summary
-        .streams
-        .iter()
-        .map(|stream| {
-            let udp = stream.receiver?.udp?;
-            let lost = udp.lost.saturating_sub(udp.omitted_lost.unwrap_or(0));
-            Some((lost, udp.packets.saturating_sub(udp.omitted_packets.unwrap_or(0))))
-        })
-        .collect();
-    let counted = counted?;
-    let lost: u64 = counted.iter().map(|(lost, _)| lost).sum();
-    let packets: u64 = counted.iter().map(|(_, packets)| packets).sum();
-    (packets > 0).then(|| lost as f64 / packets as f64 * 100.0)
 }
 
 fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
@@ -70,7 +49,7 @@ fn cpu_s_per_gib(cpu_percent: f64, received_bps: f64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use linerate_model::summary::{TcpSummary, UdpTotals};
+    use linerate_model::summary::TcpSummary;
     use linerate_model::{CpuUsage, EndpointTotals, Flow, StreamId, StreamRole, StreamSummary};
 
     use super::*;
@@ -89,11 +68,11 @@ mod tests {
         }
     }
 
-    fn second(bytes: u64, udp: Option<UdpTotals>) -> Option<EndpointTotals> {
+    fn second(bytes: u64) -> Option<EndpointTotals> {
         Some(EndpointTotals {
             bytes,
             duration_ns: 1_000_000_000,
-            udp,
+            udp: None,
         })
     }
 
@@ -107,10 +86,7 @@ mod tests {
             })
         };
         let mut summary = Summary {
-            streams: vec![
-                stream(second(1000, None), tcp(100)),
-                stream(second(500, None), tcp(300)),
-            ],
+            streams: vec![stream(second(1000), tcp(100)), stream(second(500), tcp(300))],
             cpu_local: Some(CpuUsage {
                 total_percent: 50.0,
                 ..CpuUsage::default()
@@ -127,27 +103,6 @@ mod tests {
         summary.streams[1].receiver = None;
         assert_eq!(run_metrics(&summary), None);
         assert_eq!(run_metrics(&Summary::default()), None);
-    }
-
-    #[test]
-    fn loss_is_that_of_the_measured_part() {
-        let udp = |packets, lost| {
-            Some(UdpTotals {
-                packets,
-                lost,
-                omitted_packets: Some(100),
-                omitted_lost: Some(10),
-                ..UdpTotals::default()
-            })
-        };
-        let summary = Summary {
-            streams: vec![
-                stream(second(1, udp(300, 20)), None),
-                stream(second(1, udp(300, 10)), None),
-            ],
-            ..Summary::default()
-        };
-        assert_eq!(lost_percent(&summary), Some(2.5));
     }
 
     #[test]

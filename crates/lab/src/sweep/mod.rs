@@ -15,7 +15,7 @@ mod spec;
 pub use analysis::{RunLog, sweep};
 pub use reasons::Hosts;
 pub use result::{
-    Cost, Degradation, FactorResult, Level, Method, Planned, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
+    Cost, Degradation, FactorResult, Level, Planned, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
 };
 pub use space::{HostChoices, SettingSpace, TestSettings};
 pub use spec::{Held, Objective, SweepSpec};

@@ -318,6 +318,16 @@ mod tests {
         is_same_host: false,
     };
 
+    fn not_known<const N: usize>(unchecked: [Unchecked; N]) -> Reason {
+        Reason::NotKnown {
+            unchecked: unchecked.to_vec(),
+        }
+    }
+
+    fn is_not_known(reasons: &[Reason]) -> bool {
+        matches!(reasons, [Reason::NotKnown { .. }])
+    }
+
     fn seen(streams: u32, received_bps: f64) -> SettingMetrics {
         SettingMetrics {
             streams,
@@ -332,25 +342,16 @@ mod tests {
 
     #[test]
     fn a_single_threaded_server_is_named() {
-        let here = SettingMetrics {
-            cpu_server_percent: Some(99.2),
+        let with_cpu = |percent| SettingMetrics {
+            cpu_server_percent: Some(percent),
             ..seen(20, 4e9)
         };
-        assert_eq!(
-            of_degradation(&seen(4, 5e9), &here, &HOSTS),
-            [Reason::CoreSaturated {
-                end: Endpoint::Server,
-                percent: 99.2,
-                streams: 20
-            }]
-        );
-        assert_eq!(of_limit(&here, &HOSTS).len(), 1);
+        let (end, percent, streams) = (Endpoint::Server, 99.2, 20);
+        let saturated = [Reason::CoreSaturated { end, percent, streams }];
+        assert_eq!(of_degradation(&seen(4, 5e9), &with_cpu(99.2), &HOSTS), saturated);
+        assert_eq!(of_limit(&with_cpu(99.2), &HOSTS).len(), 1);
         // A program that uses two cores is held back by none.
-        let spread = SettingMetrics {
-            cpu_server_percent: Some(190.0),
-            ..here
-        };
-        assert_eq!(of_limit(&spread, &HOSTS), []);
+        assert_eq!(of_limit(&with_cpu(190.0), &HOSTS), []);
     }
 
     #[test]
@@ -359,24 +360,14 @@ mod tests {
             cpu_client_percent: Some(percent),
             ..seen(32, 2e9)
         };
-        assert_eq!(
-            of_degradation(&seen(8, 5e9), &here(1500.0), &HOSTS)[0],
-            Reason::StreamsBeyondCores {
-                end: Endpoint::Client,
-                streams: 32,
-                cores: 16
-            }
-        );
+        let (end, streams, cores) = (Endpoint::Client, 32, 16);
+        let crowded = of_degradation(&seen(8, 5e9), &here(1500.0), &HOSTS);
+        assert_eq!(crowded[0], Reason::StreamsBeyondCores { end, streams, cores });
         let idle = of_degradation(&seen(8, 5e9), &here(300.0), &HOSTS);
-        assert_eq!(
-            idle,
-            [Reason::NotKnown {
-                unchecked: vec![Unchecked::ServerCores]
-            }]
-        );
+        assert_eq!(idle, [not_known([Unchecked::ServerCores])]);
         // Fewer streams than at the best setting have no such excuse.
         let fewer = of_degradation(&seen(64, 5e9), &here(1200.0), &HOSTS);
-        assert_eq!(fewer, [Reason::NotKnown { unchecked: vec![] }]);
+        assert_eq!(fewer, [not_known([])]);
     }
 
     #[test]
@@ -391,18 +382,10 @@ mod tests {
             cpu_server_percent: Some(90.0),
             ..seen(8, 4e9)
         };
-        assert_eq!(
-            of_limit(&here, &hosts),
-            [Reason::CoresBusy {
-                ends: &[Endpoint::Client, Endpoint::Server],
-                percent: 195.0,
-                cores: 2
-            }]
-        );
-        assert!(matches!(
-            of_degradation(&seen(1, 6e9), &here, &hosts)[0],
-            Reason::StreamsBeyondCores { cores: 2, .. }
-        ));
+        let (ends, percent, cores) = (&[Endpoint::Client, Endpoint::Server], 195.0, 2);
+        assert_eq!(of_limit(&here, &hosts), [Reason::CoresBusy { ends, percent, cores }]);
+        let reasons = of_degradation(&seen(1, 6e9), &here, &hosts);
+        assert!(matches!(reasons[0], Reason::StreamsBeyondCores { cores: 2, .. }));
     }
 
     #[test]
@@ -422,20 +405,13 @@ mod tests {
                 bdp_bytes: 100_000.0
             }]
         );
-        assert!(matches!(
-            of_degradation(&best, &here(131_072), &HOSTS)[0],
-            Reason::NotKnown { .. }
-        ));
+        assert!(is_not_known(&of_degradation(&best, &here(131_072), &HOSTS)));
         let unmeasured = SettingMetrics {
             rtt_us: None,
             ..here(65_536)
         };
-        assert_eq!(
-            of_degradation(&best, &unmeasured, &HOSTS),
-            [Reason::NotKnown {
-                unchecked: vec![Unchecked::RoundTripTime]
-            }]
-        );
+        let reasons = of_degradation(&best, &unmeasured, &HOSTS);
+        assert_eq!(reasons, [not_known([Unchecked::RoundTripTime])]);
     }
 
     #[test]
@@ -447,27 +423,20 @@ mod tests {
         let reasons = |best: f64, here: f64| of_degradation(&retransmits(best), &retransmits(here), &HOSTS);
         assert!(matches!(reasons(1.0, 50.0)[0], Reason::RetransmitsRise { .. }));
         for (best, here) in [(1.0, 5.0), (40.0, 60.0)] {
-            assert!(
-                matches!(reasons(best, here)[0], Reason::NotKnown { .. }),
-                "{best} {here}"
-            );
+            assert!(is_not_known(&reasons(best, here)), "{best} {here}");
         }
         let lossy = |percent| SettingMetrics {
             lost_percent: Some(percent),
             retransmits_per_s: None,
             ..seen(1, 1e9)
         };
-        assert_eq!(
-            of_degradation(&lossy(0.0), &lossy(3.0), &HOSTS),
-            [Reason::Loss {
-                best_percent: 0.0,
-                here_percent: 3.0
-            }]
-        );
-        assert!(matches!(
-            of_degradation(&lossy(0.0), &lossy(0.01), &HOSTS)[0],
-            Reason::NotKnown { .. }
-        ));
+        let (best_percent, here_percent) = (0.0, 3.0);
+        let loss = Reason::Loss {
+            best_percent,
+            here_percent,
+        };
+        assert_eq!(of_degradation(&lossy(0.0), &lossy(3.0), &HOSTS), [loss]);
+        assert!(is_not_known(&of_degradation(&lossy(0.0), &lossy(0.01), &HOSTS)));
         let limited = SettingMetrics {
             stream_rate_bps: Some(100_000_000),
             ..seen(2, 199e6)
@@ -490,15 +459,11 @@ mod tests {
             retransmits_per_s: None,
             ..seen(8, 1e9)
         };
-        assert_eq!(
-            of_degradation(&seen(2, 2e9), &silent, &HOSTS),
-            [Reason::NotKnown {
-                unchecked: vec![
-                    Unchecked::ServerCores,
-                    Unchecked::Cpu(Endpoint::Server),
-                    Unchecked::Retransmits
-                ]
-            }]
-        );
+        let unchecked = [
+            Unchecked::ServerCores,
+            Unchecked::Cpu(Endpoint::Server),
+            Unchecked::Retransmits,
+        ];
+        assert_eq!(of_degradation(&seen(2, 2e9), &silent, &HOSTS), [not_known(unchecked)]);
     }
 }

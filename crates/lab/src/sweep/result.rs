@@ -3,28 +3,22 @@
 use std::ops::RangeInclusive;
 
 use super::reasons::Reason;
-use super::spec::Objective;
+use super::spec::SweepSpec;
 use crate::stats::Interval;
 
 /// A sweep and what it found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sweep {
-    /// The server as the user named it.
-    pub host: String,
-    /// Its port.
-    pub port: u16,
-    /// `TCP` or `UDP`.
-    pub protocol: &'static str,
-    /// The server sends.
-    pub is_reverse: bool,
-    /// What was looked for.
-    pub objective: Objective,
+    /// The specification.
+    pub spec: SweepSpec,
     /// The values count CPU time of the client alone, because the server does not report its own.
     pub is_client_cpu_only: bool,
     /// What was to be varied, in order.
     pub planned: Vec<Planned>,
-    /// How it was looked for.
-    pub method: Method,
+    /// How sure an answer must be, 0 to 1.
+    pub confidence: f64,
+    /// Settings this close to the best one are as good, 0 to 1.
+    pub tolerance: f64,
     /// Estimated beforehand.
     pub estimate: Cost,
     /// What it took.
@@ -54,25 +48,6 @@ pub struct Planned {
     pub name: &'static str,
     /// Its levels, as on the command line.
     pub levels: String,
-}
-
-/// How settings are compared.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Method {
-    /// Decides the order of the runs.
-    pub seed: u64,
-    /// Runs per setting.
-    pub repetitions: u32,
-    /// Measured part of a run in seconds.
-    pub time_s: u32,
-    /// Warm-up of a run in seconds.
-    pub omit_s: u32,
-    /// Time for all runs in seconds.
-    pub budget_s: f64,
-    /// How sure an answer must be, 0 to 1.
-    pub confidence: f64,
-    /// Settings this close to the best one are as good, 0 to 1.
-    pub tolerance: f64,
 }
 
 /// Runs and time.

@@ -354,25 +354,7 @@ fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sweep::spec::{Held, Objective};
-
-    fn spec(over: Vec<SweptFactor>) -> SweepSpec {
-        SweepSpec {
-            host: "h".to_owned(),
-            port: 5201,
-            over,
-            objective: Objective::Throughput,
-            time_s: 3,
-            omit_s: 1,
-            repetitions: 3,
-            budget: Duration::from_secs(60),
-            seed: 1,
-            is_reverse: false,
-            is_udp: false,
-            held: Held::default(),
-            family: None,
-        }
-    }
+    use crate::sweep::spec::example;
 
     fn swept(name: &'static str, levels: Levels) -> SweptFactor {
         SweptFactor { name, levels }
@@ -384,7 +366,7 @@ mod tests {
             client: Some(0),
             server: Some(1),
         };
-        let mut spec = spec(vec![
+        let mut spec = example(vec![
             swept("streams", Levels::Range(1, 64)),
             swept("window", Levels::Range(4096, 1 << 20)),
             swept(
@@ -397,10 +379,8 @@ mod tests {
         spec.is_reverse = true;
         let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
         let choice = space.test_settings(&Setting(vec![10, 262_144, 1, 1]));
-        assert_eq!(
-            choice.command(&spec),
-            "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R"
-        );
+        let command = "iperf3 -c h -p 5202 -O 1 -t 3 -P 10 -w 256K -C bbr -A 0,1 -R";
+        assert_eq!(choice.command(&spec), command);
         let client = choice.client_spec(&spec);
         assert_eq!(
             (client.test.streams, client.test.socket.window_bytes),
@@ -417,31 +397,21 @@ mod tests {
 
     #[test]
     fn udp_command_has_its_rate_and_a_quoted_host() {
-        let mut spec = spec(vec![swept("rate", Levels::Range(100_000_000, 10_000_000_000))]);
+        let mut spec = example(vec![swept("rate", Levels::Range(100_000_000, 10_000_000_000))]);
         spec.is_udp = true;
         spec.host = "a b;'c'".to_owned();
         let space = SettingSpace::new(&spec, &HostChoices::default()).expect("levels that exist");
         let choice = space.test_settings(&Setting(vec![1_500_000_000]));
-        assert_eq!(
-            choice.command(&spec),
-            r"iperf3 -c 'a b;'\''c'\''' -O 1 -t 3 -b 1500M -u"
-        );
+        let command = r"iperf3 -c 'a b;'\''c'\''' -O 1 -t 3 -b 1500M -u";
+        assert_eq!(choice.command(&spec), command);
         assert_eq!(choice.client_spec(&spec).test.block_len_bytes, 0);
-        assert_eq!(
-            space.factors()[0].scale,
-            Scale::Amount {
-                min: 100_000_000,
-                max: 10_000_000_000,
-                step: 10_000_000
-            }
-        );
+        let (min, max, step) = (100_000_000, 10_000_000_000, 10_000_000);
+        assert_eq!(space.factors()[0].scale, Scale::Amount { min, max, step });
     }
 
     #[test]
     fn steps_read_well() {
-        assert_eq!(
-            (step("rate", 1000), step("rate", 100_000_000), step("window", 1024)),
-            (100, 10_000_000, 1)
-        );
+        let steps = (step("rate", 1000), step("rate", 100_000_000), step("window", 1024));
+        assert_eq!(steps, (100, 10_000_000, 1));
     }
 }

@@ -47,7 +47,7 @@ const TOLERANCE: f64 = 0.03;
 const OVERHEAD: Duration = Duration::from_millis(500);
 
 /// A sweep, resolved.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SweepSpec {
     /// The server as the user named it.
     pub host: String,
@@ -93,6 +93,12 @@ pub struct Held {
 }
 
 impl SweepSpec {
+    /// `TCP` or `UDP`.
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
+        if self.is_udp { "UDP" } else { "TCP" }
+    }
+
     /// The experiment over these settings.
     #[must_use]
     pub fn plan(&self, space: &SettingSpace<'_>) -> Plan {
@@ -109,5 +115,25 @@ impl SweepSpec {
             confidence: CONFIDENCE,
             tolerance: TOLERANCE,
         }
+    }
+}
+
+/// A sweep over TCP for tests.
+#[cfg(test)]
+pub(super) fn example(over: Vec<SweptFactor>) -> SweepSpec {
+    SweepSpec {
+        host: "h".to_owned(),
+        port: 5201,
+        over,
+        objective: Objective::Throughput,
+        time_s: 3,
+        omit_s: 1,
+        repetitions: 3,
+        budget: Duration::from_secs(60),
+        seed: 1,
+        is_reverse: false,
+        is_udp: false,
+        held: Held::default(),
+        family: None,
     }
 }

@@ -75,9 +75,9 @@ pub(crate) struct Point {
     pub x: f64,
     /// Bottom to top.
     pub y: f64,
-    /// What stands beside it.
+    /// Text beside it.
     pub label: Option<String>,
-    /// Whether it stands out.
+    /// Whether it has a ring.
     pub is_marked: bool,
     /// Interval in which the value lies.
     pub interval: Option<(f64, f64)>,
@@ -148,7 +148,36 @@ const CURVE_CHARS_MAX: usize = 60;
 /// Characters of the longest bar.
 const BAR_CHARS: usize = 40;
 
+impl Series {
+    /// Points that were measured or computed, from left to right.
+    pub(crate) fn new(
+        name: impl Into<String>,
+        line_style: LineStyle,
+        hue: usize,
+        points: impl IntoIterator<Item = Point>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            line_style,
+            hue,
+            points: points.into_iter().collect(),
+        }
+    }
+}
+
 impl Chart {
+    /// A chart of curves, without a name.
+    pub(crate) fn new(x: Axis, y: Axis, height: f64, series: Vec<Series>) -> Self {
+        Self {
+            name: "",
+            x,
+            y,
+            series,
+            height,
+            has_bars: false,
+        }
+    }
+
     /// Leaves out what has no place on its axes; none when nothing measured is left.
     pub(crate) fn checked(mut self) -> Option<Self> {
         let (x, y) = (&self.x, &self.y);

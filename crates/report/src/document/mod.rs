@@ -1,5 +1,5 @@
 //! A report as data: sections of sentences, tables and plots, written as text for a terminal or as one HTML file without
-//! script.
+//! script. Every report of a run, a study, a sweep, a diagnosis or a plan is a function to a [`Document`].
 
 pub(crate) mod chart;
 pub(crate) mod plot;
@@ -45,9 +45,52 @@ pub(crate) enum Block {
     Plot(Plot),
     /// Lines that are never broken, so that commands can be copied.
     Verbatim(String),
+    /// Text beside a label.
+    Entry(Entry),
+    /// An empty line of text.
+    Space,
     /// A part that HTML shows on demand, and text does not.
     Details(&'static str, Box<Self>),
 }
+
+/// Text beside a label, wrapped within its own column.
+#[derive(Default)]
+pub(crate) struct Entry {
+    /// Stands out before the label.
+    pub status: String,
+    /// With its padding: its length is the column of the text.
+    pub label: String,
+    /// The text.
+    pub text: String,
+    /// The text is one line of any length, so that commands can be copied.
+    pub is_verbatim: bool,
+}
+
+impl Entry {
+    fn text(&self, out: &mut String, style: Style) {
+        let indent = self.status.chars().count() + self.label.chars().count();
+        let status = match self.status.as_str() {
+            "" => String::new(),
+            status => style.bold(status),
+        };
+        let lines = match self.is_verbatim {
+            true => vec![style.characters(&self.text)],
+            false => wrapped(
+                &style.line(&self.text),
+                LINE_CHARS.saturating_sub(indent).max(ENTRY_CHARS_MIN),
+            ),
+        };
+        for (number, line) in lines.iter().enumerate() {
+            let _ = match number {
+                0 => writeln!(out, "{status}{}{line}", style.characters(&self.label)),
+                _ => writeln!(out, "{:indent$}{line}", ""),
+            };
+        }
+    }
+}
+
+/// Narrowest column of an entry's text.
+const ENTRY_CHARS_MIN: usize = 30;
 
 impl Document {
     /// Lines of at most 120 columns; only verbatim ones may be longer.
@@ -71,6 +114,25 @@ impl Document {
 }
 
 impl Block {
+    /// Text beside a label of `width` characters.
+    pub(crate) fn entry(label: &str, width: usize, text: impl Into<String>) -> Self {
+        Self::Entry(Entry {
+            label: format!("{label:<width$}"),
+            text: text.into(),
+            ..Entry::default()
+        })
+    }
+
+    /// The same, never wrapped or shortened.
+    pub(crate) fn verbatim(label: &str, width: usize, text: impl Into<String>) -> Self {
+        Self::Entry(Entry {
+            label: format!("{label:<width$}"),
+            text: text.into(),
+            is_verbatim: true,
+            ..Entry::default()
+        })
+    }
+
     fn text(&self, out: &mut String, style: Style) {
         match self {
             Self::Title(text) | Self::Remark(text) => paragraph(out, text, 0, style),
@@ -94,6 +156,8 @@ impl Block {
                     let _ = writeln!(out, "{}", style.characters(line));
                 }
             }
+            Self::Entry(entry) => entry.text(out, style),
+            Self::Space => out.push('\n'),
             Self::Details(..) => {}
         }
     }
@@ -111,6 +175,13 @@ impl Block {
                 writeln!(out, "<ul>{items}</ul>")
             }
             Self::Verbatim(text) => writeln!(out, "<pre>{}</pre>", escaped(text)),
+            Self::Entry(Entry {
+                status, label, text, ..
+            }) => {
+                let head = [status, label].map(|part| line(part.trim()));
+                writeln!(out, "<p><strong>{}</strong> {}</p>", head.join(" "), line(text))
+            }
+            Self::Space => Ok(()),
             Self::Table(table) => {
                 table.html(out);
                 Ok(())

@@ -11,7 +11,7 @@ use super::wrap::{LINE_CHARS, wrapped};
 
 /// Drawings that belong together.
 pub(crate) struct Plot {
-    /// Its number; absent where it stands alone.
+    /// Its number; absent where it is the only one.
     pub number: Option<usize>,
     /// What it shows.
     pub title: String,

@@ -42,7 +42,7 @@ impl Style {
         }
     }
 
-    /// Text that stands out, where that can be.
+    /// Bold text, where the terminal can show it.
     pub(crate) fn bold(self, text: &str) -> String {
         if self.is_coloured {
             format!("\u{1b}[1m{text}\u{1b}[0m")

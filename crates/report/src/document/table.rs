@@ -1,4 +1,4 @@
-//! Tables: made once from a report, written as text and HTML.
+//! Tables: made once from a report, written as text, HTML and comma-separated values.
 
 use std::fmt::Write;
 
@@ -22,11 +22,10 @@ pub(crate) struct Table {
 }
 
 /// One column.
-pub(crate) enum Column {
-    /// Left-aligned.
-    Text(&'static str),
+pub(crate) struct Column {
+    head: String,
     /// Right-aligned.
-    Number(String),
+    is_number: bool,
 }
 
 /// One cell.
@@ -37,7 +36,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// A cell that stands out.
+    /// A cell, marked or not.
     pub(crate) fn marked(text: String, is_marked: bool) -> Self {
         Self { text, is_marked }
     }
@@ -49,9 +48,58 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
-/// Columns of numbers with these heads.
-pub(crate) fn numbers<const N: usize>(heads: [&str; N]) -> impl Iterator<Item = Column> {
-    heads.map(|head| Column::Number(head.to_owned())).into_iter()
+/// Builds a table from left to right: each column has a head and a cell for every item.
+pub(crate) struct TableOf<'a, T> {
+    items: &'a [T],
+    table: Table,
+}
+
+impl<'a, T> TableOf<'a, T> {
+    /// A left-aligned column.
+    pub(crate) fn text<C: Into<Cell>>(self, head: &str, cell: impl Fn(&'a T) -> C) -> Self {
+        self.column(head, false, cell)
+    }
+
+    /// A right-aligned column.
+    pub(crate) fn number<C: Into<Cell>>(self, head: &str, cell: impl Fn(&'a T) -> C) -> Self {
+        self.column(head, true, cell)
+    }
+
+    /// A right-aligned column for each of several keys.
+    pub(crate) fn numbers<K: Copy>(
+        self,
+        keys: impl IntoIterator<Item = K>,
+        head: impl Fn(K) -> String,
+        cell: impl Fn(&'a T, K) -> Cell,
+    ) -> Self {
+        let column = |table: Self, key| table.number(&head(key), |item| cell(item, key));
+        keys.into_iter().fold(self, column)
+    }
+
+    fn column<C: Into<Cell>>(mut self, head: &str, is_number: bool, cell: impl Fn(&'a T) -> C) -> Self {
+        let head = head.to_owned();
+        self.table.columns.push(Column { head, is_number });
+        for (row, item) in self.table.rows.iter_mut().zip(self.items) {
+            row.push(cell(item).into());
+        }
+        self
+    }
+
+    /// Adds notes below the table.
+    pub(crate) fn notes<N: Into<String>>(mut self, notes: impl IntoIterator<Item = N>) -> Self {
+        self.table.notes.extend(notes.into_iter().map(Into::into));
+        self
+    }
+
+    /// The table.
+    pub(crate) fn table(self) -> Table {
+        self.table
+    }
+
+    /// The table; `None` without rows.
+    pub(crate) fn non_empty(self) -> Option<Table> {
+        (!self.items.is_empty()).then_some(self.table)
+    }
 }
 
 const GAP: usize = 2;
@@ -60,20 +108,42 @@ const INNER_CHARS_MAX: usize = 46;
 /// Narrowest last column of words before it takes lines of its own.
 const WORDS_CHARS_MIN: usize = 24;
 
-impl Column {
-    fn head(&self) -> &str {
-        match self {
-            Self::Text(head) => head,
-            Self::Number(head) => head,
-        }
-    }
-
-    fn is_text(&self) -> bool {
-        matches!(self, Self::Text(_))
-    }
-}
-
 impl Table {
+    /// A table with a row for each item.
+    pub(crate) fn of<'a, T>(id: &'static str, title: impl Into<String>, items: &'a [T]) -> TableOf<'a, T> {
+        let table = Self {
+            id,
+            title: title.into(),
+            columns: Vec::new(),
+            rows: items.iter().map(|_| Vec::new()).collect(),
+            notes: Vec::new(),
+        };
+        TableOf { items, table }
+    }
+
+    /// A table of words.
+    pub(crate) fn of_words<const N: usize>(
+        id: &'static str,
+        title: impl Into<String>,
+        heads: [&str; N],
+        rows: &[[String; N]],
+    ) -> Self {
+        let mut table = Self::of(id, title, rows);
+        for (place, head) in heads.into_iter().enumerate() {
+            table = table.text(head, |row| row[place].as_str());
+        }
+        table.table()
+    }
+
+    /// The heads and the cells without marks, comma-separated (RFC 4180).
+    pub(crate) fn csv(&self) -> String {
+        let line = |fields: &mut dyn Iterator<Item = &str>| fields.map(quoted).collect::<Vec<_>>().join(",") + "\r\n";
+        let heads = line(&mut self.columns.iter().map(|column| column.head.as_str()));
+        let rows = self.rows.iter();
+        let rows = rows.map(|row| line(&mut row.iter().map(|cell| cell.text.as_str())));
+        std::iter::once(heads).chain(rows).collect()
+    }
+
     /// Lines of at most [`LINE_CHARS`] characters: long words are wrapped in the last column, and columns that do not
     /// fit follow below, beside the first one again.
     pub(crate) fn text(&self, style: Style) -> String {
@@ -102,7 +172,7 @@ impl Table {
         let width = |place: usize, column: &Column| {
             let cells = rows.iter().filter_map(|row| row.get(place));
             let widest = cells.map(|cell| chars(&cell.text)).max().unwrap_or(0);
-            let width = widest.max(chars(&style.line(column.head())));
+            let width = widest.max(chars(&style.line(&column.head)));
             width.min(if place == last {
                 LINE_CHARS - GAP
             } else {
@@ -112,14 +182,14 @@ impl Table {
         let mut widths: Vec<usize> = self.columns.iter().enumerate().map(|(p, c)| width(p, c)).collect();
         // Words in the last column take what is left of the line.
         let before: usize = widths.iter().rev().skip(1).map(|width| width + GAP).sum();
-        if let (Some(last), Some(Column::Text(_))) = (widths.last_mut(), self.columns.last()) {
+        if let (Some(last), Some(Column { is_number: false, .. })) = (widths.last_mut(), self.columns.last()) {
             *last = (*last).min(LINE_CHARS.saturating_sub(before + GAP).max(WORDS_CHARS_MIN));
         }
         widths
     }
 
     fn block(&self, out: &mut String, places: &[usize], widths: &[usize], rows: &[Vec<Cell>], style: Style) {
-        let heads: Vec<Cell> = self.columns.iter().map(|c| style.line(c.head()).into()).collect();
+        let heads: Vec<Cell> = self.columns.iter().map(|c| style.line(&c.head).into()).collect();
         self.line(out, places, widths, &heads, style);
         for row in rows {
             self.line(out, places, widths, row, style);
@@ -142,7 +212,7 @@ impl Table {
                 let text = lines.get(number).map_or("", String::as_str);
                 let padding = " ".repeat(width.saturating_sub(chars(text)));
                 let shown = if *is_marked { style.bold(text) } else { text.to_owned() };
-                let is_text = self.columns.get(*place).is_some_and(Column::is_text);
+                let is_text = self.columns.get(*place).is_some_and(|column| !column.is_number);
                 let (before, after) = if is_text {
                     ("", padding.as_str())
                 } else {
@@ -167,7 +237,7 @@ impl Table {
             let _ = write!(
                 out,
                 "<th scope=\"col\"{class}>{}</th>",
-                escaped(&shortened(column.head()))
+                escaped(&shortened(&column.head))
             );
         }
         out.push_str("</tr></thead>\n<tbody>\n");
@@ -190,7 +260,7 @@ impl Table {
     }
 }
 
-/// Cells as they are printed: a mark stands before what stands out, because a terminal may not know bold letters.
+/// Cells as they are printed: marked ones have a `*` too, because a terminal may not show bold letters.
 fn plain(row: &[Cell], style: Style) -> Vec<Cell> {
     let cell = |cell: &Cell| {
         let mark = if cell.is_marked { "*" } else { "" };
@@ -220,7 +290,15 @@ fn blocks(widths: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn class(column: &Column) -> &'static str {
-    if column.is_text() { " class=\"words\"" } else { "" }
+    if column.is_number { "" } else { " class=\"words\"" }
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\r', '\n']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
 }
 
 fn chars(text: &str) -> usize {

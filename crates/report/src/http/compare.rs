@@ -1,6 +1,6 @@
 //! Two studies side by side. A difference within the tolerance of either is not marked.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use linerate_lab::http::compare::{ComparedCell, compare};
 use linerate_model::http::{CellKey, Phase, Study};
@@ -10,11 +10,13 @@ use super::labels;
 use super::numbers::{MISSING, grouped, known, moment, payload};
 use super::tables::environment_numbers;
 use crate::document::style::Style;
-use crate::document::table::{Cell as Entry, Column, Table};
+use crate::document::table::{Cell as Entry, Table};
 use crate::document::{Block, Document};
 
 /// A figure of a cell, after as a multiple of before, and whether that is more than chance.
 type Ratio = (Option<f64>, bool);
+/// Cells that differ by their connections alone.
+type RowKey = (Phase, u64, Option<u32>);
 
 /// Both studies as text in lines of at most 120 columns.
 #[must_use]
@@ -108,31 +110,21 @@ fn matrix(
     figure: &dyn Fn(&ComparedCell) -> Ratio,
     notes: Vec<String>,
 ) -> Table {
-    let mut connections: Vec<u32> = both.iter().map(|cell| cell.key.connections).collect();
-    connections.sort_unstable();
-    connections.dedup();
-    let mut rows: BTreeMap<(Phase, u64, Option<u32>), BTreeMap<u32, Ratio>> = BTreeMap::new();
-    for cell in both {
-        let key = (cell.key.phase, cell.key.payload_bytes, cell.key.rate_per_s);
-        rows.entry(key).or_default().insert(cell.key.connections, figure(cell));
-    }
-    let row = |((phase, bytes, rate), ratios): ((Phase, u64, Option<u32>), BTreeMap<u32, Ratio>)| {
+    let connections: BTreeSet<u32> = both.iter().map(|cell| cell.key.connections).collect();
+    let row_of = |key: &CellKey| (key.phase, key.payload_bytes, key.rate_per_s);
+    let rows: BTreeSet<RowKey> = both.iter().map(|cell| row_of(&cell.key)).collect();
+    let rows: Vec<RowKey> = rows.into_iter().collect();
+    let table = Table::of(id, title, &rows).text("cells", |(phase, bytes, rate)| {
         let rate = rate.map_or_else(String::new, |rate| format!(" at {}/s", grouped(u64::from(rate))));
-        let name = format!("{} {}{rate}", labels::phase(phase), payload(bytes));
-        let cells = connections
-            .iter()
-            .map(|c| ratios.get(c).map_or_else(Entry::default, |ratio| entry(*ratio)));
-        std::iter::once(name.into()).chain(cells).collect()
+        format!("{} {}{rate}", labels::phase(*phase), payload(*bytes))
+    });
+    let cell = |row: &RowKey, c: u32| {
+        let is_it = |cell: &&ComparedCell| row_of(&cell.key) == *row && cell.key.connections == c;
+        let cell = both.iter().rfind(is_it);
+        cell.map_or_else(Entry::default, |cell| entry(figure(cell)))
     };
-    Table {
-        id,
-        title: title.to_owned(),
-        columns: std::iter::once(Column::Text("cells"))
-            .chain(connections.iter().map(|c| Column::Number(format!("c{c}"))))
-            .collect(),
-        rows: rows.into_iter().map(row).collect(),
-        notes,
-    }
+    let table = table.numbers(connections, |c| format!("c{c}"), cell);
+    table.notes(notes).table()
 }
 
 fn entry((ratio, is_different): Ratio) -> Entry {
@@ -141,35 +133,28 @@ fn entry((ratio, is_different): Ratio) -> Entry {
 
 /// What differs between the hosts of both; none without differences.
 fn hosts(before: &Study, after: &Study) -> Option<Table> {
-    let mut rows = differing(
-        "client",
-        Some(environment_numbers(&before.client)),
-        Some(environment_numbers(&after.client)),
-    );
+    let client = |study: &Study| Some(environment_numbers(&study.client));
     let server = |study: &Study| study.server.as_ref().map(environment_numbers);
+    let mut rows = differing("client", client(before), client(after));
     rows.extend(differing("server", server(before), server(after)));
-    (!rows.is_empty()).then(|| Table {
-        id: "C3",
-        title: "what is not the same on the hosts".to_owned(),
-        columns: ["end", "figure", "before", "after"].map(Column::Text).into(),
-        rows,
-        notes: Vec::new(),
-    })
+    let heads = ["end", "figure", "before", "after"];
+    (!rows.is_empty()).then(|| Table::of_words("C3", "what is not the same on the hosts", heads, &rows))
 }
 
 type Numbers = Vec<(&'static str, String)>;
 
-fn differing(end: &'static str, before: Option<Numbers>, after: Option<Numbers>) -> Vec<Vec<Entry>> {
+fn differing(end: &str, before: Option<Numbers>, after: Option<Numbers>) -> Vec<[String; 4]> {
+    let row = |name: &str, before: String, after: String| [end.to_owned(), name.to_owned(), before, after];
     let (before, after) = match (before, after) {
         (Some(before), Some(after)) => (before, after),
         (None, None) => return Vec::new(),
         (before, after) => {
-            let word = |numbers: Option<Numbers>| if numbers.is_some() { "known" } else { MISSING };
-            return vec![vec![end.into(), "all".into(), word(before).into(), word(after).into()]];
+            let word = |numbers: Option<Numbers>| numbers.map_or(MISSING, |_| "known").to_owned();
+            return vec![row("all", word(before), word(after))];
         }
     };
     let pairs = before.into_iter().zip(after).filter(|(before, after)| before != after);
     pairs
-        .map(|((name, before), (_, after))| vec![end.into(), name.into(), before.into(), after.into()])
+        .map(|((name, before), (_, after))| row(name, before, after))
         .collect()
 }

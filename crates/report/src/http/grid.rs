@@ -1,4 +1,4 @@
-//! The cells of a study by payload and connections, and those that stand for others.
+//! The cells of a study by payload and connections, and representative ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -87,7 +87,7 @@ pub(super) fn by_payload(study: &Study) -> Vec<&Cell> {
     cells
 }
 
-/// Cells of one phase, as they stand.
+/// Cells of one phase, in the order of the study.
 pub(super) fn of_phase(study: &Study, phase: Phase) -> impl Iterator<Item = &Cell> {
     study.cells.iter().filter(move |cell| cell.key.phase == phase)
 }

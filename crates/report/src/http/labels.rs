@@ -24,7 +24,7 @@ pub(super) fn letter(class: VerdictClass) -> char {
     }
 }
 
-/// What a letter stands for.
+/// The meaning of a letter.
 pub(super) fn meaning(class: VerdictClass) -> &'static str {
     match class {
         VerdictClass::Invalid => "invalid, says nothing",

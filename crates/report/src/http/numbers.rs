@@ -7,7 +7,7 @@ use crate::number::general;
 pub(super) use crate::numbers::MISSING;
 use crate::numbers::{digits, scaled};
 
-/// A figure as `text` writes it, or what stands for a missing one.
+/// A figure as `text` writes it; `n/a` for a missing one.
 pub(super) fn known<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| MISSING.to_owned(), text)
 }

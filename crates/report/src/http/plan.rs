@@ -1,7 +1,5 @@
 //! What an experiment would do (`--plan-only`).
 
-use std::fmt::Write;
-
 use linerate_model::http::CellKey;
 use serde::Serialize;
 
@@ -10,7 +8,8 @@ use crate::numbers::{bytes, clock};
 use super::labels::{counted, phase};
 use super::numbers::{cell, grouped, known};
 use crate::document::style::Style;
-use crate::document::table::{Column, Table, numbers};
+use crate::document::table::Table;
+use crate::document::{Block, Document};
 
 /// What an experiment would do.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -52,54 +51,39 @@ pub struct Need {
 /// The plan as text.
 #[must_use]
 pub fn plan_text(plan: &PlanListing, style: Style) -> String {
-    let mut out = cells(plan).text(style);
     let runs: u64 = plan.cells.iter().map(|planned| u64::from(planned.repeats)).sum();
-    let _ = writeln!(
-        out,
-        "\nAbout {} for {} runs; {}\n",
-        clock(plan.estimate_s),
-        grouped(runs),
-        match plan.bytes {
-            Some(bytes) => format!("{} of answers at most", amount(Some(bytes))),
-            None => "how many bytes depends on what the server and the path can do".to_owned(),
-        }
-    );
-    out.push_str(&needs(plan).text(style));
-    out
+    let bytes = match plan.bytes {
+        Some(bytes) => format!("{} of answers at most", amount(Some(bytes))),
+        None => "how many bytes depends on what the server and the path can do".to_owned(),
+    };
+    let time = clock(plan.estimate_s);
+    let cost = format!("About {time} for {} runs; {bytes}", grouped(runs));
+    let blocks = vec![
+        Block::Table(cells(plan)),
+        Block::Paragraph(cost),
+        Block::Table(needs(plan)),
+    ];
+    let name = "linerate http lab --plan-only";
+    Document { name, blocks }.text(style).trim_start().to_owned()
 }
 
 fn cells(plan: &PlanListing) -> Table {
-    let row = |planned: &PlannedCell| {
-        vec![
-            cell(&planned.key).into(),
-            phase(planned.key.phase).into(),
-            planned.repeats.to_string().into(),
-            clock(planned.estimate_s).into(),
-            amount(planned.bytes).into(),
-        ]
-    };
-    let words = ["cell", "phase"].map(Column::Text);
-    Table {
-        id: "plan",
-        title: format!("of {}: {}", plan.target, counted(plan.cells.len(), "cell")),
-        columns: words
-            .into_iter()
-            .chain(numbers(["runs", "time", "bytes at most"]))
-            .collect(),
-        rows: plan.cells.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
+    let title = format!("of {}: {}", plan.target, counted(plan.cells.len(), "cell"));
+    Table::of("plan", title, &plan.cells)
+        .text("cell", |planned| cell(&planned.key))
+        .text("phase", |planned| phase(planned.key.phase))
+        .number("runs", |planned| planned.repeats.to_string())
+        .number("time", |planned| clock(planned.estimate_s))
+        .number("bytes at most", |planned| amount(planned.bytes))
+        .table()
 }
 
 fn needs(plan: &PlanListing) -> Table {
-    let row = |need: &Need| vec![need.what.as_str().into(), need.need.as_str().into()];
-    Table {
-        id: "needs",
-        title: "of both hosts; linerate http check compares them with what there is".to_owned(),
-        columns: ["what", "how much"].map(Column::Text).into(),
-        rows: plan.needs.iter().map(row).collect(),
-        notes: Vec::new(),
-    }
+    let title = "of both hosts; linerate http check compares them with what there is";
+    Table::of("needs", title, &plan.needs)
+        .text("what", |need| need.what.as_str())
+        .text("how much", |need| need.need.as_str())
+        .table()
 }
 
 fn amount(amount: Option<u64>) -> String {

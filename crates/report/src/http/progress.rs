@@ -13,7 +13,7 @@ use super::numbers::{MISSING, cell, grouped, known, mega, peak, per_s, percent, 
 use crate::document::style::Style;
 use crate::document::wrap::LINE_CHARS;
 
-/// Where an experiment stands in this second. What is not known is absent.
+/// Progress of an experiment in this second. What is not known is absent.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Progress {
     /// The cell that runs.

@@ -32,7 +32,7 @@ pub fn html(study: &Study) -> String {
     document(study).html()
 }
 
-/// The study as one JSON object whose keys always stand in the same order; `schema` names its form.
+/// The study as one JSON object whose keys are always in the same order; `schema` names its form.
 #[must_use]
 pub fn json(study: &Study) -> String {
     crate::pretty_json(study)
@@ -110,8 +110,8 @@ fn head(study: &Study) -> Vec<String> {
     lines
 }
 
-/// `protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; what everybody
-/// expects, HTTP/1.1 in plain text, is not listed.
+/// `protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection`; HTTP/1.1 in
+/// plain text, the default, is not listed.
 fn protocol(study: &Study) -> Option<String> {
     if study.protocol.iter().all(NegotiatedProtocol::is_plain_http1) {
         return None;

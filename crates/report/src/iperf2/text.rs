@@ -120,8 +120,6 @@ impl EventSink for TextWriter {
             | Event::TestStarted
             | Event::OmitEnded
             | Event::PeerOutput(_)
-            | Event::PeerFacts(_)
-            | Event::Appendix(_)
             | Event::Debug(_)
             | Event::DataPath(_)
             | Event::Detail(_)

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use linerate_model::event::{Appendix, Event, ServerOutput};
+use linerate_model::event::Event;
 use linerate_model::{EventSink, Failure, IntervalReport, SinkError};
 use serde_json::Value;
 
 use super::document::{Document, RowBudget};
 use super::text::{Page, control_facts};
-use super::{Options, Style, wording};
+use super::{Appendix, Options, Style, TestReport, wording};
 use crate::{Output, pretty};
 
 /// One document per test (`-J`).
@@ -35,7 +35,7 @@ impl JsonWriter {
 
 impl EventSink for JsonWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        collect(&mut self.document, event);
+        enter(&mut self.document, event);
         write_to_stderr(event, &self.options, &self.output);
         match event {
             Event::Interval(report) => {
@@ -49,9 +49,12 @@ impl EventSink for JsonWriter {
         }
         Ok(())
     }
+}
 
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        server_output(&self.document)
+impl TestReport for JsonWriter {
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
+        self.document.append(appendix);
+        Ok(())
     }
 }
 
@@ -77,8 +80,9 @@ impl JsonStreamWriter {
         };
         self.send("interval", &interval)?;
         // A long test must not fill the memory with intervals that are not reported.
-        let is_kept = self.has_full_output() || self.document.is_wanted_by_peer();
-        if is_kept && let Some(warning) = self.document.keep_interval(report) {
+        if self.has_full_output()
+            && let Some(warning) = self.document.keep_interval(report)
+        {
             write_to_stderr(&Event::Warning(warning), &self.options, &self.output);
         }
         Ok(())
@@ -113,25 +117,27 @@ impl JsonStreamWriter {
 
 impl EventSink for JsonStreamWriter {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
-        collect(&mut self.document, event);
+        enter(&mut self.document, event);
         write_to_stderr(event, &self.options, &self.output);
         match event {
             Event::TestStarted => self.send("start", &self.document.start()),
             Event::Interval(report) => self.interval(report),
-            Event::Appendix(appendix) => self.send(&appendix.name, &appendix_value(appendix)),
             Event::Finished => self.close(None),
             Event::Failed(failure) => self.close(Some(failure)),
             _ => Ok(()),
         }
     }
+}
 
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        server_output(&self.document)
+impl TestReport for JsonStreamWriter {
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
+        self.document.append(appendix);
+        self.send(appendix.name, &appendix.value())
     }
 }
 
 /// Enters an event into the document, except for intervals, which the styles keep differently.
-fn collect(document: &mut Document, event: &Event) {
+pub(super) fn enter(document: &mut Document, event: &Event) {
     match event {
         Event::TestAccepted(header) => document.accept(header),
         Event::StreamOpened(stream) => document.open_stream(stream),
@@ -140,14 +146,15 @@ fn collect(document: &mut Document, event: &Event) {
         Event::TestStarted => document.start_test(),
         Event::Summary(summary) => document.summarise(summary),
         Event::PeerOutput(output) => document.take_server_output(output),
-        Event::Appendix(appendix) => document.append(&appendix.name, appendix_value(appendix)),
         _ => {}
     }
 }
 
-/// What cannot be read as JSON is still worth its words.
-fn appendix_value(appendix: &Appendix) -> Value {
-    serde_json::from_str(&appendix.json).unwrap_or_else(|_| appendix.text.as_str().into())
+impl Appendix {
+    /// What cannot be read as JSON is still worth its words.
+    pub(super) fn value(&self) -> Value {
+        serde_json::from_str(&self.json).unwrap_or_else(|_| self.text.as_str().into())
+    }
 }
 
 /// Everything that is no JSON goes to the error stream, so that what comes out is always JSON.
@@ -161,10 +168,4 @@ fn write_to_stderr(event: &Event, options: &Arc<Options>, output: &Output) {
     for line in lines {
         output.error(&format!("{line}\n"));
     }
-}
-
-fn server_output(document: &Document) -> Option<ServerOutput> {
-    document
-        .is_wanted_by_peer()
-        .then(|| ServerOutput::Json(document.body()))
 }

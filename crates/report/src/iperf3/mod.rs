@@ -7,6 +7,7 @@ mod document;
 mod json;
 mod numbered;
 mod options;
+mod peer_report;
 mod server;
 mod text;
 mod totals;
@@ -14,16 +15,38 @@ mod wording;
 
 use std::sync::Arc;
 
-use linerate_model::{EventSink, Failure, ServerReporter, SinkError, event::Event};
+use linerate_model::event::{Event, ServerOutput};
+use linerate_model::sink::CollectorFactory;
+use linerate_model::{EventSink, Failure, ServerReporter, SinkError};
 
 use crate::Output;
 use document::RowBudget;
 
 pub use options::{Options, Style};
 
+/// The report of one test.
+pub trait TestReport: EventSink {
+    /// Adds to the report; before the last event.
+    ///
+    /// # Errors
+    /// When the report cannot be written.
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError>;
+}
+
+/// An addition to a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appendix {
+    /// Its name in structured reports.
+    pub name: &'static str,
+    /// The addition for people; lines without an end.
+    pub text: String,
+    /// The same for programs: one JSON value.
+    pub json: String,
+}
+
 /// A writer for the one test of a client.
 #[must_use]
-pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
+pub fn client_sink(options: Options, output: Output) -> Box<dyn TestReport> {
     sink(Arc::new(options), output, None)
 }
 
@@ -31,6 +54,12 @@ pub fn client_sink(options: Options, output: Output) -> Box<dyn EventSink> {
 #[must_use]
 pub fn server_reporter(options: Options, output: Output) -> Box<dyn ServerReporter> {
     server::reporter(Arc::new(options), output)
+}
+
+/// Writes the report of a server's test for a client that requests it (`--get-server-output`).
+#[must_use]
+pub fn peer_report(options: Options) -> CollectorFactory<ServerOutput> {
+    peer_report::factory(Arc::new(options))
 }
 
 /// Reports a failure outside any test, for example of a server that was interrupted while it waited.
@@ -42,7 +71,7 @@ pub fn report_failure(options: Options, output: Output, failure: &Failure) -> Re
 }
 
 /// A writer for one test in the chosen style. `budget` bounds the intervals that documents keep.
-fn sink(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Box<dyn EventSink> {
+fn sink(options: Arc<Options>, output: Output, budget: Option<RowBudget>) -> Box<dyn TestReport> {
     match options.style {
         Style::Text => Box::new(text::TextWriter::new(options, output)),
         Style::Json => Box::new(json::JsonWriter::new(options, output, budget)),

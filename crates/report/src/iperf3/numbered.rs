@@ -2,17 +2,18 @@
 
 use std::borrow::Cow;
 
-use linerate_model::event::{Event, ServerOutput};
+use linerate_model::event::Event;
+use linerate_model::sink::Collector;
 use linerate_model::{EventSink, SinkError, StreamId};
 
 /// Shows the streams of a test with numbers from a position on; a test that runs alone keeps its own.
-pub(super) struct Numbered {
-    sink: Box<dyn EventSink>,
+pub(super) struct Numbered<S> {
+    sink: S,
     first: u32,
 }
 
-impl Numbered {
-    pub(super) fn new(sink: Box<dyn EventSink>) -> Self {
+impl<S> Numbered<S> {
+    pub(super) fn new(sink: S) -> Self {
         Self { sink, first: 0 }
     }
 
@@ -35,7 +36,7 @@ impl Numbered {
     }
 }
 
-impl EventSink for Numbered {
+impl<S: EventSink> EventSink for Numbered<S> {
     fn event(&mut self, event: &Event) -> Result<(), SinkError> {
         if let Event::TestAccepted(header) = event {
             self.first = header.first_stream_position;
@@ -43,8 +44,10 @@ impl EventSink for Numbered {
         let event = self.renumbered(event);
         self.sink.event(&event)
     }
+}
 
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        self.sink.server_output()
+impl<T, S: Collector<T>> Collector<T> for Numbered<S> {
+    fn collect(&mut self) -> Option<T> {
+        self.sink.collect()
     }
 }

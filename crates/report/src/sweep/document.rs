@@ -8,7 +8,7 @@ use super::values::{self, count, lost, percent, round_trip};
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
 use crate::document::style::Style;
-use crate::document::table::{Cell, Column, Table, numbers};
+use crate::document::table::{Cell, Table, TableOf};
 use crate::document::{Block, Document};
 use crate::glyphs::Glyphs;
 use crate::numbers::{MISSING, clock};
@@ -57,21 +57,25 @@ fn document(sweep: &Sweep) -> Document {
 fn cost(sweep: &Sweep) -> String {
     format!(
         "{} to {} port {}{}: {} runs of {} s in {}, {} planned; seed {}; CPU in percent of one core",
-        sweep.protocol,
-        sweep.host,
-        sweep.port,
-        if sweep.is_reverse { ", the server sends" } else { "" },
+        sweep.spec.protocol(),
+        sweep.spec.host,
+        sweep.spec.port,
+        if sweep.spec.is_reverse {
+            ", the server sends"
+        } else {
+            ""
+        },
         sweep.cost.runs,
-        sweep.method.time_s,
+        sweep.spec.time_s,
         clock(sweep.cost.seconds),
         sweep.estimate.runs,
-        sweep.method.seed
+        sweep.spec.seed
     )
 }
 
 /// Medians with their intervals over levels. Levels have equal distances, as on a ladder.
 fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
-    let objective = sweep.objective;
+    let objective = sweep.spec.objective;
     let labels: Vec<String> = factor.levels.iter().map(|level| level.label.clone()).collect();
     let label = move |place: f64| labels.get(place as usize - 1).cloned().unwrap_or_default();
     let places = || (1..=factor.levels.len()).map(|place| place as f64);
@@ -82,18 +86,12 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
         interval: level.interval.map(|Interval { low, high }| (low, high)),
         ..Point::default()
     };
+    let x = Axis::linear(factor.name, label).at(places());
+    let y = Axis::linear(values::title(objective), move |value| values::value(objective, value));
+    let points = places().zip(&factor.levels).map(point);
     let chart = Chart {
-        name: "",
-        x: Axis::linear(factor.name, label).at(places()),
-        y: Axis::linear(values::title(objective), move |value| values::value(objective, value)),
-        series: vec![Series {
-            name: "median".to_owned(),
-            line_style: LineStyle::Main,
-            hue: 0,
-            points: places().zip(&factor.levels).map(point).collect(),
-        }],
-        height: 300.0,
         has_bars: true,
+        ..Chart::new(x, y, 300.0, vec![Series::new("median", LineStyle::Main, 0, points)])
     };
     Plot {
         number: None,
@@ -105,83 +103,119 @@ fn plot(sweep: &Sweep, factor: &FactorResult) -> Plot {
 }
 
 fn levels(sweep: &Sweep, factor: &FactorResult) -> Table {
-    let row = |(place, level): (usize, &Level)| {
-        let interval = level.interval.map_or_else(
-            || MISSING.to_owned(),
-            |interval| values::interval(sweep.objective, interval),
-        );
-        let mut cells = vec![
-            Cell::marked(level.label.clone(), place == factor.advised),
-            values::value(sweep.objective, level.median).into(),
-            interval.into(),
-            level.runs.to_string().into(),
-        ];
-        cells.extend(metric_cells(sweep, &level.metrics));
-        cells
+    let levels: Vec<(bool, &Level)> = factor
+        .levels
+        .iter()
+        .enumerate()
+        .map(|(place, level)| (place == factor.advised, level))
+        .collect();
+    let interval = |level: &Level| {
+        let text = |interval| values::interval(sweep.spec.objective, interval);
+        level.interval.map_or_else(|| MISSING.to_owned(), text)
     };
     let failures = factor.levels.iter().flat_map(|level| {
         let failures = level.failures.iter();
         failures.map(|failure| format!("{} failed: {failure}", level.label))
     });
-    let heads = [factor.name, "median", "interval", "runs"];
-    Table {
-        id: "",
-        title: String::new(),
-        columns: numbers(heads).chain(metric_heads(sweep)).collect(),
-        rows: factor.levels.iter().enumerate().map(row).collect(),
-        notes: failures.collect(),
-    }
+    let table = Table::of("", "", &levels)
+        .number(factor.name, |(is_advised, level)| {
+            Cell::marked(level.label.clone(), *is_advised)
+        })
+        .number("median", |(_, level)| values::value(sweep.spec.objective, level.median))
+        .number("interval", |(_, level)| interval(level))
+        .number("runs", |(_, level)| level.runs.to_string());
+    with_metrics(table, sweep, |(_, level)| Some(&level.metrics))
+        .notes(failures)
+        .table()
 }
 
-fn metric_heads(sweep: &Sweep) -> impl Iterator<Item = Column> {
-    let last = if sweep.protocol == "UDP" { "lost" } else { "retransmits" };
-    numbers(["CPU client", "CPU server", last, "round trip"])
-}
-
-fn metric_cells(sweep: &Sweep, metrics: &RunMetrics) -> [Cell; 4] {
-    [
-        percent(metrics.cpu_client_percent).into(),
-        percent(metrics.cpu_server_percent).into(),
-        if sweep.protocol == "UDP" {
-            lost(metrics.lost_percent).into()
-        } else {
-            count(metrics.retransmits).into()
-        },
-        round_trip(metrics.rtt_us).into(),
-    ]
+/// Adds the columns of the metrics; cells without any are empty.
+fn with_metrics<'a, T>(
+    table: TableOf<'a, T>,
+    sweep: &Sweep,
+    metrics: impl Fn(&T) -> Option<&RunMetrics>,
+) -> TableOf<'a, T> {
+    let text = |item: &T, text: &dyn Fn(&RunMetrics) -> String| metrics(item).map_or_else(String::new, text);
+    let table = table
+        .number("CPU client", |item| {
+            text(item, &|metrics| percent(metrics.cpu_client_percent))
+        })
+        .number("CPU server", |item| {
+            text(item, &|metrics| percent(metrics.cpu_server_percent))
+        });
+    let table = match sweep.spec.protocol() {
+        "UDP" => table.number("lost", |item| text(item, &|metrics| lost(metrics.lost_percent))),
+        _ => table.number("retransmits", |item| text(item, &|metrics| count(metrics.retransmits))),
+    };
+    table.number("round trip", |item| text(item, &|metrics| round_trip(metrics.rtt_us)))
 }
 
 fn runs(sweep: &Sweep) -> Table {
-    let row = |(number, run): (usize, &Run)| {
-        let name = if run.is_warm_up {
+    let runs: Vec<(usize, &Run)> = sweep.runs.iter().enumerate().collect();
+    let name = |(number, run): &(usize, &Run)| {
+        if run.is_warm_up {
             "warm-up".to_owned()
         } else {
             number.to_string()
-        };
-        let mut cells: Vec<Cell> = vec![name.into(), format!("{:.1}", run.started_s).into()];
-        cells.extend(run.levels.iter().map(|level| Cell::from(level.as_str())));
-        match &run.outcome {
-            Ok((value, metrics)) => {
-                cells.push(values::value(sweep.objective, *value).into());
-                cells.extend(metric_cells(sweep, metrics));
-            }
-            Err(text) => cells.push(format!("failed: {text}").into()),
         }
-        cells
     };
-    let names = sweep
-        .planned
-        .iter()
-        .map(|planned| Column::Number(planned.name.to_owned()));
-    Table {
-        id: "",
-        title: String::new(),
-        columns: numbers(["run", "start s"])
-            .chain(names)
-            .chain(numbers(["value"]))
-            .chain(metric_heads(sweep))
-            .collect(),
-        rows: sweep.runs.iter().enumerate().map(row).collect(),
-        notes: Vec::new(),
-    }
+    let value = |run: &Run| match &run.outcome {
+        Ok((value, _)) => values::value(sweep.spec.objective, *value),
+        Err(text) => format!("failed: {text}"),
+    };
+    let table = Table::of("", "", &runs)
+        .number("run", name)
+        .number("start s", |(_, run)| format!("{:.1}", run.started_s));
+    let table = with_levels(table, sweep).number("value", |(_, run)| value(run));
+    with_metrics(table, sweep, |(_, run)| {
+        run.outcome.as_ref().ok().map(|(_, metrics)| metrics)
+    })
+    .table()
+}
+
+fn with_levels<'a>(table: TableOf<'a, (usize, &'a Run)>, sweep: &Sweep) -> TableOf<'a, (usize, &'a Run)> {
+    let level = |(_, run): &(usize, &Run), place: usize| run.levels.get(place).cloned().unwrap_or_default().into();
+    let head = |place: usize| sweep.planned[place].name.to_owned();
+    table.numbers(0..sweep.planned.len(), head, level)
+}
+
+/// A head line and one line per run, in the order of time.
+#[must_use]
+pub fn csv(sweep: &Sweep) -> String {
+    let runs: Vec<(usize, &Run)> = sweep.runs.iter().enumerate().collect();
+    let value = |run: &Run, value: &dyn Fn(f64, &RunMetrics) -> Option<f64>| {
+        let value = run
+            .outcome
+            .as_ref()
+            .ok()
+            .and_then(|(compared, metrics)| value(*compared, metrics));
+        value.map_or_else(String::new, |value| value.to_string())
+    };
+    let table = Table::of("", "", &runs)
+        .number("run", |(number, _)| number.to_string())
+        .number("started_s", |(_, run)| format!("{:.3}", run.started_s))
+        .number("warm_up", |(_, run)| run.is_warm_up.to_string());
+    with_levels(table, sweep)
+        .number(&format!("value_{}", sweep.spec.objective.key()), |(_, run)| {
+            value(run, &|compared, _| Some(compared))
+        })
+        .number("received_bps", |(_, run)| {
+            value(run, &|_, metrics| Some(metrics.received_bps))
+        })
+        .number("cpu_client_percent", |(_, run)| {
+            value(run, &|_, metrics| metrics.cpu_client_percent)
+        })
+        .number("cpu_server_percent", |(_, run)| {
+            value(run, &|_, metrics| metrics.cpu_server_percent)
+        })
+        .number("retransmits", |(_, run)| value(run, &|_, metrics| metrics.retransmits))
+        .number("rtt_us", |(_, run)| value(run, &|_, metrics| metrics.rtt_us))
+        .number("lost_percent", |(_, run)| {
+            value(run, &|_, metrics| metrics.lost_percent)
+        })
+        .number("error", |(_, run)| {
+            run.outcome.as_ref().err().cloned().unwrap_or_default()
+        })
+        .table()
+        .csv()
 }

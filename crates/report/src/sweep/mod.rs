@@ -1,7 +1,6 @@
 //! Reports of a sweep: text with a plot, JSON, one line per run, and one HTML file. All of them write the same [`Sweep`](linerate_lab::sweep::Sweep)
 //! and compute nothing.
 
-mod csv;
 mod document;
 mod json;
 mod sentences;
@@ -12,6 +11,5 @@ mod tests;
 
 pub use crate::glyphs::Glyphs;
 pub use crate::numbers::clock;
-pub use csv::csv;
-pub use document::{html, text};
+pub use document::{csv, html, text};
 pub use json::json;

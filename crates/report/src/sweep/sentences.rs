@@ -17,23 +17,26 @@ pub(super) fn verdict(sweep: &Sweep) -> String {
             ..
         } => {
             let setting = setting(sweep, levels);
-            let value_text = values::value(sweep.objective, *value);
+            let value_text = values::value(sweep.spec.objective, *value);
             let sure = interval.map_or_else(String::new, |interval| {
                 format!(
                     " ({}, {:.0} % confidence)",
-                    values::interval(sweep.objective, interval),
-                    sweep.method.confidence * 100.0
+                    values::interval(sweep.spec.objective, interval),
+                    sweep.confidence * 100.0
                 )
             });
-            format!("Use {setting}: {} {value_text}{sure}", values::title(sweep.objective))
+            format!(
+                "Use {setting}: {} {value_text}{sure}",
+                values::title(sweep.spec.objective)
+            )
         }
         Recommendation::Inconclusive { reason, leader } => {
             let ahead = leader.as_ref().map_or_else(String::new, |(levels, value, _)| {
                 format!(
                     "; ahead so far: {}, {} {}",
                     setting(sweep, levels),
-                    values::title(sweep.objective),
-                    values::value(sweep.objective, *value)
+                    values::title(sweep.spec.objective),
+                    values::value(sweep.spec.objective, *value)
                 )
             });
             format!("Inconclusive: {reason}{ahead}")
@@ -73,13 +76,13 @@ pub(super) fn remarks(sweep: &Sweep) -> Vec<String> {
     if sweep.is_cut_short {
         remarks.push(format!(
             "The time of {} was over before everything planned had been run; --budget gives it more",
-            clock(sweep.method.budget_s)
+            clock(sweep.spec.budget.as_secs_f64())
         ));
     }
     if matches!(sweep.answer, Recommendation::Inconclusive { .. }) && sweep.ended_by.is_none() && !sweep.is_cut_short {
         remarks.push("Longer runs (--time) or more of them (--repetitions) may decide".to_owned());
     }
-    if sweep.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
+    if sweep.spec.objective == Objective::CpuPerByte && sweep.is_client_cpu_only {
         remarks.push("The server does not report its CPU time: values count the client's alone".to_owned());
     }
     remarks
@@ -90,7 +93,7 @@ pub(super) fn factor(sweep: &Sweep, factor: &FactorResult) -> Vec<String> {
     let mut lines = Vec::new();
     let label = |place: usize| factor.levels.get(place).map_or("?", |level| level.label.as_str());
     let (first, last) = (*factor.plateau.start(), *factor.plateau.end());
-    let tolerance = sweep.method.tolerance * 100.0;
+    let tolerance = sweep.tolerance * 100.0;
     // Where the runs allow no answer they draw no plateau either.
     let is_sure = matches!(sweep.answer, Recommendation::Use { .. });
     if factor.is_amount && is_sure {
@@ -136,7 +139,7 @@ fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> Stri
     format!(
         "{place} it is worse, {} {} at {} ({:+.0} %): {}",
         if fall.change_percent > 0.0 { "up to" } else { "down to" },
-        values::value(sweep.objective, worst),
+        values::value(sweep.spec.objective, worst),
         label(fall.worst),
         fall.change_percent,
         reasons(&fall.reasons)

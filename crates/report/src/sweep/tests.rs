@@ -1,14 +1,17 @@
 //! A sweep whose numbers are known, in every form.
 
+use std::time::Duration;
+
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::reasons::{Reason, Unchecked};
 use linerate_lab::sweep::{
-    Cost, Degradation, FactorResult, Level, Method, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
-    Sweep,
+    Cost, Degradation, FactorResult, Held, Level, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
+    Sweep, SweepSpec,
 };
 use linerate_model::event::Endpoint;
 
 use super::*;
+use crate::expected::assert_expected;
 
 fn level(label: &str, amount: u64, median: f64, runs: usize) -> Level {
     Level {
@@ -50,25 +53,28 @@ fn run(level: &str, value: f64) -> Run {
 
 fn sweep() -> Sweep {
     Sweep {
-        host: "192.0.2.7".to_owned(),
-        port: 5201,
-        protocol: "TCP",
-        is_reverse: false,
-        objective: Objective::Throughput,
+        spec: SweepSpec {
+            host: "192.0.2.7".to_owned(),
+            port: 5201,
+            over: Vec::new(),
+            objective: Objective::Throughput,
+            time_s: 3,
+            omit_s: 1,
+            repetitions: 3,
+            budget: Duration::from_secs(900),
+            seed: 1,
+            is_reverse: false,
+            is_udp: false,
+            held: Held::default(),
+            family: None,
+        },
         is_client_cpu_only: false,
         planned: vec![Planned {
             name: "streams",
             levels: "1..20".to_owned(),
         }],
-        method: Method {
-            seed: 1,
-            repetitions: 3,
-            time_s: 3,
-            omit_s: 1,
-            budget_s: 900.0,
-            confidence: 0.95,
-            tolerance: 0.03,
-        },
+        confidence: 0.95,
+        tolerance: 0.03,
         estimate: Cost {
             runs: 58,
             seconds: 261.0,
@@ -140,35 +146,9 @@ fn sweep() -> Sweep {
     }
 }
 
-const TEXT: &str = "\
-Use 10 streams: received 288 Gbit/s (285 Gbit/s to 291 Gbit/s, 95 % confidence)
-
-streams
-  plateau: 10 to 11 are as good within 3 %
-  below 10 it is worse, down to 33.0 Gbit/s at 1 (-88 %): one core of the server is full (99 %) with one stream
-  above 11 it is worse, down to 163 Gbit/s at 20 (-43 %): not known; not reported: how many cores the server has
-
-received by streams (ringed or *: advised)
-   1 ##### 33.0 Gbit/s
-* 10 ######################################## 288 Gbit/s
-  11 ######################################## 286 Gbit/s
-  20 ####################### 163 Gbit/s
-
-  streams       median                    interval  runs  CPU client  CPU server  retransmits  round trip
-        1  33.0 Gbit/s  32.3 Gbit/s to 33.3 Gbit/s     3         40%         99%           12      210 us
-      *10   288 Gbit/s    282 Gbit/s to 291 Gbit/s     5         40%         99%           12      210 us
-       11   286 Gbit/s    280 Gbit/s to 289 Gbit/s     5         40%         99%           12      210 us
-       20   163 Gbit/s    160 Gbit/s to 165 Gbit/s     3         40%         99%           12      210 us
-
-Again with plain iperf3
-iperf3 -c 192.0.2.7 -O 1 -t 3 -P 10
-
-TCP to 192.0.2.7 port 5201: 46 runs of 3 s in 3:27, 58 planned; seed 1; CPU in percent of one core
-";
-
 #[test]
 fn the_text_begins_with_the_answer() {
-    assert_eq!(text(&sweep(), Glyphs::Ascii), TEXT);
+    assert_expected("sweep/text.txt", &text(&sweep(), Glyphs::Ascii));
     let blocks = text(&sweep(), Glyphs::Blocks);
     assert!(blocks.contains("   1 ████▋ 33.0 Gbit/s\n"), "{blocks}");
 }
@@ -183,7 +163,7 @@ fn remarks_qualify_the_answer() {
     sweep.drift_ratio = Some(0.8);
     sweep.is_cut_short = true;
     sweep.ended_by = Some("interrupted\u{1b}[31m".to_owned());
-    sweep.objective = Objective::CpuPerByte;
+    sweep.spec.objective = Objective::CpuPerByte;
     sweep.is_client_cpu_only = true;
     let text = text(&sweep, Glyphs::Ascii);
     for part in [
@@ -230,7 +210,7 @@ fn csv_has_one_line_per_run() {
 #[test]
 fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
     let mut sweep = sweep();
-    sweep.host = "<script>alert(1)</script>".to_owned();
+    sweep.spec.host = "<script>alert(1)</script>".to_owned();
     let html = html(&sweep);
     assert!(html.starts_with("<!DOCTYPE html>") && html.ends_with("</html>\n"));
     for foreign in ["<script", "<b>", "http", "src=", "href="] {

@@ -1,58 +1,18 @@
-//! Recorded lines: what they consist of, what is noise, and what cannot be known.
+//! Recorded lines: what is noise, and what cannot be known.
 
-/// What a line is.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Line<'a> {
-    /// `[  1] local … connected with …`.
-    Connection(&'a str),
-    /// Numbers of a stream: label, start, end, and what follows `sec`.
-    Numbers {
-        label: &'a str,
-        start_s: f64,
-        end_s: f64,
-        rest: &'a str,
-    },
-    /// `[  1] Sent 183 datagrams`.
-    Sent { label: &'a str, datagrams: u64 },
-    /// `[  1] Server Report:`.
-    ServerReport,
-    /// `[  1] Client traffic to start in …`.
-    StartsLater,
-    /// `[ CT] final connect times …`.
-    Connects(&'a str),
-    /// A header, a rule, or part of a banner.
-    Other(&'a str),
+/// `[  1] 0.0-1.0 sec …`: numbers of a stream or a sum.
+fn has_numbers(line: &str) -> bool {
+    let times = behind_label(line).and_then(|rest| rest.split_once(" sec "));
+    times.is_some_and(|(times, _)| times.contains('-'))
 }
 
-pub(crate) fn classify(line: &str) -> Line<'_> {
-    let Some((label, rest)) = line.strip_prefix('[').and_then(|line| line.split_once("] ")) else {
-        return Line::Other(line);
-    };
-    if rest.starts_with("local ") {
-        Line::Connection(line)
-    } else if rest == "Server Report:" {
-        Line::ServerReport
-    } else if rest.starts_with("Client traffic") {
-        Line::StartsLater
-    } else if label == " CT" {
-        Line::Connects(rest)
-    } else if let Some(datagrams) = rest.strip_prefix("Sent ").and_then(|rest| rest.split(' ').next()) {
-        let datagrams = datagrams.parse().expect("a number");
-        Line::Sent { label, datagrams }
-    } else if let Some((times, rest)) = rest.split_once(" sec ") {
-        let Some((start, end)) = times.split_once('-') else {
-            return Line::Other(line);
-        };
-        let (start_s, end_s) = (start.parse().expect("a time"), end.parse().expect("a time"));
-        Line::Numbers {
-            label,
-            start_s,
-            end_s,
-            rest,
-        }
-    } else {
-        Line::Other(line)
-    }
+/// `[  1] local … connected with …`, and the line about a later start.
+fn is_connection(line: &str) -> bool {
+    behind_label(line).is_some_and(|rest| rest.starts_with("local ") || rest.starts_with("Client traffic"))
+}
+
+fn behind_label(line: &str) -> Option<&str> {
+    line.strip_prefix('[')?.split_once("] ").map(|(_, rest)| rest)
 }
 
 /// Lines of a server's standard error and of its threads, and the order in which threads happen to speak.
@@ -74,11 +34,8 @@ pub(crate) fn without_noise(text: &str) -> String {
         .filter(|line| !noise.iter().any(|start| line.starts_with(start)))
         .collect();
     // Banners come first, wherever a thread was faster.
-    let first_number = lines
-        .iter()
-        .position(|line| matches!(classify(line), Line::Numbers { .. }));
+    let first_number = lines.iter().position(|line| has_numbers(line));
     let (opening, rest) = lines.split_at(first_number.map_or(lines.len(), |at| at.saturating_sub(1)));
-    let is_connection = |line: &&&str| matches!(classify(line), Line::Connection(_) | Line::StartsLater);
     let mut ordered: Vec<&str> = Vec::new();
     if opening
         .iter()
@@ -127,7 +84,7 @@ pub(crate) fn mask(line: &str, release: &str) -> Option<String> {
     if line.contains("Client traffic") {
         words.truncate(9);
     }
-    if matches!(classify(line), Line::Numbers { .. }) {
+    if has_numbers(line) {
         mask_numbers(line, is_sum, &mut words);
     }
     Some(words.join(" "))
@@ -199,16 +156,4 @@ fn mask_numbers(line: &str, is_sum: bool, words: &mut Vec<String>) {
             .map_or(0, |last| last + 1);
         words.splice(from..at, ["#".to_owned()]);
     }
-}
-
-/// All numbers of a text, in order. Signs count only where a number begins.
-pub(crate) fn numbers(text: &str) -> Vec<f64> {
-    let is_part = |c: char| c.is_ascii_digit() || c == '.' || c == '-';
-    let mut found = Vec::new();
-    for word in text.split(|c: char| !is_part(c)) {
-        if let Ok(number) = word.parse() {
-            found.push(number);
-        }
-    }
-    found
 }

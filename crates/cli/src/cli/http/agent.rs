@@ -3,7 +3,11 @@
 use clap::Args;
 use linerate_host::{Tested, Watched, listening_processes};
 
-use super::control::{ControlArgs, ControlChannel};
+use super::control::ControlArgs;
+use linerate::http::agent::{AgentSpec, RunningAgent};
+use linerate::{Error, Outcome};
+use linerate_sys::signal::{Signal, Signals};
+use std::io::{self, Write};
 
 /// Basis of the default control port without a port under test.
 const PORT_BEFORE: u16 = 8080;
@@ -29,15 +33,6 @@ those of the port; with neither, only the host is watched.
 Examples:
   linerate http agent --listen-port 80    beside nginx; answers on port 81";
 
-/// An agent, resolved.
-#[derive(Debug)]
-pub(crate) struct AgentSpec {
-    /// What is measured.
-    pub(crate) watched: Watched,
-    /// Address and access of the channel.
-    pub(crate) control: ControlChannel,
-}
-
 impl AgentArgs {
     /// Finds the processes.
     ///
@@ -57,6 +52,22 @@ impl AgentArgs {
             control,
         })
     }
+}
+
+/// Answers clients until a signal comes.
+///
+/// # Errors
+/// A channel that cannot be opened.
+pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
+    // Before any thread starts: threads inherit the signal mask.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]).map_err(Error::failed)?;
+    if let Some(warning) = spec.control.warning() {
+        let _ = writeln!(io::stderr(), "linerate http: {warning}");
+    }
+    let agent = RunningAgent::start(spec)?;
+    super::say(agent.introduction());
+    super::wait_for_signal(&signals);
+    Ok(Outcome::Done)
 }
 
 fn is_alive(pid: u32) -> bool {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::run::http::lab::spec::CompareSpec;
+use linerate::http::lab::CompareSpec;
 
 /// Two experiments that were made.
 #[derive(Debug, Args)]

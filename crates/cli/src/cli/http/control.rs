@@ -11,6 +11,7 @@ use linerate_http::control::{ControlSpec, Token};
 use linerate_model::network::Network;
 
 use crate::cli::file_modes;
+use linerate::http::agent::ControlChannel;
 
 /// Largest token file.
 const TOKEN_FILE_BYTES_MAX: u64 = 4096;
@@ -36,19 +37,6 @@ pub(crate) struct ControlArgs {
     /// Require no token: only this host and --control-allow have access
     #[arg(long, conflicts_with_all = ["token", "token_file"])]
     no_token: bool,
-}
-
-/// A control channel, resolved.
-#[derive(Debug, Clone)]
-pub(crate) struct ControlChannel {
-    /// The channel.
-    pub(crate) spec: ControlSpec,
-    /// The token was generated and must be printed.
-    pub(crate) is_token_new: bool,
-    /// The address was given, so that no other will do.
-    pub(crate) is_address_chosen: bool,
-    /// The token file is readable for others.
-    pub(crate) warning: Option<String>,
 }
 
 impl ControlArgs {

@@ -9,10 +9,11 @@ use linerate_http::target::Target;
 use linerate_lab::http::cells::Phases;
 use linerate_lab::http::plan::Plan;
 
+use super::output::{FilesArgs, OutputArgs};
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
-use crate::run::http::lab::spec::{Directory, LabSpec, PLAN_FILE, Stage};
-use crate::run::http::output::{Files, Output};
+use linerate::http::lab::{Directory, LabSpec, PLAN_FILE, Stage};
+use linerate::http::{Files, Output};
 
 /// An experiment: what it is about, which parts of it, and how it is reported.
 #[derive(Debug, Args)]
@@ -55,9 +56,9 @@ pub(crate) struct LabArgs {
     #[command(flatten)]
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
-    output: Output,
+    output: OutputArgs,
     #[command(flatten)]
-    files: Files,
+    files: FilesArgs,
 }
 
 const NOTES: &str = "\
@@ -136,8 +137,10 @@ impl LabArgs {
                 Some(directory) => Directory::Resumed(directory.clone()),
                 None => Directory::New(self.out.clone()),
             },
-            output: self.output,
-            files: self.files.clone(),
+            output: self.output.resolve(),
+            files: Files {
+                html: self.files.html.clone(),
+            },
         })
     }
 }

@@ -8,17 +8,18 @@ use clap::{Args, ValueEnum};
 use linerate_http::load::PortChoice;
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
-use linerate_http::safety_limits::{Demand, TargetOwnership};
+use linerate_http::safety_limits::Demand;
 use linerate_http::target::Target;
 use linerate_lab::http::plan;
 use linerate_lab::http::preflight::too_many_connections;
 use linerate_model::http::{Arrivals, Mode};
 
+use super::output::OutputArgs;
 use super::protocol::{self, ProtocolArgs};
 use super::target_access::{ControlAccess, SafetyArgs};
-use super::values::{self, Ramp, Resolved};
-use crate::run::http::output::Output;
-use crate::run::http::server_side::ControlPath;
+use super::values::{self, Ramp};
+use linerate::http::load::{LoadPlan, PaceDetails};
+use linerate::http::{Opening, Resolved};
 
 /// Options of a load.
 #[derive(Debug, Args)]
@@ -49,7 +50,7 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     safety: SafetyArgs,
     #[command(flatten, next_help_heading = "Report")]
-    output: Output,
+    output: OutputArgs,
 }
 
 #[derive(Debug, Args)]
@@ -200,58 +201,6 @@ Examples:
 Exit codes: 0 done, 1 not completed, 2 wrong command line, 4 no answer from the server,
 130 interrupted.";
 
-/// A load as far as the command line determines it.
-#[derive(Debug, Clone)]
-pub(crate) struct LoadPlan {
-    pub(crate) target: Target,
-    pub(crate) request: Vec<u8>,
-    pub(crate) protocol: Protocol,
-    /// Concurrent requests per connection of HTTP/2.
-    pub(crate) streams: u32,
-    pub(crate) is_head: bool,
-    pub(crate) demand: Demand,
-    pub(crate) claims: TargetOwnership,
-    pub(crate) control: ControlPath,
-    pub(crate) duration: Duration,
-    pub(crate) warmup: Duration,
-    pub(crate) timeout: Duration,
-    pub(crate) pace: PaceDetails,
-    pub(crate) opening: Opening,
-    pub(crate) verifies: bool,
-    pub(crate) asks_first: bool,
-    pub(crate) tolerates_failures: bool,
-    pub(crate) output: Output,
-}
-
-/// Details common to all modes.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PaceDetails {
-    pub(crate) sends_first_request: bool,
-    pub(crate) spins: bool,
-    pub(crate) seed: u64,
-}
-
-/// How connections are opened and closed.
-#[derive(Debug, Clone)]
-pub(crate) struct Opening {
-    pub(crate) threads: Option<u32>,
-    /// Worker processes; `None`: as many as needed.
-    pub(crate) processes: Option<u32>,
-    pub(crate) ramp_per_s: Option<u32>,
-    pub(crate) connects_in_flight: u32,
-    pub(crate) connect_timeout: Duration,
-    pub(crate) reconnects: u8,
-    pub(crate) sources: Vec<IpAddr>,
-    pub(crate) source_device: Option<String>,
-    pub(crate) ports: PortChoice,
-    /// By a reset; `None`: depends on the location of the server.
-    pub(crate) resets_at_end: Option<bool>,
-    pub(crate) tcp_keepalive: Option<Duration>,
-    pub(crate) resolved: Vec<Resolved>,
-    /// Address family; `true` for IPv6.
-    pub(crate) only_v6: Option<bool>,
-}
-
 impl LoadArgs {
     /// # Errors
     /// Invalid options.
@@ -289,7 +238,7 @@ impl LoadArgs {
             verifies: self.request.verify,
             asks_first: !self.safety.yes,
             tolerates_failures: self.safety.no_breaker,
-            output: self.output,
+            output: self.output.resolve(),
         })
     }
 

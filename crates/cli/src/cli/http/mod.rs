@@ -5,15 +5,20 @@ pub(crate) mod compare;
 pub(crate) mod control;
 pub(crate) mod lab;
 pub(crate) mod load;
+pub(crate) mod output;
 mod protocol;
 pub(crate) mod serve;
 pub(crate) mod target_access;
 pub(crate) mod values;
 
+use std::io::{self, Write};
+
 use clap::{Args, Subcommand};
 
 use crate::exit_code::ExitCode;
-use crate::run::http as run;
+use linerate::{Outcome, http};
+use linerate_sys::poll::{Interest, wait_fd};
+use linerate_sys::signal::Signals;
 
 /// The HTTP lab.
 #[derive(Debug, Args)]
@@ -65,15 +70,41 @@ enum HttpCommand {
 /// Carries out a command line of the lab.
 pub(crate) fn main(args: &HttpArgs) -> ExitCode {
     let outcome = match &args.command {
-        HttpCommand::Serve(args) => args.resolve().map(|plan| run::serve::run(&plan)),
-        HttpCommand::Load(args) => args.resolve().and_then(|plan| run::load::run(&plan)),
-        HttpCommand::Lab(args) => args.resolve("0-3").and_then(|spec| run::lab::run(&spec)),
-        HttpCommand::Matrix(args) => args.resolve("2").and_then(|spec| run::lab::run(&spec)),
-        HttpCommand::C10k(args) => args.resolve("3").and_then(|spec| run::lab::run(&spec)),
-        HttpCommand::Check(args) => args.resolve().and_then(|spec| run::lab::run(&spec)),
-        HttpCommand::Compare(args) => run::lab::compare(&args.resolve()),
-        HttpCommand::Agent(args) => args.resolve().and_then(|spec| run::agent::run(&spec)),
-        HttpCommand::Worker => return run::worker::run(),
+        HttpCommand::Serve(args) => args.resolve().map(|plan| serve::run(&plan)),
+        HttpCommand::Load(args) => args.resolve().map(|plan| http::load::run(&plan)),
+        HttpCommand::Lab(args) => args.resolve("0-3").map(|spec| http::lab::run(&spec)),
+        HttpCommand::Matrix(args) => args.resolve("2").map(|spec| http::lab::run(&spec)),
+        HttpCommand::C10k(args) => args.resolve("3").map(|spec| http::lab::run(&spec)),
+        HttpCommand::Check(args) => args.resolve().map(|spec| http::lab::run(&spec)),
+        HttpCommand::Compare(args) => Ok(http::lab::compare(&args.resolve())),
+        HttpCommand::Agent(args) => args.resolve().map(|spec| agent::run(&spec)),
+        HttpCommand::Worker => Ok(http::worker::run().map(|()| Outcome::Done)),
     };
-    outcome.unwrap_or_else(|trouble| run::complain(&trouble))
+    match outcome {
+        Ok(Ok(outcome)) => outcome.into(),
+        Ok(Err(error)) => complain(&error.to_string(), error.outcome.into()),
+        Err(text) => complain(&text, ExitCode::Usage),
+    }
+}
+
+fn complain(text: &str, code: ExitCode) -> ExitCode {
+    // There is nowhere left to complain if stderr is gone.
+    let _ = writeln!(io::stderr(), "linerate http: {text}");
+    code
+}
+
+/// Writes at once; a closed pipe does not stop a server.
+fn say(text: &str) {
+    let mut stdout = io::stdout().lock();
+    let _ = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+}
+
+/// Returns when one of the signals arrives.
+fn wait_for_signal(signals: &Signals) {
+    while signals.take().ok().flatten().is_none() {
+        // A wait that fails would return at once forever.
+        if wait_fd(signals, Interest::READ, None).is_err() {
+            break;
+        }
+    }
 }

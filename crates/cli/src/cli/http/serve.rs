@@ -9,9 +9,13 @@ use linerate_http::server::{Access, Listen, PORT, ServerSpec, SocketSpec};
 use linerate_model::network::Network;
 use linerate_model::policy::{AccessRules, AccessSource};
 
-use super::control::{ControlArgs, ControlChannel};
-use crate::cli::iperf3::numbers::{Base, whole_with_unit};
-use crate::cli::sharing;
+use super::control::ControlArgs;
+use linerate::command_line::values;
+use linerate::http::serve::{HttpServer, ServePlan, TcpSpec};
+use linerate::{Error, Outcome};
+use linerate_sys::sd_notify;
+use linerate_sys::signal::{Signal, Signals};
+use std::io::{self, Write};
 
 /// Options of the HTTP server.
 #[derive(Debug, Args)]
@@ -30,7 +34,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_conns: Option<u32>,
     /// Idle timeout of connections
-    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = sharing::seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = values::seconds)]
     idle_timeout: Duration,
     /// Longest request body; longer ones get 413
     #[arg(long, value_name = "SIZE", default_value = "64M", value_parser = body_size)]
@@ -63,28 +67,6 @@ pub(crate) struct ServeArgs {
     control: ControlArgs,
 }
 
-/// A resolved server.
-#[derive(Debug)]
-pub(crate) struct ServePlan {
-    /// The server.
-    pub(crate) spec: ServerSpec,
-    /// The control channel; `None` without.
-    pub(crate) control: Option<ControlChannel>,
-    /// The iperf3 server; `None` without.
-    pub(crate) tcp: Option<TcpSpec>,
-}
-
-/// An iperf3 server beside the HTTP server.
-#[derive(Debug)]
-pub(crate) struct TcpSpec {
-    /// Address; `None` for all.
-    pub(crate) host: Option<String>,
-    /// Port.
-    pub(crate) port: u16,
-    /// Access list: that of the HTTP server.
-    pub(crate) access: AccessRules,
-}
-
 /// Default port of iperf3.
 const TCP_PORT: &str = "5201";
 
@@ -96,6 +78,26 @@ Signals: SIGTERM and SIGINT end the server, which then prints its statistics.
 Examples:
   linerate http serve --token-file t              port 8080, networks of this host
   linerate http serve --allow 198.51.100.0/24     another network";
+
+/// Serves until a signal comes, then writes statistics.
+///
+/// # Errors
+/// A listener that cannot be opened.
+pub(super) fn run(plan: &ServePlan) -> Result<Outcome, Error> {
+    // Before any thread starts: threads inherit the signal mask.
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate]).map_err(Error::failed)?;
+    let server = HttpServer::start(plan)?;
+    for warning in server.warnings() {
+        let _ = writeln!(io::stderr(), "linerate http: {warning}");
+    }
+    super::say(server.introduction());
+    // Notification of the service manager is optional.
+    let _ = sd_notify::notify("READY=1");
+    super::wait_for_signal(&signals);
+    let _ = sd_notify::notify("STOPPING=1");
+    super::say(&server.stop());
+    Ok(Outcome::Done)
+}
 
 impl ServeArgs {
     /// Resolves the options.
@@ -159,14 +161,12 @@ impl ServeArgs {
 
 /// Parses a size such as 1500, 64K or 1G, powers of 1024.
 fn body_size(text: &str) -> Result<u64, String> {
-    whole_with_unit(text.as_bytes(), Base::Binary, BODY_BYTES_MAX)
-        .map_err(|_| format!("{text:?}: expected a size, for example 64M, at most 1T"))
+    values::size_bytes(text, BODY_BYTES_MAX)
+        .ok_or_else(|| format!("{text:?}: expected a size, for example 64M, at most 1T"))
 }
 
 fn buffer_size(text: &str) -> Result<u32, String> {
-    let bytes = whole_with_unit(text.as_bytes(), Base::Binary, BUFFER_BYTES_MAX);
-    let bytes = bytes
-        .ok()
+    let bytes = values::size_bytes(text, BUFFER_BYTES_MAX)
         .and_then(|bytes| u32::try_from(bytes).ok())
         .filter(|bytes| *bytes > 0);
     bytes.ok_or_else(|| format!("{text:?}: expected a size, for example 256K, at most 1G"))

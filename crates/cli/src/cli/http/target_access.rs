@@ -7,7 +7,7 @@ use linerate_http::safety_limits::TargetOwnership;
 use linerate_http::target::Target;
 
 use super::control::read_token;
-use crate::run::http::server_side::ControlPath;
+use linerate::http::ControlPath;
 
 /// Access to the control channel of the server.
 #[derive(Debug, Clone, Args)]

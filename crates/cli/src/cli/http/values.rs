@@ -1,5 +1,6 @@
 //! Values of options.
 
+use linerate::http::Resolved;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -77,14 +78,6 @@ pub(super) fn resolve(text: &str) -> Result<Resolved, String> {
         }),
         _ => Err("not HOST:PORT:ADDRESS".to_owned()),
     }
-}
-
-/// A given address of a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resolved {
-    pub(crate) host: String,
-    pub(crate) port: u16,
-    pub(crate) address: IpAddr,
 }
 
 /// `10.0.0.10-20` or `10.0.0.10-10.0.0.20`: both ends included.

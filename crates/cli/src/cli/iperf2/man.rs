@@ -1,8 +1,7 @@
 //! The manual page of the iperf 2 dialect, made from the option table.
 
-use super::help::SECTIONS;
-use super::options::{Effect, OPTIONS, OptionRow};
-use crate::cli::roff::{Page, bold, option_term};
+use crate::cli::roff::{Page, bold};
+use linerate::command_line::iperf2::{option_groups, options_without_effect, variables};
 
 const EXAMPLES: [(&str, &str); 9] = [
     ("linerate iperf2 -s", "Serve TCP tests on port 5001 until interrupted."),
@@ -55,30 +54,22 @@ pub(crate) fn man_page() -> String {
          1024. Values that may be left out need the sign: --bounceback=5, not --bounceback 5. Long options may be \
          shortened as long as they stay unique.",
     );
-    for (section, title) in SECTIONS {
-        page.section(title);
-        for option in OPTIONS.iter().filter(|option| option.section == section) {
-            page.item(&term(option), option.help);
-        }
-    }
-    page.section("Refused or without effect");
-    for option in OPTIONS.iter().filter(|option| {
-        matches!(
-            option.section,
-            super::options::Section::Refused | super::options::Section::Absent
-        )
-    }) {
-        page.item(&term(option), option.help);
-    }
+    let mut groups = option_groups();
+    let refused = groups.pop().map(|group| group.options).unwrap_or_default();
+    groups
+        .iter()
+        .for_each(|group| page.options(group.title, &group.options));
+    page.options(
+        "Refused or without effect",
+        &[options_without_effect(), refused].concat(),
+    );
     page.section("Environment");
     page.paragraphs(
         "These variables hold defaults of options; the command line has precedence. For an option without a value the \
          presence of its variable is enough.",
     );
-    for option in OPTIONS {
-        if let Some(variable) = option.variable {
-            page.item(&bold(variable), &format!("The default of --{}.", option.long));
-        }
+    for (variable, long) in variables() {
+        page.item(&bold(variable), &format!("The default of --{long}."));
     }
     page.section("Exit status");
     page.paragraphs("0, even when a test failed, as with iperf 2; 1 when the command line was wrong.");
@@ -88,38 +79,4 @@ pub(crate) fn man_page() -> String {
     }
     page.references(&["linerate(1)", "linerate-serve(1)"].map(String::from));
     page.finish()
-}
-
-fn term(option: &OptionRow) -> String {
-    let short = option.short.map(|letter| format!("-{letter}"));
-    let longs = std::iter::once(&option.long).chain(option.aliases);
-    let longs = longs.map(|name| format!("--{name}"));
-    let names: Vec<String> = short.into_iter().chain(longs).collect();
-    let placeholder = match option.effect {
-        Effect::Refused(..) => String::new(),
-        _ => option.placeholder(),
-    };
-    option_term(&names, &placeholder)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_option_and_every_variable_has_an_entry() {
-        let page = man_page().replace(r"\-", "-");
-        for option in OPTIONS {
-            let short = option.short.map(|letter| format!(r"\fB-{letter}\fR"));
-            let longs = std::iter::once(&option.long).chain(option.aliases);
-            let longs = longs.map(|name| format!(r"\fB--{name}\fR"));
-            for name in short
-                .into_iter()
-                .chain(longs)
-                .chain(option.variable.map(|v| format!(r"\fB{v}\fR")))
-            {
-                assert!(page.contains(&name), "{name}");
-            }
-        }
-    }
 }

@@ -1,10 +1,11 @@
 //! Shell completions of the iperf3 dialect, made from the option table.
 
-use super::options::{Effect, OPTIONS, OptionRow};
+use linerate::command_line::iperf3::option_groups;
+use linerate::command_line::{OptionHelp, Value};
 
 /// For bash: option names, and file names everywhere else.
 pub(crate) fn bash() -> String {
-    let names: Vec<String> = OPTIONS.iter().flat_map(spellings).collect();
+    let names: Vec<String> = options().flat_map(|option| spellings(&option)).collect();
     format!(
         r#"_iperf3() {{
     if [[ ${{COMP_WORDS[COMP_CWORD]}} == -* ]]; then
@@ -20,20 +21,23 @@ complete -o default -F _iperf3 iperf3
 /// For zsh. A one-letter form never takes an optional value.
 pub(crate) fn zsh() -> String {
     let mut script = String::from("#compdef iperf3\n_arguments -s \\\n");
-    for option in OPTIONS {
-        let (short_value, long_mark, long_value) = match option.effect {
-            Effect::Switch(_) => (String::new(), "", String::new()),
-            Effect::Value(name, _) => {
+    for option in options() {
+        let (short_value, long_mark, long_value) = match option.value {
+            Value::None => (String::new(), "", String::new()),
+            Value::Required(name) => {
                 let value = format!(":{}:_default", plain(name));
                 (value.clone(), "=", value)
             }
-            Effect::MaybeValue(name, _) => (String::new(), "=-", format!("::{}:", plain(name))),
+            Value::Optional(name) => (String::new(), "=-", format!("::{}:", plain(name))),
         };
-        let summary = plain(summary(option));
+        let summary = plain(summary(&option));
         if let Some(letter) = option.short {
             script.push_str(&format!("  '-{letter}[{summary}]{short_value}' \\\n"));
         }
-        script.push_str(&format!("  '--{}{long_mark}[{summary}]{long_value}' \\\n", option.long));
+        script.push_str(&format!(
+            "  '--{}{long_mark}[{summary}]{long_value}' \\\n",
+            long(&option)
+        ));
     }
     script.push_str("  '*: :_files'\n");
     script
@@ -41,28 +45,36 @@ pub(crate) fn zsh() -> String {
 
 /// For fish.
 pub(crate) fn fish() -> String {
-    OPTIONS.iter().fold(String::new(), |script, option| {
+    options().fold(String::new(), |script, option| {
         let short = option.short.map(|letter| format!(" -s {letter}")).unwrap_or_default();
-        let value = if matches!(option.effect, Effect::Value(..)) {
+        let value = if matches!(option.value, Value::Required(_)) {
             " -r"
         } else {
             ""
         };
-        let summary = summary(option).replace('\'', "\\'");
+        let summary = summary(&option).replace('\'', "\\'");
         format!(
             "{script}complete -c iperf3{short} -l {}{value} -d '{summary}'\n",
-            option.long
+            long(&option)
         )
     })
 }
 
-fn spellings(option: &OptionRow) -> impl Iterator<Item = String> {
+fn options() -> impl Iterator<Item = OptionHelp> {
+    option_groups().into_iter().flat_map(|group| group.options)
+}
+
+fn long(option: &OptionHelp) -> &'static str {
+    option.longs.first().copied().unwrap_or_default()
+}
+
+fn spellings(option: &OptionHelp) -> Vec<String> {
     let short = option.short.map(|letter| format!("-{letter}"));
-    short.into_iter().chain([format!("--{}", option.long)])
+    short.into_iter().chain([format!("--{}", long(option))]).collect()
 }
 
 /// The first sentence, without the remark in parentheses at its end.
-fn summary(option: &OptionRow) -> &'static str {
+fn summary(option: &OptionHelp) -> &'static str {
     let sentence = option.help.split(". ").next().unwrap_or_default();
     let sentence = sentence.split(" (").next().unwrap_or_default();
     sentence.trim_end_matches('.')

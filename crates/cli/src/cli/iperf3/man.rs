@@ -1,8 +1,7 @@
 //! The manual page of the iperf3 dialect, made from the option table.
 
-use super::help::SECTIONS;
-use super::options::{OPTIONS, OptionRow};
-use crate::cli::roff::{Page, bold, option_term};
+use crate::cli::roff::{Page, bold};
+use linerate::command_line::iperf3::option_groups;
 
 const EXAMPLES: [(&str, &str); 10] = [
     ("linerate iperf3 -s", "Serve tests on port 5201 until interrupted."),
@@ -65,12 +64,9 @@ pub(crate) fn man_page() -> String {
          shortened as long as they stay unique. Words that are no options are ignored.\n\n\
          Where [KMGT] is shown, a number may be followed by K, M, G or T: powers of 1000 for rates, of 1024 for amounts.",
     );
-    for (section, title) in SECTIONS {
-        page.section(title);
-        for option in OPTIONS.iter().filter(|option| option.section == section) {
-            page.item(&term(option), option.help);
-        }
-    }
+    option_groups()
+        .iter()
+        .for_each(|group| page.options(group.title, &group.options));
     page.section("Environment");
     page.item(&bold("IPERF3_PASSWORD"), "Password for a server that requires a login.");
     page.section("Exit status");
@@ -81,30 +77,4 @@ pub(crate) fn man_page() -> String {
     }
     page.references(&["linerate(1)", "linerate-serve(1)", "linerate-logins(7)"].map(String::from));
     page.finish()
-}
-
-fn term(option: &OptionRow) -> String {
-    let short = option.short.map(|letter| format!("-{letter}"));
-    let longs = [Some(option.long), option.alias];
-    let longs = longs.into_iter().flatten().map(|name| format!("--{name}"));
-    let names: Vec<String> = short.into_iter().chain(longs).collect();
-    option_term(&names, &option.placeholder())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_option_has_an_entry() {
-        let page = man_page().replace(r"\-", "-");
-        for option in OPTIONS {
-            let short = option.short.map(|letter| format!(r"\fB-{letter}\fR"));
-            let longs = [Some(option.long), option.alias].into_iter().flatten();
-            let longs = longs.map(|name| format!(r"\fB--{name}\fR"));
-            for name in short.into_iter().chain(longs) {
-                assert!(page.contains(&name), "{name}");
-            }
-        }
-    }
 }

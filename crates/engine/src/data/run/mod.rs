@@ -356,6 +356,7 @@ impl TestRun {
             bytes: self.sampler.total_bytes(),
             cpu_ns,
             waits,
+            disturbed_segments: self.sampler.disturbed_segments(),
         });
         self.control.set_strategy(strategy);
     }

@@ -7,6 +7,10 @@
 //! byte does. The pairs are judged by their ranks (Wilcoxon's signed-rank interval), which a few slots without a CPU do not
 //! move. What the original does ([`IoStrategy::PLAIN`]) is always a candidate.
 //!
+//! A slot in which TCP sent a segment again or received one out of order shows what congestion control does: its effect
+//! outlasts the slot, and each change of the strategy moves packets to another CPU, where they overtake. Such a slot ends
+//! the trial without a decision.
+//!
 //! Streams of one end compete for the same CPUs, so they are judged together: a stream that was measured alone would
 //! choose what takes time from the others.
 
@@ -24,6 +28,8 @@ pub(super) struct LoadSample {
     pub(super) cpu_ns: u64,
     /// How often workers have slept until data arrived or a pause was over.
     pub(super) waits: u64,
+    /// Segments that were sent again or received out of order.
+    pub(super) disturbed_segments: u64,
 }
 
 /// What the user left open.
@@ -236,7 +242,7 @@ impl StrategyTrials {
         if self.current().receive_pause_us > 0 && waits_per_s < WAITS_PER_S_PLAIN {
             self.end_pause();
         }
-        if cpu_share < CPU_SHARE_MIN {
+        if cpu_share < CPU_SHARE_MIN || now.disturbed_segments > since.disturbed_segments {
             return;
         }
         if let Some(challenger) = self.due_challenger(now.at_ns, waits_per_s) {
@@ -291,6 +297,10 @@ impl StrategyTrials {
             // Nothing moved: the end is near, or the path is gone.
             return;
         };
+        if now.disturbed_segments > trial.begin.disturbed_segments {
+            self.postpone(trial.challenger, now.at_ns);
+            return;
+        }
         match trial.first.take() {
             None => trial.first = Some(slot),
             Some(first) => {
@@ -319,9 +329,7 @@ impl StrategyTrials {
             self.current = trial.challenger;
             self.candidates[loser].backoff_ns = BACKOFF_MIN_NS;
         }
-        let candidate = &mut self.candidates[loser];
-        candidate.retry_ns = now_ns.saturating_add(candidate.backoff_ns);
-        candidate.backoff_ns = (candidate.backoff_ns * 2).min(BACKOFF_MAX_NS);
+        self.postpone(loser, now_ns);
         if let State::Holding { until_ns, .. } = &mut self.state {
             // A better strategy may be one step from another. After a rejection the current one is in force for as long as
             // the trial took, so that challengers have a quarter of any time at most.
@@ -332,6 +340,13 @@ impl StrategyTrials {
             };
             *until_ns = now_ns.saturating_add(hold_ns);
         }
+    }
+
+    /// No trial of this candidate for a time that doubles.
+    fn postpone(&mut self, candidate: usize, now_ns: u64) {
+        let candidate = &mut self.candidates[candidate];
+        candidate.retry_ns = now_ns.saturating_add(candidate.backoff_ns);
+        candidate.backoff_ns = (candidate.backoff_ns * 2).min(BACKOFF_MAX_NS);
     }
 
     fn slot_end_ns(&mut self, now_ns: u64) -> u64 {
@@ -439,6 +454,7 @@ mod tests {
                 bytes: now.bytes + bytes as u64,
                 cpu_ns: now.cpu_ns + (bytes * cpu_ns_per_byte) as u64,
                 waits: now.waits + elapsed_ns / 50_000,
+                disturbed_segments: 0,
             };
             strategy = trials.advance(now);
         }
@@ -495,6 +511,7 @@ mod tests {
                 bytes: now.bytes + elapsed_ns * 5,
                 cpu_ns: now.cpu_ns + elapsed_ns,
                 waits: now.waits + elapsed_ns / 50_000,
+                disturbed_segments: 0,
             };
             trials.advance(now);
         }
@@ -543,6 +560,26 @@ mod tests {
             trials.advance(now);
         }
         assert_eq!(trials.current().receive_pause_us, 0);
+    }
+
+    #[test]
+    fn retransmission_ends_a_trial_without_a_decision() {
+        let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(6)).expect("something is adjustable");
+        let mut now = LoadSample::default();
+        while now.at_ns < 10_000_000_000 {
+            let elapsed_ns = trials.next_ns() - now.at_ns;
+            let is_comparing = matches!(trials.state, State::Comparing(_));
+            now = LoadSample {
+                at_ns: trials.next_ns(),
+                // The challenger would win.
+                bytes: now.bytes + elapsed_ns * if trials.in_force() == INITIAL { 1 } else { 5 },
+                cpu_ns: now.cpu_ns + elapsed_ns,
+                waits: now.waits + elapsed_ns / 50_000,
+                disturbed_segments: now.disturbed_segments + u64::from(is_comparing),
+            };
+            trials.advance(now);
+        }
+        assert_eq!((trials.current(), trials.decided()), (INITIAL, 0));
     }
 
     #[test]

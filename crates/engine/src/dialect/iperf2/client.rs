@@ -13,6 +13,7 @@ use linerate_model::spec::ClientSpec;
 use linerate_model::stream::ListenerFacts;
 use linerate_model::workload::{Pairing, Shape, Start, working_load};
 use linerate_model::{Event, EventSink, Failure, FailureKind, TestSpec, Transport};
+use linerate_sys::error::io_text;
 use linerate_sys::poll::{Epoll, Interest};
 use linerate_sys::{clock, scheduling, socket, sockopt};
 
@@ -62,7 +63,7 @@ const BACK_TIMEOUT: Duration = Duration::from_secs(2);
 impl Client<'_> {
     fn run(&self, reporter: &mut Reporter<'_>) -> Result<TestResult, Failure> {
         let origin = self.origin();
-        pumps::check(&origin).map_err(failure)?;
+        pumps::check(&origin).map_err(|e| failure(format!("Unable to open the file stream: {}", io_text(&e))))?;
         let server = connect::resolve(self.spec)?;
         let (listener, listener_facts) = self.listen(server, reporter)?.unzip();
         let mut retries = ConnectRetries::new(self.spec.local.end.connect_retry);

@@ -185,15 +185,9 @@ pub(super) fn datagram_receiver(
 }
 
 /// A file that cannot be read is better known before anybody connects.
-pub(super) fn check(origin: &Origin) -> Result<(), String> {
+pub(super) fn check(origin: &Origin) -> std::io::Result<()> {
     match origin {
-        Origin::File(path) => match File::open(path) {
-            Ok(_) => Ok(()),
-            Err(error) => Err(format!(
-                "Unable to open the file stream: {}",
-                linerate_sys::error::io_text(&error)
-            )),
-        },
+        Origin::File(path) => File::open(path).map(drop),
         Origin::Pattern | Origin::StandardInput => Ok(()),
     }
 }

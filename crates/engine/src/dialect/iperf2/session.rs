@@ -3,17 +3,16 @@
 //! A session has a descriptor that becomes readable when it has something to do, and a deadline. Its owner calls
 //! [`Session::advance`] then and gets back what only an owner can do.
 
+mod totals;
+
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use linerate_iperf2::FinalReport;
 use linerate_iperf2::server::ConnectBack;
 use linerate_model::event::ClockCheck;
-use linerate_model::metrics::StreamMetrics;
 use linerate_model::spec::LocalOptions;
-use linerate_model::summary::{EndpointTotals, UdpTotals};
 use linerate_model::workload::{Shape, Start};
 use linerate_model::{
     Direction, Event, Failure, FailureKind, Stream, StreamId, StreamRole, Summary, TestSpec, Transport,
@@ -24,13 +23,12 @@ use linerate_sys::{OsError, clock, interfaces, socket};
 
 use super::burst_reports;
 use super::connection::Connection;
-use super::datagrams::{self, transit_of};
 use super::machine::{Action, Machine};
 use super::sockets;
 use crate::data::quota::Quota;
 use crate::data::run::{RunEvent, RunSettings, TestRun};
-use crate::measure::stream_stats::distribution;
 use crate::reporter::Reporter;
+use totals::final_report;
 
 /// Data on one clock.
 pub(super) struct Session {
@@ -444,37 +442,6 @@ impl Session {
             .for_each(|c| c.machine.failed("the test was ended"));
     }
 
-    /// Reports the totals, once; returns what went wrong.
-    pub(super) fn finish(&mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
-        if self.summary.is_none() && self.run.has_started() {
-            burst_reports::report(&self.connections, &self.run, reporter);
-            burst_reports::report_left_out(&self.connections, reporter);
-            let mut summary = self.run.finish(clock::monotonic_ns(), reporter);
-            self.run.quit();
-            for row in &mut summary.streams {
-                let connection = self
-                    .connections
-                    .iter()
-                    .find(|c| c.directions().any(|p| p.stream.id == row.id));
-                let Some(report) = connection.and_then(|c| c.report) else {
-                    continue;
-                };
-                row.receiver = Some(half_of(&report));
-                row.peer_metrics = report.transit_s.map(|transit| {
-                    Box::new(StreamMetrics {
-                        one_way: Some(distribution(&transit)),
-                        datagrams_per_s: Some(f64::from(report.datagrams_per_s)),
-                        datagrams_received: Some(report.datagrams.saturating_sub(report.lost)),
-                        ..StreamMetrics::default()
-                    })
-                });
-            }
-            reporter.emit(&Event::Summary(Box::new(summary.clone())));
-            self.summary = Some(summary);
-        }
-        self.failure.clone().map_or(Ok(()), Err)
-    }
-
     pub(super) fn summary(&self) -> Option<&Summary> {
         self.summary.as_ref()
     }
@@ -505,43 +472,5 @@ fn announce(connection: &mut Connection, known: &mut Option<(IpAddr, Option<Stri
             facts: Some(Box::new(facts.clone())),
             ..direction.stream.clone()
         }));
-    }
-}
-
-/// What was counted of a flow, for its client.
-fn final_report(connection: &Connection, bytes: u64) -> FinalReport {
-    let flow_totals = connection.flow_totals.as_ref().map(datagrams::read).unwrap_or_default();
-    let started_ns = connection
-        .receiver
-        .as_ref()
-        .and_then(|p| p.started_ns)
-        .unwrap_or_default();
-    let duration_ns = flow_totals.last_arrival_ns.saturating_sub(started_ns).max(1000);
-    let per_s = flow_totals.datagrams as f64 * 1e9 / duration_ns as f64;
-    FinalReport {
-        bytes,
-        duration: Duration::from_nanos(duration_ns),
-        lost: flow_totals.lost,
-        out_of_order: flow_totals.out_of_order,
-        datagrams: flow_totals.datagrams,
-        jitter_s: flow_totals.mean_jitter_s,
-        transit_s: connection.receiver.as_ref().and_then(|p| transit_of(&p.stats)),
-        // Conversions of floats saturate.
-        datagrams_per_s: per_s.round() as u32,
-    }
-}
-
-fn half_of(report: &FinalReport) -> EndpointTotals {
-    EndpointTotals {
-        bytes: report.bytes,
-        duration_ns: u64::try_from(report.duration.as_nanos()).unwrap_or(u64::MAX),
-        udp: Some(UdpTotals {
-            packets: report.datagrams,
-            lost: report.lost,
-            out_of_order: report.out_of_order,
-            jitter_s: report.jitter_s,
-            omitted_packets: None,
-            omitted_lost: None,
-        }),
     }
 }

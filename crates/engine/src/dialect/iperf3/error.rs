@@ -36,6 +36,7 @@ impl From<&EngineError> for ErrorCode {
                 Operation::UserTimeout => Self::SetUserTimeout,
                 Operation::WriteStream => Self::StreamWrite,
             },
+            EngineError::Access(_) => Self::InitTest,
             EngineError::BufferSize => Self::SetBuf2,
             EngineError::KeepalivePeriod => Self::CntlKa,
             EngineError::Idle => Self::NoMsg,
@@ -50,7 +51,12 @@ impl From<&EngineError> for ErrorCode {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
-        ErrorCode::from(&error).failure(error.cause().as_deref())
+        let code = ErrorCode::from(&error);
+        match error {
+            // Its text names the file and needs no other.
+            EngineError::Access(error) => Self::error(code.number(), error.to_string()),
+            error => code.failure(error.cause().as_deref()),
+        }
     }
 }
 

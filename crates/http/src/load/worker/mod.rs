@@ -1,201 +1,230 @@
-//! A worker with its own event loop: connections, pace, and the loop over both.
+//! A worker: phases, pace, connections and statistics of one thread, whatever carries its requests.
+//!
+//! A slot carries one request at a time, or one pipeline: a connection of HTTP/1.1 is one slot, a connection of HTTP/2 has a
+//! slot per stream.
 
-mod exchange;
-mod pacing_timer;
-
-use std::io;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
 
 use linerate_model::http::{ErrorClass, Mode};
-use linerate_sys::poll::{Epoll, Interest, Ready};
-use linerate_sys::{PageBuffer, clock};
+use linerate_sys::clock;
 
-use crate::load::backlog::Backlog;
-use crate::load::message::Message;
-use crate::load::pace::Pace;
-use crate::load::pool::Pool;
-use crate::load::ramp::Loss;
-use crate::load::recorder::Recorder;
-use crate::load::response::ReaderContext;
-use crate::load::run_state::{CommandSlot, RunState, Transition};
-use crate::load::schedule::WorkerIndex;
-use crate::load::spec::LoadSpec;
-use pacing_timer::PacingTimer;
+use super::backlog::Backlog;
+use super::failure;
+use super::message::Message;
+use super::opener::{Opened, Opener};
+use super::pace::Pace;
+use super::ramp::{Loss, Ramp};
+use super::recorder::{Recorder, Sent};
+use super::response::ReceivedResponse;
+use super::run_state::{CommandSlot, RunState, Transition};
+use super::schedule::WorkerIndex;
+use super::spec::LoadSpec;
 
 /// One thread's share of a load.
-pub(crate) struct LoadWorker<'a> {
-    spec: &'a LoadSpec,
+pub(crate) struct LoadWorker {
+    pub(super) spec: Arc<LoadSpec>,
+    pub(super) commands: Arc<CommandSlot>,
+    pub(super) run_state: RunState,
+    pub(super) recorder: Recorder,
     index: WorkerIndex,
-    commands: Arc<CommandSlot>,
     reports: Sender<Message>,
-    pool: Pool,
     pace: Pace,
-    recorder: Recorder,
-    context: ReaderContext,
-    buffer: PageBuffer,
-    /// Bytes read at a time outside of bodies.
-    room_bytes: usize,
-    /// The request, as often as a connection keeps outstanding.
-    requests: Vec<u8>,
-    run_state: RunState,
-    next_check_ns: u64,
-    timer: PacingTimer,
+    ramp: Ramp,
+    opener: Opener,
+    connections: Vec<ConnectionState>,
+    /// Free slots, the longest idle first. May contain some that are not free any more.
+    free: VecDeque<u32>,
+    /// Due times of requests that were assigned to a slot and never sent.
+    returned: VecDeque<u64>,
+    backlog: Backlog,
     /// Connections whose first request has no response yet.
     awaiting_first: u32,
-    /// Requests without a response, on all connections.
+    /// Requests assigned to a slot that have not ended.
     in_flight: u64,
-    backlog: Backlog,
+    next_check_ns: u64,
 }
 
-impl<'a> LoadWorker<'a> {
-    /// # Errors
-    /// The operating system's, for instance `EMFILE`.
+#[derive(Debug, Clone, Copy, Default)]
+struct ConnectionState {
+    is_open: bool,
+    /// It has had a response.
+    was_ready: bool,
+    /// Its first request has no response yet.
+    awaits_first: bool,
+    /// Unannounced losses.
+    losses: u8,
+}
+
+/// Carries the requests of a worker.
+pub(super) trait Transport {
+    /// Sends a request that was due at `due_ns` on a free slot; `false` when the slot is not free any more.
+    fn assign(&mut self, slot: u32, due_ns: u64, worker: &mut LoadWorker) -> bool;
+}
+
+impl LoadWorker {
     pub(crate) fn new(
-        spec: &'a LoadSpec,
+        spec: Arc<LoadSpec>,
         index: WorkerIndex,
         commands: Arc<CommandSlot>,
         reports: Sender<Message>,
-    ) -> io::Result<Self> {
-        let epoll = Epoll::new().map_err(|error| error.source)?;
-        epoll
-            .add(commands.waker(), WAKER, Interest::READ)
-            .map_err(|error| error.source)?;
-        let timer = PacingTimer::new()?;
-        for (timer, token) in timer.fds().into_iter().zip(TIMERS) {
-            epoll.add(timer, token, Interest::READ).map_err(|error| error.source)?;
-        }
+    ) -> Self {
         let now_ns = clock::monotonic_ns();
-        let is_open_loop = !matches!(spec.mode, Mode::Closed { .. });
-        let pool = Pool::new(spec, index, epoll, now_ns);
-        let mut recorder = Recorder::new(spec.verifies, is_open_loop);
-        recorder.stats.connections.wanted = u64::from(spec.connections_of(index.0, index.1));
-        Ok(Self {
-            spec,
-            index,
+        let connections = spec.connections_of(index.0, index.1);
+        let mut recorder = Recorder::new(spec.verifies, !matches!(spec.mode, Mode::Closed { .. }));
+        recorder.stats.connections.wanted = u64::from(connections);
+        Self {
             run_state: RunState::new(Arc::clone(&commands)),
             commands,
-            reports,
-            pool,
-            pace: Pace::Held,
             recorder,
-            context: ReaderContext::new(spec.is_head, spec.verifies),
-            buffer: PageBuffer::zeroed(BUFFER_BYTES).map_err(|error| error.source)?,
-            room_bytes: BUFFER_BYTES,
-            requests: spec.request.repeat(spec.pipeline()),
-            next_check_ns: now_ns,
-            timer,
+            index,
+            reports,
+            pace: Pace::Held,
+            ramp: Ramp::new(connections, spec.ramp_per_s, spec.connects_in_flight, index, now_ns),
+            opener: Opener::new(&spec, index),
+            connections: vec![ConnectionState::default(); connections as usize],
+            free: VecDeque::new(),
+            returned: VecDeque::new(),
+            backlog: Backlog::default(),
             awaiting_first: 0,
             in_flight: 0,
-            backlog: Backlog::default(),
-        })
+            next_check_ns: now_ns,
+            spec,
+        }
     }
 
-    /// Runs to the end and reports its statistics.
-    pub(crate) fn run(mut self) {
-        // The default timer slack of the kernel is 50 µs.
-        let _ = clock::set_timer_slack_ns(1);
-        let mut events = Vec::new();
-        while !self.run_state.is_over() {
-            let now_ns = clock::monotonic_ns();
-            self.advance_run(now_ns);
-            self.open_connections(now_ns);
-            self.send_due(now_ns);
-            if self.in_flight > 0 || self.pool.is_connecting() {
-                self.next_check_ns = self.next_check_ns.min(now_ns + CHECK_NS);
-            }
-            if now_ns >= self.next_check_ns {
-                self.check(now_ns);
-            }
-            if let Err(error) = self.wait(&mut events) {
-                let text = format!("cannot wait for connections: {error}");
-                let _ = self.reports.send(Message::Failed(text));
-                return;
-            }
-            for event in &events {
-                self.handle(event);
-            }
-        }
-        self.finish();
+    pub(super) fn connection_count(&self) -> u32 {
+        u32::try_from(self.connections.len()).unwrap_or(u32::MAX)
+    }
+
+    fn open_count(&self) -> u64 {
+        self.connections.iter().filter(|connection| connection.is_open).count() as u64
+    }
+
+    pub(super) fn has_in_flight(&self) -> bool {
+        self.in_flight > 0
+    }
+
+    pub(super) fn is_connecting(&self) -> bool {
+        self.ramp.is_connecting()
     }
 
     /// Enters the next phase on a command or when its time has come.
-    fn advance_run(&mut self, now_ns: u64) {
-        let is_ramped = self.pool.is_ramp_through() && self.awaiting_first == 0;
-        match self.run_state.step(self.spec, now_ns, is_ramped, self.in_flight) {
+    pub(super) fn advance_run(&mut self, now_ns: u64, transport: &mut impl Transport) {
+        match self.step(now_ns) {
             Some(Transition::Ramped) => {
-                let opened = self.pool.open_count();
+                let opened = self.open_count();
                 self.recorder.stats.connections.opened = opened;
                 let _ = self.reports.send(Message::Ramped { opened });
             }
             Some(Transition::Begin(window)) => {
                 self.recorder.set_window(window);
-                self.pace = Pace::new(self.spec, window.begin_ns, self.index);
+                self.pace = Pace::new(&self.spec, window.begin_ns, self.index);
             }
-            Some(Transition::End { is_stopped }) => self.end_load(now_ns, is_stopped),
+            Some(Transition::End { is_stopped }) => {
+                if !is_stopped {
+                    // What was due in the window is still sent on free slots: this thread is late.
+                    self.send_due(now_ns, transport);
+                }
+                if self.run_state.window().is_some() {
+                    self.drain(now_ns, is_stopped);
+                }
+            }
             None => {}
         }
     }
 
-    /// The window has ended. What was due in it is still sent on free connections: this thread is late.
-    fn end_load(&mut self, now_ns: u64, is_stopped: bool) {
-        if !is_stopped {
-            self.send_due(now_ns);
-        }
-        if self.run_state.window().is_some() {
-            self.drain(now_ns, is_stopped);
+    fn step(&mut self, now_ns: u64) -> Option<Transition> {
+        let is_ramped = self.ramp.is_through() && self.awaiting_first == 0;
+        self.run_state.step(&self.spec, now_ns, is_ramped, self.in_flight)
+    }
+
+    /// Starts the next connection that may be opened.
+    pub(super) fn open_next(&mut self, now_ns: u64) -> Option<(u32, Opened)> {
+        loop {
+            let number = self.ramp.take(now_ns)?;
+            self.recorder.connecting();
+            match self.opener.open() {
+                Ok(opened) => return Some((number, opened)),
+                Err(error) => self.refuse(failure::of_connect(&error), &linerate_sys::error::io_text(&error)),
+            }
         }
     }
 
-    /// Ends sending.
-    fn drain(&mut self, now_ns: u64, is_stopped: bool) {
-        self.recorder.stats.connections.open_at_end = self.pool.open_count();
-        self.pool.stop_opening();
-        if let Some(window) = self.run_state.window().filter(|_| !is_stopped) {
-            self.pace.abandon(window.end_ns, now_ns, &mut self.recorder);
-        }
-        let timeout_ns = if is_stopped { 0 } else { self.spec.timeout_ns };
-        self.run_state.drain(now_ns.saturating_add(timeout_ns));
-    }
-
-    fn open_connections(&mut self, now_ns: u64) {
-        for number in self.pool.open_due(now_ns, &mut self.recorder) {
-            self.opened(number);
+    /// A connection could not be opened.
+    pub(super) fn refuse(&mut self, class: ErrorClass, text: &str) {
+        for _ in 0..self.ramp.refused(class.is_client_limit()) {
+            self.recorder.connection_failed(class, || text.to_owned());
         }
     }
 
-    /// A connection is open: it is free, after a first request if one is required.
-    fn opened(&mut self, number: u32) {
-        let is_first = self
-            .pool
-            .get_mut(number)
-            .is_some_and(|connection| !connection.was_ready);
-        if !is_first || !self.spec.sends_first_request {
-            self.pool.release(number);
+    /// A connection is open. Returns whether it is ready only after the response to a first request, which the caller sends.
+    pub(super) fn arrived(&mut self, number: u32, elapsed_ns: u64) -> bool {
+        self.ramp.arrived();
+        self.recorder.connected(elapsed_ns);
+        let Some(connection) = self.connections.get_mut(number as usize) else {
+            return false;
+        };
+        connection.is_open = true;
+        connection.awaits_first = self.spec.sends_first_request && !connection.was_ready;
+        self.awaiting_first += u32::from(connection.awaits_first);
+        connection.awaits_first
+    }
+
+    fn end_first_request(&mut self, number: u32) {
+        if let Some(connection) = self.connections.get_mut(number as usize)
+            && std::mem::take(&mut connection.awaits_first)
+        {
+            self.awaiting_first -= 1;
+        }
+    }
+
+    /// A connection is lost; it is reopened if allowed.
+    pub(super) fn lose(&mut self, number: u32, loss: Loss) {
+        self.end_first_request(number);
+        let Some(connection) = self.connections.get_mut(number as usize) else {
             return;
+        };
+        connection.is_open = false;
+        let losses_max = self.spec.reconnects_max;
+        if self.ramp.lost(number, loss, &mut connection.losses, losses_max) {
+            self.recorder.stats.connections.reconnects += 1;
         }
-        self.awaiting_first += 1;
-        self.send(number, 1, clock::monotonic_ns());
     }
 
-    /// Sends due requests on free connections.
-    fn send_due(&mut self, now_ns: u64) {
+    /// Whether a free slot sends its next request at once, as in a closed loop.
+    pub(super) fn sends_at_once(&self, now_ns: u64) -> bool {
+        let window = self.run_state.window().filter(|window| now_ns < window.end_ns);
+        matches!(self.pace, Pace::Closed) && window.is_some()
+    }
+
+    /// A slot is free. After a response it pauses first if there is think time.
+    pub(super) fn release(&mut self, slot: u32, has_response: bool, now_ns: u64) {
+        if has_response && matches!(self.pace, Pace::Thinking { .. }) {
+            self.pace.pause(slot, now_ns);
+        } else {
+            self.free.push_back(slot);
+        }
+    }
+
+    /// Assigns due requests to free slots.
+    pub(super) fn send_due(&mut self, now_ns: u64, transport: &mut impl Transport) {
         let Some(window) = self.run_state.window() else {
             return;
         };
-        self.pace.end_pauses(now_ns, |number| self.pool.release(number));
-        let is_open_loop = matches!(self.pace, Pace::Open(_));
-        let count = if is_open_loop { 1 } else { self.spec.pipeline() };
-        let due = |pace: &Pace| pace.due(now_ns).filter(|due_ns| *due_ns < window.end_ns);
-        while let Some(due_ns) = due(&self.pace) {
-            let Some(number) = self.pool.take_free() else {
+        let free = &mut self.free;
+        self.pace.end_pauses(now_ns, |slot| free.push_back(slot));
+        let due = |worker: &Self| worker.due(now_ns).filter(|due_ns| *due_ns < window.end_ns);
+        while let Some(due_ns) = due(self) {
+            let Some(slot) = self.free.pop_front() else {
                 break;
             };
-            self.pace.take();
-            self.send(number, count, due_ns);
+            if transport.assign(slot, due_ns, self) && self.returned.pop_front().is_none() {
+                self.pace.take();
+            }
         }
-        let left_ns = due(&self.pace).filter(|_| is_open_loop);
+        let left_ns = due(self).filter(|_| self.is_open_loop());
         let timeout_ns = self.spec.timeout_ns;
         if self.backlog.note_left(left_ns, now_ns, timeout_ns, &mut self.recorder) {
             // What is due now is all that will be.
@@ -204,118 +233,169 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    fn handle(&mut self, event: &Ready) {
-        if event.token == WAKER {
-            self.commands.waker().drain();
-            return;
-        }
-        if let Some(index) = TIMERS.iter().position(|token| *token == event.token) {
-            return self.timer.acknowledge(index);
-        }
-        let Ok(number) = u32::try_from(event.token) else {
-            return;
+    fn is_open_loop(&self) -> bool {
+        matches!(self.pace, Pace::Open(_))
+    }
+
+    fn due(&self, now_ns: u64) -> Option<u64> {
+        self.returned.front().copied().or_else(|| self.pace.due(now_ns))
+    }
+
+    /// `count` requests are assigned to a slot.
+    pub(super) fn begin(&mut self, count: usize) {
+        self.in_flight += count as u64;
+    }
+
+    /// A request that was due at `due_ns` is sent; in a closed loop it is due when it is sent. `None` when the window of a closed
+    /// loop has ended meanwhile.
+    pub(super) fn sending(&self, due_ns: u64) -> Option<Sent> {
+        let sent_ns = clock::monotonic_ns();
+        let is_late = || self.run_state.window().is_none_or(|window| sent_ns >= window.end_ns);
+        let due_ns = match self.pace {
+            Pace::Open(_) => due_ns,
+            Pace::Closed | Pace::Thinking { .. } if is_late() => return None,
+            Pace::Held | Pace::Closed | Pace::Thinking { .. } => sent_ns,
         };
-        let Some(connection) = self.pool.get_mut(number) else {
-            return;
-        };
-        if connection.connecting_since().is_some() {
-            let now_ns = clock::monotonic_ns();
-            if let Some(number) = self.pool.arrived(number, now_ns, &mut self.recorder) {
-                self.opened(number);
-            }
-            return;
+        let is_starved = due_ns < self.backlog.starved_until_ns();
+        Some(Sent {
+            sent_ns,
+            due_ns,
+            is_starved,
+        })
+    }
+
+    /// A request has a complete response; returns the time.
+    pub(super) fn response_complete(&mut self, number: u32, sent: Sent, response: &ReceivedResponse) -> u64 {
+        let done_ns = clock::monotonic_ns();
+        if let Some(connection) = self.connections.get_mut(number as usize) {
+            connection.was_ready = true;
         }
-        if event.writable && connection.unsent_bytes > 0 {
-            self.pool.watch_writing(number, false);
-            self.write(number);
-        }
-        if event.readable || event.error || event.hangup {
-            self.read(number);
+        self.end_first_request(number);
+        self.end(1);
+        self.recorder.response_complete(sent, done_ns, response);
+        done_ns
+    }
+
+    /// Requests of a connection failed.
+    pub(super) fn failed(&mut self, number: u32, lost: impl IntoIterator<Item = Sent>, class: ErrorClass, text: &str) {
+        let now_ns = clock::monotonic_ns();
+        for sent in lost {
+            self.end_first_request(number);
+            self.end(1);
+            self.recorder.failed(sent, now_ns, class, || text.to_owned());
         }
     }
 
-    /// Periodic work: timeouts, and the second that is complete.
-    fn check(&mut self, now_ns: u64) {
-        self.pool.expire_connects(now_ns, &mut self.recorder);
-        let sent_before_ns = now_ns.saturating_sub(self.spec.timeout_ns);
-        // With nothing in flight ten thousand idle connections need no scan.
-        let overdue = if self.in_flight > 0 {
-            self.pool.overdue(sent_before_ns)
-        } else {
-            Vec::new()
-        };
-        for number in overdue {
-            let was_ready = self.pool.get_mut(number).is_some_and(|connection| connection.was_ready);
-            let lost = self.pool.lose(number, Loss::Unannounced, &mut self.recorder);
-            self.forget_first_request(was_ready, &lost);
-            self.fail(lost, ErrorClass::Timeout, "no complete response in time");
+    /// A request was not sent because the connection had ended. It is due again.
+    pub(super) fn return_request(&mut self, number: u32, sent: Sent) {
+        self.end_first_request(number);
+        self.end(1);
+        if self.is_open_loop() {
+            self.returned.push_back(sent.due_ns);
         }
+    }
+
+    /// `count` requests have ended.
+    pub(super) fn end(&mut self, count: u64) {
+        self.in_flight = self.in_flight.saturating_sub(count);
+    }
+
+    /// Ends sending.
+    fn drain(&mut self, now_ns: u64, is_stopped: bool) {
+        self.recorder.stats.connections.open_at_end = self.open_count();
+        self.ramp.give_up();
+        if let Some(window) = self.run_state.window().filter(|_| !is_stopped) {
+            self.abandon_returned(now_ns);
+            self.pace.abandon(window.end_ns, now_ns, &mut self.recorder);
+        }
+        let timeout_ns = if is_stopped { 0 } else { self.spec.timeout_ns };
+        self.run_state.drain(now_ns.saturating_add(timeout_ns));
+    }
+
+    fn abandon_returned(&mut self, now_ns: u64) {
+        for due_ns in self.returned.drain(..) {
+            self.recorder.unsent(due_ns, now_ns);
+        }
+    }
+
+    /// Whether timeouts must be checked and a complete second reported.
+    pub(super) fn is_check_due(&mut self, now_ns: u64) -> bool {
+        if self.has_in_flight() || self.is_connecting() {
+            self.next_check_ns = self.next_check_ns.min(now_ns + CHECK_NS);
+        }
+        now_ns >= self.next_check_ns
+    }
+
+    /// Reports the second that is complete. One reported late would contain responses of the next.
+    pub(super) fn report_second(&mut self, now_ns: u64) {
         if let Some(second) = self.recorder.finished_second(now_ns) {
             let _ = self.reports.send(Message::Second(second));
         }
-        // A second reported late contains responses of the next one.
         self.next_check_ns = (now_ns + IDLE_CHECK_NS).min(self.recorder.second_ends_ns());
     }
 
-    /// Waits for readiness or the next deadline.
-    fn wait(&mut self, events: &mut Vec<Ready>) -> io::Result<()> {
-        let until_ns = self.next_ns();
-        if until_ns <= clock::monotonic_ns() {
-            return self.pool.wait(events, Some(Duration::ZERO));
-        }
-        // An open loop knows the time of the following request as well.
-        let then_ns = self.pace.following_ns().filter(|_| self.may_send());
-        self.timer.arm(until_ns, then_ns)?;
-        self.pool.wait(events, None)
+    /// The next deadline.
+    pub(super) fn next_ns(&self) -> u64 {
+        let spun_ns = if self.spec.spins { SPUN_NS } else { 0 };
+        let due_ns = self.pace.next_ns().filter(|_| self.may_send());
+        let times = [
+            Some(self.next_check_ns),
+            self.ramp.next_ns(),
+            self.run_state.ends_ns(),
+            due_ns.map(|due_ns| due_ns.saturating_sub(spun_ns)),
+        ];
+        times.into_iter().flatten().min().unwrap_or(u64::MAX)
     }
 
-    /// The next deadline.
-    fn next_ns(&self) -> u64 {
-        let mut until_ns = self.next_check_ns;
-        if let Some(open_ns) = self.pool.next_open_ns() {
-            until_ns = until_ns.min(open_ns);
-        }
-        if let Some(end_ns) = self.run_state.ends_ns() {
-            until_ns = until_ns.min(end_ns);
-        }
-        if let Some(due_ns) = self.pace.next_ns().filter(|_| self.may_send()) {
-            until_ns = until_ns.min(due_ns.saturating_sub(if self.spec.spins { SPUN_NS } else { 0 }));
-        }
-        until_ns
+    /// When the request after the next one is due, in an open loop.
+    pub(super) fn following_ns(&self) -> Option<u64> {
+        self.pace.following_ns().filter(|_| self.may_send())
     }
 
     /// Whether the next due request can be sent when its time comes.
     fn may_send(&self) -> bool {
-        self.run_state.window().is_some() && (self.pool.has_free() || !self.pace.needs_free())
+        self.run_state.window().is_some() && (!self.free.is_empty() || !self.pace.needs_free())
     }
 
-    /// Counts requests without a response, and reports.
-    fn finish(mut self) {
+    /// Whether a free slot needs the worker: an open loop assigns due requests, a pause must be ended, and a drain ends with
+    /// its last response.
+    #[cfg(feature = "tls")]
+    pub(super) fn needs_wakeup(&self) -> bool {
+        self.run_state.window().is_none() || !matches!(self.pace, Pace::Closed)
+    }
+
+    /// Counts requests without a response, and reports the statistics.
+    pub(super) fn finish(&mut self, outstanding: impl IntoIterator<Item = Sent>) {
+        let now_ns = clock::monotonic_ns();
         let is_stopped = self.run_state.is_stopped();
-        for number in self.pool.numbers() {
-            let lost = self.pool.get_mut(number).map(|connection| connection.close());
-            if !is_stopped {
-                self.fail(
-                    lost.unwrap_or_default(),
-                    ErrorClass::Timeout,
-                    "no complete response in time",
-                );
+        if !is_stopped {
+            self.abandon_returned(now_ns);
+        }
+        for sent in outstanding {
+            self.end(1);
+            match is_stopped {
+                true => self.recorder.stopped(sent),
+                false => {
+                    let text = || NO_RESPONSE_IN_TIME.to_owned();
+                    self.recorder.failed(sent, now_ns, ErrorClass::Timeout, text);
+                }
             }
         }
         if let Some(second) = self.recorder.last_second() {
             let _ = self.reports.send(Message::Second(second));
         }
-        let _ = self.reports.send(Message::Finished(Box::new(self.recorder.stats)));
+        let stats = std::mem::take(&mut self.recorder.stats);
+        let _ = self.reports.send(Message::Finished(Box::new(stats)));
     }
 }
 
-const WAKER: u64 = u64::MAX;
-const TIMERS: [u64; 2] = [u64::MAX - 1, u64::MAX - 2];
-/// One receive buffer per thread.
-const BUFFER_BYTES: usize = 256 * 1024;
+pub(super) const NO_RESPONSE_IN_TIME: &str = "no complete response in time";
 /// Resolution of timeouts.
 const CHECK_NS: u64 = 100_000_000;
 /// Without requests in flight: wake-ups are the cost of idle connections.
 const IDLE_CHECK_NS: u64 = 1_000_000_000;
 /// Busy-waiting before a due time.
 const SPUN_NS: u64 = 50_000;
+
+#[cfg(test)]
+mod tests;

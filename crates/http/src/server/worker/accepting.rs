@@ -7,11 +7,9 @@ use linerate_sys::poll::Interest;
 use linerate_sys::socket;
 
 use super::connection_table::{AwaitedEvent, Connection, Token};
-use super::deadlines::Event;
-use super::transport::SocketTransport;
 use super::{FIRST_LISTENER, Worker};
-use crate::server::body_path::is_paced;
 use crate::server::responses::Response;
+use crate::server::write_queue::SocketTransport;
 
 impl Worker {
     /// Accepts from the listener of this token.
@@ -35,7 +33,7 @@ impl Worker {
     fn pause(&mut self) {
         self.counters.descriptors_exhausted.add(1);
         self.listen(Interest::default());
-        self.deadlines.add(self.clock.now_ns() + PAUSE_NS, Event::Accept);
+        self.resume_accepting_ns = Some(self.clock.now_ns() + PAUSE_NS);
     }
 
     pub(super) fn listen(&self, interest: Interest) {
@@ -59,7 +57,6 @@ impl Worker {
             return;
         }
         let connection = Connection {
-            is_paced: is_paced(&fd),
             fd,
             since: self.clock.ticks(),
             awaited: AwaitedEvent::Readable,
@@ -89,7 +86,7 @@ impl Worker {
             return;
         };
         let response = Response::refusal(SERVICE_UNAVAILABLE);
-        self.responses.push(response, false, &self.counters, &mut self.queue);
+        self.responses.push(response, &self.counters, &mut self.queue);
         // What does not fit into an empty send buffer is dropped.
         let mut transport = SocketTransport(&connection.fd);
         if let Ok(flushed) = self.queue.flush(&mut transport, self.responses.content()) {

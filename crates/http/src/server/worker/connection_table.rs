@@ -32,8 +32,6 @@ pub(super) struct Connection {
     pub(super) awaited: AwaitedEvent,
     /// Within the limit, not rejected.
     pub(super) is_admitted: bool,
-    /// It is one of [`crate::server::body_path::is_paced`].
-    pub(super) is_paced: bool,
     /// `None` between requests.
     pub(super) partial: Option<Box<PartialIo>>,
 }
@@ -70,7 +68,7 @@ pub(super) struct PartialIo {
 }
 
 /// Index and generation of a connection, as epoll returns it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token(u64);
 
 impl Token {
@@ -159,7 +157,6 @@ mod tests {
             since: 0,
             awaited: AwaitedEvent::Readable,
             is_admitted: true,
-            is_paced: false,
             partial: None,
         }
     }

@@ -1,11 +1,11 @@
-//! Idle timeouts. Connections have no timers; a periodic scan finds those that expired.
+//! Timeouts of connections. They have no timers; a periodic scan finds those that expired.
 
 use std::time::Duration;
 
 use super::clock::NS_PER_TICK;
 use super::connection_table::{Connection, ConnectionTable, Ticks, Token};
 
-/// Idle timeouts and the next scan.
+/// Timeouts and the next scan.
 #[derive(Debug)]
 pub(super) struct IdleTimeouts {
     idle: Ticks,
@@ -41,24 +41,17 @@ impl IdleTimeouts {
 
     /// Connections whose timeout has expired.
     pub(super) fn expired(&self, table: &ConnectionTable, now: Ticks) -> Vec<Token> {
-        let is_late = |connection: &Connection| {
-            self.limit(connection)
-                .is_some_and(|limit| now.saturating_sub(connection.since) > limit)
-        };
+        let is_late = |connection: &Connection| now.saturating_sub(connection.since) > self.limit(connection);
         let late = table.iter().filter(|(_, connection)| is_late(connection));
         late.map(|(token, _)| token).collect()
     }
 
-    /// `None` during a lingering close, which has its own deadline.
-    fn limit(&self, connection: &Connection) -> Option<Ticks> {
-        let Some(partial) = &connection.partial else {
-            return Some(self.idle);
-        };
-        if partial.is_closing {
-            return None;
+    fn limit(&self, connection: &Connection) -> Ticks {
+        match &connection.partial {
+            Some(partial) if partial.is_closing => ticks(LINGER_TIMEOUT),
+            Some(partial) if partial.output.is_empty() && !partial.machine.is_receiving_body() => self.header,
+            Some(_) | None => self.idle,
         }
-        let is_in_header = partial.output.is_empty() && !partial.machine.is_receiving_body();
-        Some(if is_in_header { self.header } else { self.idle })
     }
 }
 
@@ -70,8 +63,10 @@ fn ticks(duration: Duration) -> Ticks {
 const SCANS_PER_TIMEOUT: u32 = 10;
 const SCAN_PERIOD_MIN: Duration = Duration::from_millis(100);
 /// A scan of ten thousand connections takes some ten microseconds.
-const SCAN_PERIOD_MAX: Duration = Duration::from_secs(5);
+const SCAN_PERIOD_MAX: Duration = Duration::from_secs(1);
 const HEADER_TIMEOUT: Duration = Duration::from_secs(60);
+/// For what the client still sends after its last response.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
@@ -84,13 +79,12 @@ mod tests {
             since,
             awaited: AwaitedEvent::Readable,
             is_admitted: true,
-            is_paced: false,
             partial,
         }
     }
 
     #[test]
-    fn idle_connections_expire_and_incomplete_headers_earlier() {
+    fn idle_connections_expire_and_unfinished_ones_earlier() {
         let idle_timeouts = IdleTimeouts::new(Duration::from_secs(600));
         let mut table = ConnectionTable::default();
         let idle = table.insert(connection(0, None)).expect("room");
@@ -104,7 +98,10 @@ mod tests {
             is_closing: true,
             ..PartialIo::default()
         });
-        table.insert(connection(0, Some(lingering))).expect("room");
+        let lingering = table.insert(connection(0, Some(lingering))).expect("room");
+        assert_eq!(idle_timeouts.expired(&table, 20), []);
+        assert_eq!(idle_timeouts.expired(&table, 21), [lingering]);
+        table.remove(lingering);
         assert_eq!(idle_timeouts.expired(&table, 600), []);
         assert_eq!(idle_timeouts.expired(&table, 601), [slow]);
         assert_eq!(idle_timeouts.expired(&table, 6001), [idle, slow]);

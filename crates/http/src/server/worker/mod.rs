@@ -6,10 +6,8 @@
 mod accepting;
 mod clock;
 mod connection_table;
-mod deadlines;
 mod idle_timeouts;
 mod serving;
-mod transport;
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -27,7 +25,6 @@ use super::stats::Counters;
 use super::write_queue::WriteQueue;
 use clock::Clock;
 use connection_table::{AwaitedEvent, ConnectionTable, Token};
-use deadlines::{Deadlines, Event};
 use idle_timeouts::IdleTimeouts;
 
 /// State shared by all threads of a server.
@@ -51,8 +48,9 @@ pub(super) struct Worker {
     counters: Arc<Counters>,
     responses: ResponseWriter,
     table: ConnectionTable,
-    deadlines: Deadlines,
     idle_timeouts: IdleTimeouts,
+    /// When accepting is resumed; `None` while it is not paused.
+    resume_accepting_ns: Option<u64>,
     /// Responses of the current connection; empty otherwise.
     queue: WriteQueue,
     buffer: PageBuffer,
@@ -84,7 +82,7 @@ impl Worker {
             counters,
             responses,
             table: ConnectionTable::default(),
-            deadlines: Deadlines::default(),
+            resume_accepting_ns: None,
             queue: WriteQueue::default(),
             buffer: PageBuffer::zeroed(BUFFER_BYTES)?,
             clock: Clock::new(),
@@ -110,33 +108,33 @@ impl Worker {
                     number => self.serve(Token::from_number(number), event),
                 }
             }
-            while let Some(event) = self.deadlines.take_due(self.clock.now_ns()) {
-                self.handle_deadline(event);
+            if self
+                .resume_accepting_ns
+                .is_some_and(|at_ns| at_ns <= self.clock.now_ns())
+            {
+                self.resume_accepting_ns = None;
+                self.listen(Interest::READ);
             }
-            self.close_idle();
+            self.close_expired();
         }
     }
 
     /// `None` without connections and deadlines.
     fn time_to_wait(&self) -> Option<Duration> {
-        let look_ns = (!self.table.is_empty()).then(|| self.idle_timeouts.next_scan_ns());
-        let next_ns = look_ns.into_iter().chain(self.deadlines.next_ns()).min()?;
+        let scan_ns = (!self.table.is_empty()).then(|| self.idle_timeouts.next_scan_ns());
+        let next_ns = scan_ns.into_iter().chain(self.resume_accepting_ns).min()?;
         Some(Duration::from_nanos(next_ns.saturating_sub(monotonic_ns())))
     }
 
-    fn handle_deadline(&mut self, event: Event) {
-        match event {
-            Event::Accept => self.listen(Interest::READ),
-            Event::Close(token) => self.close(token),
-        }
-    }
-
-    fn close_idle(&mut self) {
+    fn close_expired(&mut self) {
         if self.table.is_empty() || !self.idle_timeouts.is_scan_due(self.clock.now_ns()) {
             return;
         }
         for token in self.idle_timeouts.expired(&self.table, self.clock.ticks()) {
-            self.counters.timed_out.add(1);
+            let partial = self.table.get(token).and_then(|connection| connection.partial.as_ref());
+            if !partial.is_some_and(|partial| partial.is_closing) {
+                self.counters.timed_out.add(1);
+            }
             self.close(token);
         }
     }
@@ -164,10 +162,10 @@ impl Worker {
         if socket::shutdown_write(&connection.fd).is_err() {
             return self.close(token);
         }
+        connection.since = self.clock.ticks();
         let partial = connection.partial.get_or_insert_default();
         partial.input = Vec::new();
         partial.is_closing = true;
-        self.deadlines.add(self.clock.now_ns() + LINGER_NS, Event::Close(token));
         self.await_event(token, AwaitedEvent::Readable);
     }
 
@@ -187,8 +185,6 @@ const FIRST_LISTENER: u64 = (u32::MAX as u64) << 32;
 const WAKER: u64 = u64::MAX;
 /// Larger than a header, so that an incomplete one and what follows it fit.
 const BUFFER_BYTES: usize = 64 * 1024;
-/// Duration of a lingering close.
-const LINGER_NS: u64 = 2_000_000_000;
 
 #[cfg(test)]
 mod tests {

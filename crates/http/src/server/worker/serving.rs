@@ -6,11 +6,10 @@ use linerate_sys::poll::Ready;
 use linerate_sys::stream_io;
 
 use super::connection_table::{AwaitedEvent, Token};
-use super::transport::SocketTransport;
 use super::{BUFFER_BYTES, Worker};
 use crate::message::request::HEADER_BYTES_MAX;
 use crate::server::machine::{Closing, Machine, Next, RequestContext};
-use crate::server::write_queue::{Transport, WriteQueue};
+use crate::server::write_queue::{SocketTransport, Transport, WriteQueue};
 
 impl Worker {
     /// Handles an event of a connection, if it still exists.
@@ -115,7 +114,6 @@ impl Worker {
             responses: &self.responses,
             counters: &self.counters,
             body_bytes_max: self.shared.body_bytes_max,
-            is_paced: connection.is_paced,
         };
         let input = self.buffer.get(..filled).unwrap_or_default();
         let mut transport = SocketTransport(&connection.fd);

@@ -1,6 +1,6 @@
 //! A plan file with a comment for every key.
 
-/// The default plan. Keys without a default stand behind a `#` with an example.
+/// The default plan. Keys without a default are commented out, with an example.
 pub(super) const TEMPLATE: &str = include_str!("plan.toml");
 /// Column of the comments.
 const COMMENT_AT: usize = 44;

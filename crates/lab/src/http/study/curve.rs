@@ -93,16 +93,8 @@ mod tests {
             assert_eq!(point, cell.ceiling_per_s, "{:?}", cell.key);
         }
         assert!((25..40).contains(&curve.len()), "{}", curve.len());
-        assert!(
-            curve
-                .windows(2)
-                .all(|pair| pair[0].payload_bytes < pair[1].payload_bytes)
-        );
-        assert!(
-            curve
-                .windows(2)
-                .all(|pair| pair[0].responses_per_s > pair[1].responses_per_s)
-        );
+        assert!(curve.is_sorted_by(|a, b| a.payload_bytes < b.payload_bytes));
+        assert!(curve.is_sorted_by(|a, b| a.responses_per_s > b.responses_per_s));
         assert_eq!(curve.last().map(|point| point.payload_bytes), Some(100 * KIB));
     }
 

@@ -1,27 +1,26 @@
 //! What a run cost both ends, and how it went from second to second.
 
-use linerate_model::http::{EndpointStats, LoadResult};
+use linerate_model::http::{EndpointStats, LoadResult, Second};
 
-use super::LoadReport;
-use super::lines::Lines;
+use super::{LoadReport, named};
+use crate::document::Block;
+use crate::glyphs::Glyphs;
 use crate::http::numbers::{cpus, grouped, peak, percent, time, time_ns};
 use crate::numbers::{bytes, clock};
 
 /// Both ends, known or not.
-pub(super) fn write_sides(out: &mut Lines, report: &LoadReport<'_>) {
-    out.text.push('\n');
-    for (name, side) in [("client", report.client), ("server", report.server)] {
-        match side {
-            Some(side) => {
-                out.named(name, &cost(side, report.load.ok));
-                if !side.missing.is_empty() {
-                    out.named("", &format!("not known: {}", side.missing.join("; ")));
-                }
-            }
-            None if name == "server" => out.named(name, "no agent there, so what it cost is not known"),
-            None => out.named(name, "its figures were not taken"),
-        }
-    }
+pub(super) fn ends(report: &LoadReport<'_>) -> Vec<Block> {
+    let ends = [
+        ("client", report.client, "its figures were not taken"),
+        ("server", report.server, "no agent there, so what it cost is not known"),
+    ];
+    let lines = |(name, end, unknown): (&str, Option<&EndpointStats>, &str)| {
+        let missing = end.filter(|end| !end.missing.is_empty());
+        let missing = missing.map(|end| named("", format!("not known: {}", end.missing.join("; "))));
+        let cost = end.map_or_else(|| unknown.to_owned(), |end| cost(end, report.load.ok));
+        std::iter::once(named(name, cost)).chain(missing).collect::<Vec<_>>()
+    };
+    ends.into_iter().flat_map(lines).collect()
 }
 
 /// What a run cost one end.
@@ -56,57 +55,41 @@ fn cost(side: &EndpointStats, ok: u64) -> String {
 /// Seconds that fit into one line; longer runs are thinned.
 const SECONDS_SHOWN: usize = 60;
 
-/// Throughput and latency of every second, the warm-up apart.
-pub(super) fn write_seconds(out: &mut Lines, load: &LoadResult) {
-    let Some(highest) = load
-        .seconds
-        .iter()
-        .map(|second| second.ok)
-        .max()
-        .filter(|highest| *highest > 0)
-    else {
-        return;
-    };
+/// Throughput and latency of every second, the warm-up apart; nothing without an answer.
+pub(super) fn seconds(load: &LoadResult, glyphs: Glyphs) -> Vec<Block> {
+    let highest = load.seconds.iter().map(|second| second.ok).max().unwrap_or(0);
+    if highest == 0 {
+        return Vec::new();
+    }
     let step = load.seconds.len().div_ceil(SECONDS_SHOWN).max(1);
-    let shown = load.seconds.iter().step_by(step);
-    let rates = out
-        .style
-        .glyphs
-        .curve(shown.map(|second| Some(second.ok as f64 / highest as f64)));
-    let warmup = load.warmup_seconds as usize / step;
-    let measured = load
-        .seconds
-        .iter()
-        .skip(load.warmup_seconds as usize)
-        .map(|second| second.ok);
+    let curve = |highest: u64, value: fn(&Second) -> Option<u64>| {
+        let shown = load.seconds.iter().step_by(step);
+        let curve = glyphs.curve(shown.map(|second| value(second).map(|value| value as f64 / highest as f64)));
+        split_at(&curve, load.warmup_seconds as usize / step)
+    };
+    let measured = load.seconds.iter().skip(load.warmup_seconds as usize);
+    let measured = measured.map(|second| second.ok);
     let range = match (measured.clone().min(), measured.max()) {
         (Some(low), Some(high)) => format!("  {} to {} after the warm-up", grouped(low), grouped(high)),
         _ => String::new(),
     };
-    out.text.push('\n');
-    out.named("2xx each s", &format!("{}{range}", split_at(&rates, warmup)));
-    write_latencies(out, load, step);
+    let rates = format!("{}{range}", curve(highest, |second| Some(second.ok)));
+    let slowest = load.seconds.iter().filter_map(|second| second.p99_ns).max();
+    let latencies = slowest.filter(|slowest| *slowest > 0).map(|slowest| {
+        let curve = curve(slowest, |second| second.p99_ns);
+        named("p99 each s", format!("{curve}  up to {}", time_ns(slowest)))
+    });
     let unit = if step > 1 {
         format!("every {step} s shown; ")
     } else {
         String::new()
     };
     let length = clock(load.seconds.len() as f64);
-    out.named(
-        "",
-        &format!("{unit}{length} in all; before the |: warm-up, not counted"),
-    );
-}
-
-fn write_latencies(out: &mut Lines, load: &LoadResult, step: usize) {
-    let slowest = load.seconds.iter().filter_map(|second| second.p99_ns).max();
-    let Some(slowest) = slowest.filter(|slowest| *slowest > 0) else {
-        return;
-    };
-    let shares = load.seconds.iter().step_by(step);
-    let shares = shares.map(|second| second.p99_ns.map(|ns| ns as f64 / slowest as f64));
-    let curve = split_at(&out.style.glyphs.curve(shares), load.warmup_seconds as usize / step);
-    out.named("p99 each s", &format!("{curve}  up to {}", time_ns(slowest)));
+    let legend = format!("{unit}{length} in all; before the |: warm-up, not counted");
+    let mut blocks = vec![Block::Space, named("2xx each s", rates)];
+    blocks.extend(latencies);
+    blocks.push(named("", legend));
+    blocks
 }
 
 fn split_at(curve: &str, place: usize) -> String {

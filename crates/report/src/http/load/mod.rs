@@ -1,23 +1,19 @@
-//! What one run of the load generator found, for a terminal.
+//! One run of the load generator: text for a terminal, JSON for programs.
 
 mod cost;
-mod errors;
-mod json;
 mod latency;
-mod lines;
 
-use linerate_model::http::{CellVerdict, Connections, EndpointStats, LoadResult, Mode};
-
-use crate::numbers::rate;
+use linerate_model::http::{CellVerdict, EndpointStats, Judgement, LoadResult, Mode};
+use serde_json::json;
 
 use super::labels;
 use super::numbers::{fine, grouped, known, mebi, mega, per_s, percent, time_ns};
 use crate::document::style::Style;
-use cost::{write_seconds, write_sides};
-use errors::write_errors;
-pub use json::load_json;
-use latency::write_latency;
-use lines::Lines;
+use crate::document::{Block, Document};
+use crate::glyphs::Glyphs;
+use crate::numbers::rate;
+use cost::{ends, seconds};
+use latency::{errors, latency};
 
 /// One run of the load generator with what is known around it.
 #[derive(Debug, Clone, Copy)]
@@ -41,32 +37,60 @@ pub struct LoadReport<'a> {
 /// The run as text in lines of at most 120 columns.
 #[must_use]
 pub fn load_text(report: &LoadReport<'_>, style: Style) -> String {
-    let mut out = Lines {
-        text: String::new(),
-        style,
-    };
+    document(report, style.glyphs).text(style)
+}
+
+/// The run as one JSON object: rates with their units in the names, then everything that was counted.
+#[must_use]
+pub fn load_json(report: &LoadReport<'_>) -> String {
+    let load = report.load;
+    let object = json!({
+        "schema": "linerate.http-load/1",
+        "target": report.target,
+        "remarks": report.remarks,
+        "rates": {
+            "ok_per_s": load.ok_per_s(),
+            "payload_bytes_per_s": load.payload_bytes_per_s(),
+            "http_bytes_per_s": load.http_bytes_per_s(),
+            "wire_bps": report.wire_bps,
+            "error_share": load.error_share(),
+        },
+        "load": load,
+        "client": report.client,
+        "server": report.server,
+        "verdict": report.verdict,
+    });
+    crate::pretty_json(&object)
+}
+
+fn document(report: &LoadReport<'_>, glyphs: Glyphs) -> Document {
     let LoadReport { load, target, .. } = report;
     let protocol = load.protocol.as_ref().filter(|protocol| !protocol.is_plain_http1());
     let protocol = protocol.map_or_else(String::new, |protocol| format!("{protocol}, "));
-    out.line(0, &format!("{target}: {protocol}{}", mode(load)));
-    for remark in report.remarks {
-        out.line(2, remark);
-    }
-    if let Some(verdict) = report.verdict {
-        write_verdict(&mut out, verdict);
-    }
-    out.text.push('\n');
-    write_rates(&mut out, report);
-    out.text.push('\n');
-    write_latency(&mut out, load);
-    write_errors(&mut out, load);
-    write_sides(&mut out, report);
-    write_seconds(&mut out, load);
-    for flag in &load.flags {
-        out.line(0, &format!("flag {}", labels::flag(*flag)));
-    }
-    out.text
+    let mut blocks = vec![
+        Block::Title(format!("{target}: {protocol}{}", mode(load))),
+        Block::List(report.remarks.to_vec()),
+    ];
+    blocks.extend(report.verdict.into_iter().flat_map(verdict));
+    blocks.push(Block::Space);
+    blocks.extend(rates(report));
+    blocks.push(Block::Table(latency(load)));
+    blocks.extend(errors(load).map(Block::Table));
+    blocks.push(Block::Space);
+    blocks.extend(ends(report));
+    blocks.extend(seconds(load, glyphs));
+    let flags = load.flags.iter();
+    blocks.extend(flags.map(|flag| Block::Remark(format!("flag {}", labels::flag(*flag)))));
+    let name = "linerate http load";
+    Document { name, blocks }
 }
+
+/// Text beside its name.
+fn named(name: &str, text: impl Into<String>) -> Block {
+    Block::entry(name, NAME_CHARS, text)
+}
+
+const NAME_CHARS: usize = 13;
 
 /// `open loop, 5,000 requests per second, poisson arrivals, 64 connections, 10.0 s measured`
 fn mode(load: &LoadResult) -> String {
@@ -74,15 +98,13 @@ fn mode(load: &LoadResult) -> String {
     let window = time_ns(load.window_ns);
     match load.mode {
         Mode::Closed { pipeline, think_ns } => {
-            let pipeline = if pipeline > 1 {
-                format!(", {pipeline} requests outstanding on each")
-            } else {
-                String::new()
+            let pipeline = match pipeline {
+                0 | 1 => String::new(),
+                many => format!(", {many} requests outstanding on each"),
             };
-            let think = if think_ns > 0 {
-                format!(", {} pause after each answer", time_ns(think_ns))
-            } else {
-                String::new()
+            let think = match think_ns {
+                0 => String::new(),
+                ns => format!(", {} pause after each answer", time_ns(ns)),
             };
             format!("closed loop, {connections} connections{pipeline}{think}, {window} measured")
         }
@@ -101,95 +123,85 @@ fn mode(load: &LoadResult) -> String {
     }
 }
 
-fn write_verdict(out: &mut Lines, verdict: &CellVerdict) {
-    let judgements = std::iter::once(&verdict.primary).chain(&verdict.contributing);
-    for (place, judgement) in judgements.enumerate() {
-        let sure = match place {
-            0 => format!(" (confidence {})", labels::confidence(verdict.confidence)),
-            _ => String::new(),
-        };
-        let name = if place == 0 { "verdict" } else { "as well" };
+fn verdict(verdict: &CellVerdict) -> Vec<Block> {
+    let sure = format!(" (confidence {})", labels::confidence(verdict.confidence));
+    let contributing = verdict.contributing.iter().map(|judgement| ("as well", "", judgement));
+    let judgements = std::iter::once(("verdict", sure.as_str(), &verdict.primary)).chain(contributing);
+    let lines = |(name, sure, judgement): (&str, &str, &Judgement)| {
         let evidence: Vec<&str> = judgement.evidence.iter().map(|one| one.text.as_str()).collect();
-        out.named(
-            name,
-            &format!("{}{sure}: {}", judgement.class.name(), evidence.join("; ")),
-        );
-        if !judgement.advice.is_empty() {
-            out.named("", &judgement.advice);
-        }
-    }
+        let class = judgement.class.name();
+        let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
+        let first = named(name, format!("{class}{sure}: {}", evidence.join("; ")));
+        std::iter::once(first)
+            .chain(advice.map(|advice| named("", advice.as_str())))
+            .collect::<Vec<_>>()
+    };
+    judgements.flat_map(lines).collect()
 }
 
-fn write_rates(out: &mut Lines, report: &LoadReport<'_>) {
+fn rates(report: &LoadReport<'_>) -> Vec<Block> {
     let load = report.load;
     let when = if matches!(load.mode, Mode::Open { .. }) {
         "due"
     } else {
         "sent"
     };
-    out.named(
-        "requests",
-        &format!(
-            "{} {when} in the window, {} answered 2xx, {} failures ({})",
-            grouped(load.requests),
-            grouped(load.ok),
-            grouped(load.errors.total()),
-            known(load.error_share(), |share| format!(
-                "{} of all that ended",
-                percent(share)
-            ))
-        ),
-    );
-    out.named(
-        "2xx",
-        &known(load.ok_per_s(), |value| format!("{} per second", per_s(value))),
-    );
-    write_amounts(out, report);
-    write_connections(out, load.connections);
-}
-
-/// The three throughputs, each with what it counts.
-fn write_amounts(out: &mut Lines, report: &LoadReport<'_>) {
-    let load = report.load;
-    let unit = |value: Option<f64>, text: fn(f64) -> String, unit: &str, counts: &str| {
+    let failed = known(load.error_share(), |share| {
+        format!("{} of all that ended", percent(share))
+    });
+    let [requests, ok, failures] = [load.requests, load.ok, load.errors.total()].map(grouped);
+    let head = load
+        .response_head_bytes
+        .map_or_else(String::new, |head| format!("; the first head had {head} bytes"));
+    let c = load.connections;
+    let [wanted, opened, at_end, reconnects, dropped] =
+        [c.wanted, c.opened, c.open_at_end, c.reconnects, c.dropped].map(grouped);
+    // A throughput with what it counts.
+    let amount = |value: Option<f64>, text: fn(f64) -> String, unit: &str, counts: &str| {
         known(value, |value| {
             format!("{:<16} {counts}", format!("{} {unit}", text(value)))
         })
     };
-    out.named(
-        "payload",
-        &unit(
-            load.payload_bytes_per_s(),
-            mega,
-            "MB/s",
-            "bodies of 2xx answers alone, 10^6 bytes",
+    vec![
+        named(
+            "requests",
+            format!("{requests} {when} in the window, {ok} answered 2xx, {failures} failures ({failed})"),
         ),
-    );
-    let head = load
-        .response_head_bytes
-        .map_or_else(String::new, |head| format!("; the first head had {head} bytes"));
-    let counts = format!("heads and bodies of 2xx answers, 2^20 bytes{head}");
-    let unseen = "n/a (the bytes of heads are not seen inside TLS and in HTTP/2)";
-    match load.http_bytes {
-        Some(_) => out.named("http", &unit(load.http_bytes_per_s(), mebi, "MiB/s", &counts)),
-        None => out.named("http", unseen),
-    }
-    let counts = format!("bits with frames and gaps, busier direction{}", link(report));
-    out.named("wire", &unit(report.wire_bps, |bps| fine(bps / 1e6), "Mbit/s", &counts));
-}
-
-fn write_connections(out: &mut Lines, c: Connections) {
-    out.named(
-        "connections",
-        &format!(
-            "{} wanted, {} open after the ramp, {} at the end; {} opened again, {} dropped while nothing was asked",
-            grouped(c.wanted),
-            grouped(c.opened),
-            grouped(c.open_at_end),
-            grouped(c.reconnects),
-            grouped(c.dropped)
+        named(
+            "2xx",
+            known(load.ok_per_s(), |value| format!("{} per second", per_s(value))),
         ),
-    );
+        named(
+            "payload",
+            amount(
+                load.payload_bytes_per_s(),
+                mega,
+                "MB/s",
+                "bodies of 2xx answers alone, 10^6 bytes",
+            ),
+        ),
+        named(
+            "http",
+            match load.http_bytes {
+                Some(_) => {
+                    let counts = format!("heads and bodies of 2xx answers, 2^20 bytes{head}");
+                    amount(load.http_bytes_per_s(), mebi, "MiB/s", &counts)
+                }
+                None => "n/a (the bytes of heads are not seen inside TLS and in HTTP/2)".to_owned(),
+            },
+        ),
+        named("wire", {
+            let counts = format!("bits with frames and gaps, busier direction{}", link(report));
+            amount(report.wire_bps, |bps| fine(bps / 1e6), "Mbit/s", &counts)
+        }),
+        named(
+            "connections",
+            format!(
+                "{wanted} wanted, {opened} open after the ramp, {at_end} at the end; {reconnects} opened again, {dropped} \
+             dropped while nothing was asked"
+            ),
+        ),
+    ]
 }
 
 /// ` of eth0: 94.1 % of its 1.00 Gbit/s`

@@ -20,34 +20,15 @@ pub(super) fn memory(study: &Study) -> Option<Plot> {
         ("client program", |step| step.client_rss_bytes, idle.client_user),
     ];
     for (hue, (name, figure, line)) in rows.into_iter().enumerate() {
-        series.push(Series {
-            name: name.to_owned(),
-            line_style: LineStyle::Main,
-            hue,
-            points: measured(idle, figure),
-        });
-        series.extend(line.map(|line| Series {
-            name: format!("{name}, fitted"),
-            line_style: LineStyle::Limit,
-            hue,
-            points: fitted(line, most),
-        }));
+        series.push(Series::new(name, LineStyle::Main, hue, measured(idle, figure)));
+        let name = format!("{name}, fitted");
+        series.extend(line.map(|line| Series::new(name, LineStyle::Limit, hue, fitted(line, most))));
     }
-    let chart = Chart {
-        name: "",
-        x: Axis::linear("open connections", |c| grouped(c.max(0.0) as u64)),
-        y: Axis::linear("memory in MiB", |mebibytes| format!("{} MiB", digits(mebibytes))),
-        series,
-        height: 300.0,
-        has_bars: false,
-    };
-    Plot::of(
-        4,
-        "memory over idle connections",
-        "dashed: fitted line; ",
-        "one run of each step".to_owned(),
-        chart,
-    )
+    let x = Axis::linear("open connections", |c| grouped(c.max(0.0) as u64));
+    let y = Axis::linear("memory in MiB", |mebibytes| format!("{} MiB", digits(mebibytes)));
+    let runs = "one run of each step".to_owned();
+    let chart = Chart::new(x, y, 300.0, series);
+    Plot::of(4, "memory over idle connections", "dashed: fitted line; ", runs, chart)
 }
 
 fn measured(idle: &Idle, figure: Figure) -> Vec<Point> {

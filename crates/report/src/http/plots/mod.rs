@@ -1,12 +1,9 @@
 //! The plots of a study: drawings of its numbers.
 
-mod cpu;
-mod knee;
-mod latency;
+mod matrix;
 mod memory;
 mod payload;
 mod quantiles;
-mod throughput;
 mod time;
 
 use linerate_model::http::Study;
@@ -16,13 +13,13 @@ use crate::document::plot::Plot;
 /// The plots for which there are numbers.
 pub(super) fn plots(study: &Study) -> Vec<Plot> {
     let mut plots = vec![
-        throughput::throughput(study),
-        latency::latency(study),
+        matrix::throughput(study),
+        matrix::latency(study),
         payload::payload(study),
         memory::memory(study),
         quantiles::quantiles(study),
     ];
     plots.extend(time::time(study).into_iter().map(Some));
-    plots.extend([knee::knee(study), cpu::cpu(study)]);
+    plots.extend([matrix::knee(study), payload::cpu(study)]);
     plots.into_iter().flatten().collect()
 }

@@ -11,33 +11,20 @@ use crate::http::numbers::{cell as cell_name, time};
 pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let curve = |(hue, cell): (usize, &Cell)| {
         let load = median_run(cell)?.load.as_ref()?;
-        Some(Series {
-            name: cell_name(&cell.key),
-            line_style: LineStyle::Main,
-            hue,
-            points: points(&Counts::read(&load.latency.hdr)?),
-        })
+        let points = points(&Counts::read(&load.latency.hdr)?);
+        Some(Series::new(cell_name(&cell.key), LineStyle::Main, hue, points))
     };
-    let cells = notable(study);
-    let chart = Chart {
-        name: "",
-        x: Axis::log("quantile", quantile_text).at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0])),
-        y: Axis::log("latency", time),
-        series: cells
-            .into_iter()
-            .enumerate()
-            .filter_map(curve)
-            .take(SERIES_MAX)
-            .collect(),
-        height: 330.0,
-        has_bars: false,
-    };
+    let cells = notable(study).into_iter().enumerate();
+    let series = cells.filter_map(curve).take(SERIES_MAX).collect();
+    let x = Axis::log("quantile", quantile_text).at((0..7).map(|nines| 10_f64.powi(nines)).chain([2.0]));
+    let title = "latency by quantile of the best stable cells and of those with many connections";
+    let runs = "one run of each, the middle one by throughput".to_owned();
     Plot::of(
         5,
-        "latency by quantile of the best stable cells and of those with many connections",
+        title,
         "",
-        "one run of each, the middle one by throughput".to_owned(),
-        chart,
+        runs,
+        Chart::new(x, Axis::log("latency", time), 330.0, series),
     )
 }
 

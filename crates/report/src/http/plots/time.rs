@@ -1,6 +1,6 @@
 //! Plot 6: a run over time, as drawings above each other with one time axis.
 
-use linerate_model::http::{CellRun, EndpointSecond, EndpointStats, LoadResult, Study};
+use linerate_model::http::{CellRun, EndpointSecond, EndpointStats, LoadResult, Second, Study};
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, Series};
 use crate::document::plot::Plot;
@@ -47,30 +47,30 @@ fn plot(run: &CellRun) -> Option<Plot> {
 }
 
 fn panel(length_s: f64, name: &'static str, y: Axis, series: Vec<Series>) -> Option<Chart> {
+    let x = Axis::linear("seconds since the start of the warm-up", |s| format!("{s:.0} s")).to(length_s);
     Chart {
         name,
-        x: Axis::linear("seconds since the start of the warm-up", |s| format!("{s:.0} s")).to(length_s),
-        y,
-        series,
-        height: 150.0,
-        has_bars: false,
+        ..Chart::new(x, y, 150.0, series)
     }
     .checked()
 }
 
 fn one(points: Vec<Point>) -> Vec<Series> {
-    vec![series("generator", 0, points)]
+    vec![Series::new("generator", LineStyle::Main, 0, points)]
 }
 
-fn load_line(load: &LoadResult, value: impl Fn(&linerate_model::http::Second) -> Option<f64>) -> Vec<Point> {
+fn load_line(load: &LoadResult, value: impl Fn(&Second) -> Option<f64>) -> Vec<Point> {
     line(load.seconds.iter().map(value), load.seconds.len())
 }
 
 /// A line for each end that was seen.
 fn both(run: &CellRun, value: fn(&EndpointSecond) -> Option<f64>) -> Vec<Series> {
     let of = |side: &EndpointStats| line(side.seconds.iter().map(value), side.seconds.len());
-    let server = run.server.as_ref().map(|server| series("server", 1, of(server)));
-    std::iter::once(series("client", 0, of(&run.client)))
+    let server = run
+        .server
+        .as_ref()
+        .map(|server| Series::new("server", LineStyle::Main, 1, of(server)));
+    std::iter::once(Series::new("client", LineStyle::Main, 0, of(&run.client)))
         .chain(server)
         .collect()
 }
@@ -82,13 +82,4 @@ fn line(values: impl Iterator<Item = Option<f64>>, number: usize) -> Vec<Point> 
     points
         .filter_map(|(second, value)| Some(Point::new((second + 1) as f64, value?)))
         .collect()
-}
-
-fn series(name: &str, hue: usize, points: Vec<Point>) -> Series {
-    Series {
-        name: name.to_owned(),
-        line_style: LineStyle::Main,
-        hue,
-        points,
-    }
 }

@@ -1,8 +1,8 @@
 //! T3: many connections.
 
-use linerate_model::http::{self as model, Idle, IdleStep, MemoryLine, Phase, Study};
+use linerate_model::http::{Cell, Connections, Idle, IdleStep, MemoryLine, Phase, Study};
 
-use crate::document::table::{Cell, Column, Table, numbers};
+use crate::document::table::Table;
 use crate::http::grid::{finished, of_phase, quantile_of};
 use crate::http::labels::letters;
 use crate::http::numbers::{cell as cell_name, cpus, grouped, known, per_s, percent};
@@ -10,50 +10,29 @@ use crate::numbers::bytes;
 
 /// Connections that are only held.
 pub(in crate::http) fn idle(study: &Study) -> Option<Table> {
-    let idle = study.idle.as_ref().filter(|idle| !idle.steps.is_empty())?;
-    let heads = [
-        "idle c",
-        "open",
-        "lost",
-        "server RAM",
-        "per c",
-        "server kernel",
-        "per c",
-        "server CPU",
-        "client RAM",
-        "per c",
-        "client CPU",
-    ];
-    Some(Table {
-        id: "T3a",
-        title: "idle connections: resident memory of the programs, sockets and slab of the server's kernel".to_owned(),
-        columns: numbers(heads).collect(),
-        rows: idle.steps.iter().map(|step| step_row(idle, step)).collect(),
-        notes: lines(idle),
-    })
-}
-
-fn step_row(idle: &Idle, step: &IdleStep) -> Vec<Cell> {
+    let idle = study.idle.as_ref()?;
     let memory = |total: Option<u64>| known(total, |total| bytes(total as f64));
-    let each = |total: Option<u64>, line: Option<MemoryLine>| {
+    let each = |step: &IdleStep, total: Option<u64>, line: Option<MemoryLine>| {
         let each = total.zip(line).filter(|_| step.open > 0);
         known(each, |(total, line)| {
             bytes(((total as f64 - line.base_bytes) / step.open as f64).max(0.0))
         })
     };
-    vec![
-        grouped(u64::from(step.wanted)).into(),
-        grouped(step.open).into(),
-        grouped(step.dropped).into(),
-        memory(step.server_rss_bytes).into(),
-        each(step.server_rss_bytes, idle.server_user).into(),
-        memory(step.server_kernel_bytes).into(),
-        each(step.server_kernel_bytes, idle.server_kernel).into(),
-        known(step.server_cpus, cpus).into(),
-        memory(step.client_rss_bytes).into(),
-        each(step.client_rss_bytes, idle.client_user).into(),
-        known(step.client_cpus, cpus).into(),
-    ]
+    let title = "idle connections: resident memory of the programs, sockets and slab of the server's kernel";
+    Table::of("T3a", title, &idle.steps)
+        .number("idle c", |step| grouped(u64::from(step.wanted)))
+        .number("open", |step| grouped(step.open))
+        .number("lost", |step| grouped(step.dropped))
+        .number("server RAM", |step| memory(step.server_rss_bytes))
+        .number("per c", |step| each(step, step.server_rss_bytes, idle.server_user))
+        .number("server kernel", |step| memory(step.server_kernel_bytes))
+        .number("per c", |step| each(step, step.server_kernel_bytes, idle.server_kernel))
+        .number("server CPU", |step| known(step.server_cpus, cpus))
+        .number("client RAM", |step| memory(step.client_rss_bytes))
+        .number("per c", |step| each(step, step.client_rss_bytes, idle.client_user))
+        .number("client CPU", |step| known(step.client_cpus, cpus))
+        .notes(lines(idle))
+        .non_empty()
 }
 
 /// `server program: 20.0 KiB per connection, R² 0.9998`
@@ -79,71 +58,47 @@ fn lines(idle: &Idle) -> Vec<String> {
 
 /// Many connections that are used: few requests, then all busy.
 pub(in crate::http) fn busy(study: &Study) -> Option<Table> {
-    let cells: Vec<&model::Cell> = of_phase(study, Phase::LowRate)
-        .chain(of_phase(study, Phase::Active))
-        .collect();
-    let heads = [
-        "open",
-        "lost",
-        "2xx/s",
-        "success",
-        "p50",
-        "p99",
-        "p99.9",
-        "server RAM",
-        "server CPU",
-    ];
-    (!cells.is_empty()).then(|| Table {
-        id: "T3b",
-        title: "many connections in use".to_owned(),
-        columns: std::iter::once(Column::Text("cell"))
-            .chain(numbers(heads))
-            .chain([Column::Text("verdict")])
-            .collect(),
-        rows: cells.into_iter().map(busy_row).collect(),
-        notes: vec!["latency of a low rate is counted from when a request was due (corrected)".to_owned()],
-    })
-}
-
-fn busy_row(cell: &model::Cell) -> Vec<Cell> {
-    let median = &cell.median;
-    let connections = |figure: fn(&model::Connections) -> u64| {
-        finished(cell)
-            .filter_map(|run| run.load.as_ref())
-            .map(|load| figure(&load.connections))
-            .max()
+    let low_rate = of_phase(study, Phase::LowRate);
+    let cells: Vec<&Cell> = low_rate.chain(of_phase(study, Phase::Active)).collect();
+    let connections = |cell: &Cell, figure: fn(&Connections) -> u64| {
+        let loads = finished(cell).filter_map(|run| run.load.as_ref());
+        known(loads.map(|load| figure(&load.connections)).max(), grouped)
     };
-    let memory = finished(cell).filter_map(|run| run.server.as_ref()?.rss_bytes).max();
-    vec![
-        cell_name(&cell.key).into(),
-        known(connections(|c| c.opened), grouped).into(),
-        known(connections(|c| c.dropped), grouped).into(),
-        known(median.ok_per_s, per_s).into(),
-        known(median.error_share, |share| percent(1.0 - share)).into(),
-        quantile_of(cell, median.p50_ns, |latency| latency.p50).into(),
-        quantile_of(cell, median.p99_ns, |latency| latency.p99).into(),
-        quantile_of(cell, median.p999_ns, |latency| latency.p999).into(),
-        known(memory, |memory| bytes(memory as f64)).into(),
-        known(median.server_cpus, cpus).into(),
-        letters(&cell.verdict).into(),
-    ]
+    let memory = |cell: &Cell| finished(cell).filter_map(|run| run.server.as_ref()?.rss_bytes).max();
+    Table::of("T3b", "many connections in use", &cells)
+        .text("cell", |cell| cell_name(&cell.key))
+        .number("open", |cell| connections(cell, |c| c.opened))
+        .number("lost", |cell| connections(cell, |c| c.dropped))
+        .number("2xx/s", |cell| known(cell.median.ok_per_s, per_s))
+        .number("success", |cell| {
+            known(cell.median.error_share, |share| percent(1.0 - share))
+        })
+        .number("p50", |cell| {
+            quantile_of(cell, cell.median.p50_ns, |latency| latency.p50)
+        })
+        .number("p99", |cell| {
+            quantile_of(cell, cell.median.p99_ns, |latency| latency.p99)
+        })
+        .number("p99.9", |cell| {
+            quantile_of(cell, cell.median.p999_ns, |latency| latency.p999)
+        })
+        .number("server RAM", |cell| known(memory(cell), |memory| bytes(memory as f64)))
+        .number("server CPU", |cell| known(cell.median.server_cpus, cpus))
+        .text("verdict", |cell| letters(&cell.verdict))
+        .notes(["latency of a low rate is counted from when a request was due (corrected)"])
+        .non_empty()
 }
 
 /// What was demanded, and whether it is met.
 pub(in crate::http) fn passes(study: &Study) -> Option<Table> {
-    let row = |pass: &model::Pass| {
-        let word = match pass.is_met {
-            Some(true) => "met",
-            Some(false) => "MISSED",
-            None => "unknown",
-        };
-        vec![word.into(), pass.what.as_str().into(), pass.evidence.as_str().into()]
+    let is_met = |is_met| match is_met {
+        Some(true) => "met",
+        Some(false) => "MISSED",
+        None => "unknown",
     };
-    (!study.passes.is_empty()).then(|| Table {
-        id: "T3c",
-        title: "demands".to_owned(),
-        columns: ["is", "demand", "evidence"].map(Column::Text).into(),
-        rows: study.passes.iter().map(row).collect(),
-        notes: Vec::new(),
-    })
+    Table::of("T3c", "demands", &study.passes)
+        .text("is", |pass| is_met(pass.is_met))
+        .text("demand", |pass| pass.what.as_str())
+        .text("evidence", |pass| pass.evidence.as_str())
+        .non_empty()
 }

@@ -2,7 +2,7 @@
 
 use linerate_model::http::{Environment, Study};
 
-use crate::document::table::{Column, Table};
+use crate::document::table::Table;
 use crate::http::numbers::{MISSING, grouped, known, peak, percent};
 use crate::numbers::{bytes, rate};
 
@@ -13,15 +13,13 @@ pub(in crate::http) fn environment(study: &Study) -> Table {
     let rows = client.into_iter().enumerate().filter_map(|(place, (name, client))| {
         let server = server.as_ref().and_then(|numbers| numbers.get(place));
         let server = server.map_or_else(|| MISSING.to_owned(), |(_, text)| text.clone());
-        let is_known = client != MISSING || server != MISSING;
-        is_known.then(|| vec![name.into(), client.into(), server.into()])
+        (client != MISSING || server != MISSING).then(|| [name.to_owned(), client, server])
     });
+    let rows: Vec<[String; 3]> = rows.collect();
+    let table = Table::of_words("T7", "environment", ["figure", "client", "server"], &rows);
     Table {
-        id: "T7",
-        title: "environment".to_owned(),
-        columns: ["figure", "client", "server"].map(Column::Text).into(),
-        rows: rows.collect(),
         notes: notes(study),
+        ..table
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{CellKey, EndpointStats, Peak, Study};
+use linerate_model::http::{CellKey, CellRun, EndpointStats, Peak, Study};
 
-use crate::document::table::{Cell, Column, Table, numbers};
+use crate::document::table::{Cell, Table};
 use crate::http::numbers::{cell as cell_name, grouped, known, peak as peak_text, percent};
 use crate::numbers::bytes;
 
@@ -29,24 +29,26 @@ const STATES_MAX: usize = 13;
 
 /// The largest of all runs, with the cell in which it was; none without any run.
 pub(in crate::http) fn limits(study: &Study) -> Option<Table> {
-    let client = sides(study, false);
-    let server = sides(study, true);
-    let heads = ["client peak of limit", "share"];
-    (!client.is_empty()).then(|| Table {
-        id: "T4",
-        title: "limits: largest value of all runs, and what it may reach".to_owned(),
-        columns: std::iter::once(Column::Text("figure"))
-            .chain(numbers(heads))
-            .chain([Column::Text("in cell")])
-            .chain(numbers(["server peak of limit", "share"]))
-            .chain([Column::Text("in cell")])
-            .collect(),
-        rows: RESOURCES
-            .iter()
-            .map(|(name, figure, words)| row(name, *words, top(&client, *figure), top(&server, *figure)))
-            .collect(),
-        notes: notes(&client, &server),
-    })
+    let client = ends(study, |run| Some(&run.client));
+    let server = ends(study, |run| run.server.as_ref());
+    let rows = RESOURCES.map(|(name, figure, words)| (name, words, top(&client, figure), top(&server, figure)));
+    let cell = |top: Top<'_>| known(top, |(key, _)| cell_name(key));
+    let title = "limits: largest value of all runs, and what it may reach";
+    let table = Table::of("T4", title, &rows)
+        .text("figure", |(name, ..)| *name)
+        .number("client peak of limit", |(_, words, top, _)| {
+            known(*top, |(_, peak)| words(peak))
+        })
+        .number("share", |(.., top, _)| share_of(*top))
+        .text("in cell", |(.., top, _)| cell(*top))
+        .number("server peak of limit", |(_, words, _, top)| {
+            known(*top, |(_, peak)| words(peak))
+        })
+        .number("share", |(.., top)| share_of(*top))
+        .text("in cell", |(.., top)| cell(*top))
+        .notes(notes(&client, &server))
+        .table();
+    (!client.is_empty()).then_some(table)
 }
 
 fn notes(client: &[Found<'_>], server: &[Found<'_>]) -> Vec<String> {
@@ -88,15 +90,10 @@ fn memory(peak: Peak) -> String {
 
 type Found<'a> = (&'a CellKey, &'a EndpointStats);
 
-fn sides(study: &Study, is_server: bool) -> Vec<Found<'_>> {
+fn ends(study: &Study, end: fn(&CellRun) -> Option<&EndpointStats>) -> Vec<Found<'_>> {
     let runs = study.cells.iter().flat_map(|cell| &cell.runs);
     let loaded = runs.filter(|run| run.load.is_some());
-    loaded
-        .filter_map(|run| {
-            let side = if is_server { run.server.as_ref()? } else { &run.client };
-            Some((&run.key, side))
-        })
-        .collect()
+    loaded.filter_map(|run| Some((&run.key, end(run)?))).collect()
 }
 
 fn top<'a>(sides: &[Found<'a>], figure: Figure) -> Option<(&'a CellKey, Peak)> {
@@ -111,18 +108,8 @@ fn share(peak: Peak) -> f64 {
 
 type Top<'a> = Option<(&'a CellKey, Peak)>;
 
-fn row(name: &'static str, words: Words, client: Top<'_>, server: Top<'_>) -> Vec<Cell> {
-    let end = |top: Top<'_>| {
-        let part = top.filter(|(_, peak)| peak.limit.is_some_and(|limit| limit > 0));
-        let is_close = part.is_some_and(|(_, peak)| share(peak) >= CLOSE);
-        [
-            known(top, |(_, peak)| words(peak)).into(),
-            Cell::marked(known(part, |(_, peak)| percent(share(peak))), is_close),
-            known(top, |(key, _)| cell_name(key)).into(),
-        ]
-    };
-    std::iter::once(name.into())
-        .chain(end(client))
-        .chain(end(server))
-        .collect()
+fn share_of(top: Top<'_>) -> Cell {
+    let part = top.filter(|(_, peak)| peak.limit.is_some_and(|limit| limit > 0));
+    let share = part.map(|(_, peak)| share(peak));
+    Cell::marked(known(share, percent), share.is_some_and(|share| share >= CLOSE))
 }

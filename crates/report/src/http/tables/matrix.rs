@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use linerate_model::http::{self as model, Study, VerdictClass};
+use linerate_model::http::{self as model, Row, Study, VerdictClass};
 
-use crate::document::table::{Cell, Column, Table, numbers};
+use crate::document::table::{Cell, Table};
 use crate::http::grid::{Grid, quantile_of, runs_of};
 use crate::http::labels::{letter, letters, meaning};
 use crate::http::numbers::{MISSING, known, mega, payload as payload_name, per_s, percent};
@@ -49,26 +49,17 @@ fn matrix(
     text: impl Fn(&model::Cell) -> String,
     notes: Vec<String>,
 ) -> Table {
-    let connections = grid.connections();
-    let cell = |payload, connections| match grid.cell(payload, connections) {
+    let payloads = grid.payloads();
+    let table = Table::of(id, title, &payloads).text("payload", |payload| payload_name(*payload));
+    let cell = |payload: &u64, c| match grid.cell(*payload, c) {
         Some(cell) => Cell::marked(text(cell), grid.is_best_stable(cell)),
-        None => "".into(),
+        None => Cell::default(),
     };
-    let row = |payload: u64| {
-        let cells = connections.iter().map(|connections| cell(payload, *connections));
-        std::iter::once(payload_name(payload).into()).chain(cells).collect()
-    };
-    let heads = connections.iter().map(|c| Column::Number(format!("c{c}")));
-    Table {
-        id,
-        title,
-        columns: std::iter::once(Column::Text("payload")).chain(heads).collect(),
-        rows: grid.payloads().into_iter().map(row).collect(),
-        notes,
-    }
+    let table = table.numbers(grid.connections(), |c| format!("c{c}"), cell);
+    table.notes(notes).table()
 }
 
-/// Letters of one width, so that the numbers before them stand in line.
+/// Letters of one width, so that the numbers before them are aligned.
 fn throughput(grid: &Grid<'_>) -> impl Fn(&model::Cell) -> String {
     let widest = grid.all().map(|cell| letters(&cell.verdict).len()).max().unwrap_or(0);
     move |cell| match cell.median.payload_bytes_per_s {
@@ -98,56 +89,34 @@ fn legend(grid: &Grid<'_>) -> Vec<String> {
 
 /// T2d: knee, cliff and best stable case of each payload.
 pub(in crate::http) fn rows(study: &Study) -> Option<Table> {
-    let heads = [
-        "best 2xx/s",
-        "equal within",
-        "knee",
-        "predicted knee",
-        "only latency grows at",
-        "best stable",
-    ];
-    (!study.rows.is_empty()).then(|| Table {
-        id: "T2d",
-        title: "what the connections of each payload say together".to_owned(),
-        columns: std::iter::once(Column::Text("payload"))
-            .chain(numbers(heads))
-            .chain([Column::Text("latency jumps")])
-            .collect(),
-        rows: study.rows.iter().map(row).collect(),
-        notes: vec![
-            "knee: fewest connections that reach the best; predicted: from the latency with the fewest connections \
-             (Little's law)"
-                .to_owned(),
-        ],
-    })
-}
-
-fn row(row: &model::Row) -> Vec<Cell> {
     let connections = |c: u32| format!("c{c}");
-    let queueing: Vec<String> = row.queueing_connections.iter().map(|c| connections(*c)).collect();
-    let objective = if row.is_limited_by_objective {
-        " (SLO-limited)"
-    } else {
-        ""
-    };
     let none = || "none".to_owned();
-    vec![
-        payload_name(row.payload_bytes).into(),
-        known(row.best_per_s, per_s).into(),
-        percent(row.tolerance).into(),
-        known(row.knee_connections, connections).into(),
-        known(row.predicted_connections, |c| format!("{c:.0}")).into(),
-        if queueing.is_empty() {
-            none()
+    let queueing = |row: &Row| {
+        let words: Vec<String> = row.queueing_connections.iter().copied().map(connections).collect();
+        if words.is_empty() { none() } else { words.join(" ") }
+    };
+    let best_stable = |row: &Row| {
+        let objective = if row.is_limited_by_objective {
+            " (SLO-limited)"
         } else {
-            queueing.join(" ")
-        }
-        .into(),
-        Cell::marked(
-            row.best_stable_connections
-                .map_or_else(none, |c| format!("c{c}{objective}")),
-            row.best_stable_connections.is_some(),
-        ),
-        row.cliff.clone().unwrap_or_else(none).into(),
-    ]
+            ""
+        };
+        let best = row.best_stable_connections;
+        Cell::marked(best.map_or_else(none, |c| format!("c{c}{objective}")), best.is_some())
+    };
+    let note = "knee: fewest connections that reach the best; predicted: from the latency with the fewest connections \
+        (Little's law)";
+    Table::of("T2d", "what the connections of each payload say together", &study.rows)
+        .text("payload", |row| payload_name(row.payload_bytes))
+        .number("best 2xx/s", |row| known(row.best_per_s, per_s))
+        .number("equal within", |row| percent(row.tolerance))
+        .number("knee", |row| known(row.knee_connections, connections))
+        .number("predicted knee", |row| {
+            known(row.predicted_connections, |c| format!("{c:.0}"))
+        })
+        .number("only latency grows at", queueing)
+        .number("best stable", best_stable)
+        .text("latency jumps", |row| row.cliff.clone().unwrap_or_else(none))
+        .notes([note])
+        .non_empty()
 }

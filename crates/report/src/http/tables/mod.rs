@@ -1,6 +1,5 @@
 //! The tables of a study, each made once and written by every form of the report.
 
-mod baseline;
 mod c10k;
 mod environment;
 mod limits;
@@ -8,10 +7,9 @@ mod matrix;
 mod payload;
 mod verdicts;
 
-pub(super) use baseline::baseline;
 pub(super) use c10k::{busy, idle, passes};
 pub(super) use environment::{environment, numbers_of as environment_numbers};
 pub(super) use limits::limits;
 pub(super) use matrix::{matrices, rows};
-pub(super) use payload::payload;
+pub(super) use payload::{baseline, payload};
 pub(super) use verdicts::verdicts;

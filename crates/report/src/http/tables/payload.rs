@@ -1,66 +1,55 @@
-//! T1: what each payload reaches.
+//! T0 and T1: TCP without HTTP, and what each payload reaches.
 
-use linerate_model::http::{self as model, NegotiatedProtocol, Study};
+use linerate_model::http::{NegotiatedProtocol, Study};
 
-use crate::document::table::{Cell, Column, Table, numbers};
+use crate::document::table::Table;
 use crate::http::grid::{by_payload, runs_of};
 use crate::http::labels::letters;
-use crate::http::numbers::{self, cpus, fine, known, mebi, mega, per_s, percent};
+use crate::http::numbers::{self, cpus, fine, grouped, known, mebi, mega, per_s, percent};
+use crate::numbers::rate;
+
+/// One row per TCP test; none without any.
+pub(in crate::http) fn baseline(study: &Study) -> Option<Table> {
+    Table::of("T0", "TCP without HTTP: received payload per second", &study.baseline)
+        .text("sender", |test| if test.is_reverse { "server" } else { "client" })
+        .number("streams", |test| test.streams.to_string())
+        .number("goodput", |test| rate(test.goodput_bps))
+        .number("of theory", |test| known(test.of_theory, percent))
+        .number("resent segments", |test| known(test.retransmits, grouped))
+        .number("resent share", |test| known(test.retransmit_share, percent))
+        .number("server CPU", |test| known(test.server_cpus, cpus))
+        .number("client CPU", |test| known(test.client_cpus, cpus))
+        .notes(["theory: what frames of this size let through on this link; CPU: 100 % is one processor"])
+        .non_empty()
+}
+
+const PAYLOAD_NOTE: &str = "payload: bodies of 2xx, 10^6 bytes; http: heads and bodies, 2^20 bytes; wire: frames and \
+    gaps, busier direction; X_net: 2xx/s the network allows; CPU: of the program, 100 % is one processor; us/2xx: the \
+    server's processor time per answer; verdict: letters of T2a";
 
 /// One row per payload; none without any.
 pub(in crate::http) fn payload(study: &Study) -> Option<Table> {
     let cells = by_payload(study);
-    if cells.is_empty() {
-        return None;
-    }
-    let heads = [
-        "c",
-        "2xx/s",
-        "payload MB/s",
-        "http MiB/s",
-        "wire Mbit/s",
-        "of X_net",
-        "server CPU",
-        "client CPU",
-        "us/2xx",
-    ];
-    let mut notes = vec![
-        "payload: bodies of 2xx, 10^6 bytes; http: heads and bodies, 2^20 bytes; wire: frames and gaps, busier \
-         direction; X_net: 2xx/s the network allows; CPU: of the program, 100 % is one processor; us/2xx: the \
-         server's processor time per answer; verdict: letters of T2a"
-            .to_owned(),
-    ];
-    if !study.protocol.iter().all(NegotiatedProtocol::is_plain_http1) {
-        notes.push("http is n/a inside TLS and in HTTP/2, where the bytes of heads are not seen".to_owned());
-    }
-    if study.server.is_none() {
-        notes.push("There was no agent at the server, so its figures are n/a".to_owned());
-    }
-    Some(Table {
-        id: "T1",
-        title: format!("payloads by themselves; {}", runs_of(cells.iter().copied())),
-        columns: std::iter::once(Column::Text("payload"))
-            .chain(numbers(heads))
-            .chain([Column::Text("verdict")])
-            .collect(),
-        rows: cells.into_iter().map(row).collect(),
-        notes,
-    })
-}
-
-fn row(cell: &model::Cell) -> Vec<Cell> {
-    let median = &cell.median;
-    vec![
-        numbers::payload(cell.key.payload_bytes).into(),
-        cell.key.connections.to_string().into(),
-        known(median.ok_per_s, per_s).into(),
-        known(median.payload_bytes_per_s, mega).into(),
-        known(median.http_bytes_per_s, mebi).into(),
-        known(median.wire_bps, |bps| fine(bps / 1e6)).into(),
-        known(median.of_ceiling, percent).into(),
-        known(median.server_cpus, cpus).into(),
-        known(median.client_cpus, cpus).into(),
-        known(median.server_cpu_ns_per_request, |ns| fine(ns / 1e3)).into(),
-        letters(&cell.verdict).into(),
-    ]
+    let is_plain = study.protocol.iter().all(NegotiatedProtocol::is_plain_http1);
+    let unseen = "http is n/a inside TLS and in HTTP/2, where the bytes of heads are not seen";
+    let alone = "There was no agent at the server, so its figures are n/a";
+    let title = format!("payloads by themselves; {}", runs_of(cells.iter().copied()));
+    Table::of("T1", title, &cells)
+        .text("payload", |cell| numbers::payload(cell.key.payload_bytes))
+        .number("c", |cell| cell.key.connections.to_string())
+        .number("2xx/s", |cell| known(cell.median.ok_per_s, per_s))
+        .number("payload MB/s", |cell| known(cell.median.payload_bytes_per_s, mega))
+        .number("http MiB/s", |cell| known(cell.median.http_bytes_per_s, mebi))
+        .number("wire Mbit/s", |cell| known(cell.median.wire_bps, |bps| fine(bps / 1e6)))
+        .number("of X_net", |cell| known(cell.median.of_ceiling, percent))
+        .number("server CPU", |cell| known(cell.median.server_cpus, cpus))
+        .number("client CPU", |cell| known(cell.median.client_cpus, cpus))
+        .number("us/2xx", |cell| {
+            known(cell.median.server_cpu_ns_per_request, |ns| fine(ns / 1e3))
+        })
+        .text("verdict", |cell| letters(&cell.verdict))
+        .notes([PAYLOAD_NOTE])
+        .notes((!is_plain).then_some(unseen))
+        .notes(study.server.is_none().then_some(alone))
+        .non_empty()
 }

@@ -4,40 +4,36 @@ use std::collections::BTreeMap;
 
 use linerate_model::http::{self as model, Flag, Judgement, RunState, Study, VerdictClass};
 
-use crate::document::table::{Cell, Column, Table};
+use crate::document::table::Table;
 use crate::http::labels;
 use crate::http::numbers::cell as cell_name;
 
 /// One row per class that fits a cell; none without cells.
 pub(in crate::http) fn verdicts(study: &Study) -> Option<Table> {
-    (!study.cells.is_empty()).then(|| Table {
-        id: "T5",
-        title: "verdicts".to_owned(),
-        columns: ["cell", "phase", "verdict", "sure", "evidence"]
-            .map(Column::Text)
-            .into(),
-        rows: study.cells.iter().flat_map(rows).collect(),
-        notes: advice(study).into_iter().chain(flags(study)).collect(),
-    })
+    let rows: Vec<[String; 5]> = study.cells.iter().flat_map(rows).collect();
+    let heads = ["cell", "phase", "verdict", "sure", "evidence"];
+    let notes = advice(study).into_iter().chain(flags(study)).collect();
+    let table = Table::of_words("T5", "verdicts", heads, &rows);
+    (!rows.is_empty()).then_some(Table { notes, ..table })
 }
 
-fn rows(cell: &model::Cell) -> Vec<Vec<Cell>> {
+fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
     let verdict = &cell.verdict;
-    let first = vec![
-        cell_name(&cell.key).into(),
-        labels::phase(cell.key.phase).into(),
-        verdict.primary.class.name().into(),
-        labels::confidence(verdict.confidence).into(),
-        evidence(&verdict.primary, unused(cell)).into(),
+    let first = [
+        cell_name(&cell.key),
+        labels::phase(cell.key.phase).to_owned(),
+        verdict.primary.class.name().to_owned(),
+        labels::confidence(verdict.confidence).to_owned(),
+        evidence(&verdict.primary, unused(cell)),
     ];
     let more = verdict.contributing.iter().map(|judgement| {
         let class = format!("+ {}", judgement.class.name());
-        vec![
-            "".into(),
-            "".into(),
-            class.into(),
-            "".into(),
-            evidence(judgement, None).into(),
+        [
+            String::new(),
+            String::new(),
+            class,
+            String::new(),
+            evidence(judgement, None),
         ]
     });
     std::iter::once(first).chain(more).collect()

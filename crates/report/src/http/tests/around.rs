@@ -2,32 +2,23 @@
 
 use linerate_model::http::{CheckStatus, Phase, RunState, Study};
 
-use super::super::fixtures::{checks, client_limited, full, idle_only, interrupted, side};
+use super::super::fixtures::{client_limited, full, idle_only, interrupted, run};
 use super::super::{
     HostSample, Need, PlanListing, PlannedCell, Progress, Stage, Style, block, comparison_json, comparison_text, event,
     finished_line, plan_json, plan_text, preflight, preflight_json,
 };
+use crate::expected::assert_expected;
 
 #[test]
 fn checks_come_in_order_of_urgency_with_commands_to_copy() {
-    let expected = "\
-FAIL     server  nofile.hard           have 1,024 descriptors; need 20,128 descriptors
-         concerns idle 20000, low rate c10000
-         fix: sudo prlimit --pid $$ --nofile=200000:200000
-         fix: printf '* - nofile 200000\\nroot - nofile 200000\\n' | sudo tee /etc/security/limits.d/90-linerate.conf
-WARN     client  cpu.governor          have powersave; need performance
-         fix: sudo cpupower frequency-set -g performance
-UNKNOWN  server  conntrack             have not readable; need 12,000 free entries
-PASS     client  nofile.soft           have 200,000; need 20,128
-4 checks: 1 FAIL, 1 WARN, 1 UNKNOWN, 1 PASS
-";
-    assert_eq!(preflight(&checks(), Style::PLAIN), expected);
-    let value: serde_json::Value = serde_json::from_str(&preflight_json(&checks())).expect("JSON");
+    let checks = full().checks;
+    assert_expected("http/checks.txt", &preflight(&checks, Style::PLAIN));
+    let value: serde_json::Value = serde_json::from_str(&preflight_json(&checks)).expect("JSON");
     let keys: Vec<&String> = value[1].as_object().expect("an object").keys().collect();
     assert_eq!(keys, ["id", "side", "status", "have", "need", "fix", "cells"]);
     assert_eq!(value[1]["status"], "fail");
     let long = "x".repeat(300);
-    let mut checks = checks();
+    let mut checks = checks;
     checks.retain(|check| check.status == CheckStatus::Fail);
     checks[0].fix = vec![long.clone()];
     assert!(
@@ -54,14 +45,7 @@ fn only_what_exceeds_both_tolerances_is_marked() {
     matrix(&mut after, 256, 0.98);
     after.rows[0].tolerance = 0.05;
     after.client.kernel = Some("6.12.0".to_owned());
-    let text = comparison_text(&before, &after, Style::PLAIN);
-    for part in [
-        "  matrix 1k               1.000  1.000  *0.888  0.980  1.000  1.000\n",
-        "  matrix 1k               1.000  1.000  *2.000  2.000  1.000  1.000\n",
-        "  client  kernel  6.1.0-28-amd64  6.12.0\n",
-    ] {
-        assert!(text.contains(part), "{part}\n{text}");
-    }
+    assert_expected("http/comparison.txt", &comparison_text(&before, &after, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&comparison_json(&before, &after)).expect("JSON");
     let different = value["cells"].as_array().expect("cells").iter();
     assert_eq!(
@@ -92,8 +76,8 @@ fn progress() -> Progress {
         client: HostSample {
             cpu_busy: Some(0.41),
             busiest_cpu_busy: Some(0.63),
-            fds: side(1.0).fds,
-            time_wait: side(1.0).time_wait,
+            fds: run().client.fds,
+            time_wait: run().client.time_wait,
         },
         server: None,
     }
@@ -165,18 +149,7 @@ fn plan_listing_has_time_bytes_and_requirements() {
             need: "10,128 at both ends".to_owned(),
         }],
     };
-    let expected = "\
-plan of http://192.168.5.2:8080: 1 cell
-  cell    phase   runs  time  bytes at most
-  1k c64  matrix     3  0:48       2.91 GiB
-
-About 14:30 for 3 runs; how many bytes depends on what the server and the path can do
-
-needs of both hosts; linerate http check compares them with what there is
-  what         how much
-  descriptors  10,128 at both ends
-";
-    assert_eq!(plan_text(&plan, Style::PLAIN), expected);
+    assert_expected("http/plan.txt", &plan_text(&plan, Style::PLAIN));
     let value: serde_json::Value = serde_json::from_str(&plan_json(&plan)).expect("JSON");
     assert_eq!(value["cells"][0]["repeats"], 3);
     assert!(value["bytes"].is_null());

@@ -1,14 +1,15 @@
-//! Studies whose numbers are known, in every form.
+//! Studies and runs whose numbers are known, in every form.
 
 mod around;
 mod forms;
-mod runs;
-mod study;
 
-use linerate_model::http::Study;
+use linerate_model::http::{
+    EndpointStats, HttpVersion, Latency, LoadResult, Mode, NegotiatedProtocol, NegotiatedTls, Study,
+};
 
-use super::Style;
-use super::fixtures::{client_limited, full, hostile, idle_only, interrupted, large, without_agent};
+use super::fixtures::{client_limited, failing_load, full, hostile, idle_only, interrupted, large, run, without_agent};
+use super::{LoadReport, Style, comparison_text, html, load_json, load_text, text};
+use crate::expected::assert_expected;
 use crate::glyphs::Glyphs;
 
 const BLOCKS: Style = Style {
@@ -19,10 +20,10 @@ const BLOCKS: Style = Style {
 fn all() -> [(&'static str, Study); 7] {
     [
         ("full", full()),
-        ("without agent", without_agent()),
+        ("without-agent", without_agent()),
         ("interrupted", interrupted()),
         ("client-limited", client_limited()),
-        ("idle only", idle_only()),
+        ("idle-only", idle_only()),
         ("hostile", hostile()),
         ("large", large(20, 50)),
     ]
@@ -39,4 +40,133 @@ fn check_lines(name: &str, text: &str) {
         );
         assert_eq!(line, line.trim_end(), "{name}");
     }
+}
+
+#[test]
+fn studies_read_from_the_verdict_to_the_numbers() {
+    for (name, study) in all().into_iter().take(5) {
+        assert_expected(&format!("http/study-{name}.txt"), &text(&study, Style::PLAIN));
+    }
+}
+
+#[test]
+fn lines_fit_and_nothing_acts_on_a_terminal() {
+    for (name, study) in all() {
+        for style in [Style::PLAIN, BLOCKS] {
+            check_lines(name, &text(&study, style));
+            check_lines(name, &comparison_text(&study, &full(), style));
+        }
+    }
+    let style = Style {
+        is_coloured: true,
+        ..BLOCKS
+    };
+    let coloured = text(&hostile(), style);
+    let ours = coloured.replace("\u{1b}[1m", "").replace("\u{1b}[0m", "");
+    assert!(coloured.contains("\u{1b}[1m") && !ours.contains('\u{1b}'));
+}
+
+#[test]
+fn ascii_is_ascii() {
+    let mut study = full();
+    study.notes.push("p99 ≥ 5 s".to_owned());
+    let text = text(&study, Style::PLAIN);
+    assert!(text.is_ascii(), "{:?}", text.lines().find(|line| !line.is_ascii()));
+}
+
+#[test]
+fn quantile_of_too_few_values_is_missing() {
+    let mut study = full();
+    study.cells[3].median.p99_ns = None;
+    let text = text(&study, Style::PLAIN);
+    assert!(text.contains("n/a (n=1018663)  *2.53 ms"), "{text}");
+}
+
+#[test]
+fn protocol_and_the_reason_of_a_missing_ceiling_are_listed() {
+    let mut study = full();
+    study.protocol = vec![NegotiatedProtocol {
+        http: HttpVersion::Http2,
+        tls: Some(NegotiatedTls {
+            version: "1.3".to_owned(),
+            cipher: "TLS13_AES_256_GCM_SHA384".to_owned(),
+        }),
+    }];
+    let load = study.cells[0].runs[0].load.as_mut().expect("a run");
+    load.mode = Mode::Closed {
+        pipeline: 8,
+        think_ns: 0,
+    };
+    study.ceiling_missing = Some("the speed is unknown".to_owned());
+    let lines = [
+        "protocol: HTTP/2 over TLS 1.3 (TLS13_AES_256_GCM_SHA384), 8 requests at a time on each connection",
+        "2xx/s that the network allows (X_net), and shares of it: n/a, the speed is unknown",
+    ];
+    let (shown, page) = (text(&study, Style::PLAIN), html(&study));
+    for line in lines {
+        assert!(shown.lines().any(|one| one == line), "{line}\n{shown}");
+        assert!(page.contains(line), "{line}");
+    }
+    assert!(shown.contains("http is n/a inside TLS"), "{shown}");
+    study.protocol = vec![NegotiatedProtocol::default()];
+    assert!(!text(&study, Style::PLAIN).contains("protocol: "));
+}
+
+fn report<'a>(load: &'a LoadResult, ends: Option<(&'a EndpointStats, &'a EndpointStats)>) -> LoadReport<'a> {
+    LoadReport {
+        target: "http://192.168.5.2:8080/b/1k",
+        load,
+        wire_bps: ends.map(|_| 95e6),
+        client: ends.map(|(client, _)| client),
+        server: ends.map(|(_, server)| server),
+        verdict: None,
+        remarks: &[],
+    }
+}
+
+#[test]
+fn runs_of_the_generator_read_as_reviewed() {
+    let run = run();
+    let ends = run.server.as_ref().map(|server| (&run.client, server));
+    let verdict = client_limited().cells.last().expect("cells").verdict.clone();
+    let remarks = ["first answer: 200, Server: nginx\u{1b}[31m".to_owned()];
+    let failing = failing_load();
+    let open = LoadReport {
+        verdict: Some(&verdict),
+        remarks: &remarks,
+        ..report(&failing, ends)
+    };
+    // Too few answers for high quantiles.
+    let mut short = run.load.clone().expect("a load");
+    (short.latency.n, short.latency.p99, short.latency.p999) = (120, None, None);
+    let empty = LoadResult {
+        window_ns: 0,
+        requests: 0,
+        ok: 0,
+        latency: Latency::default(),
+        seconds: Vec::new(),
+        ..short.clone()
+    };
+    let mut hour = run.load.clone().expect("a load");
+    hour.seconds = hour.seconds.into_iter().cycle().take(3600).collect();
+    for second in hour.seconds.iter_mut().step_by(120) {
+        second.p99_ns = None;
+    }
+    for (name, report) in [
+        ("open", open),
+        ("short", report(&short, None)),
+        ("empty", report(&empty, None)),
+        ("hour", report(&hour, ends)),
+    ] {
+        let text = load_text(&report, BLOCKS);
+        check_lines(name, &text);
+        assert_expected(&format!("http/load-{name}.txt"), &text);
+    }
+    let value: serde_json::Value = serde_json::from_str(&load_json(&open)).expect("JSON");
+    assert_eq!(value["schema"], "linerate.http-load/1");
+    assert_eq!(value["rates"]["wire_bps"], 95e6);
+    assert_eq!(value["rates"]["ok_per_s"], 990.0);
+    assert_eq!(value["load"]["latency"]["p999"]["is_lower_bound"], true);
+    assert_eq!(value["load"]["errors"]["timeout"]["count"], 40);
+    assert_eq!(value["verdict"]["primary"]["class"], "client-limit");
 }

@@ -15,8 +15,8 @@ use linerate_model::event::{ServerOutput, TestHeader};
 use linerate_model::{IntervalReport, Stream, StreamRole, Summary};
 use serde_json::{Map, Value, json};
 
-use super::Options;
 use super::text::is_negligible;
+use super::{Appendix, Options};
 use crate::pretty::{self, Made};
 
 pub(super) use kept::{KeptIntervals, RowBudget};
@@ -122,16 +122,8 @@ impl Document {
     }
 
     /// Adds a member behind those that every document has.
-    pub(super) fn append(&mut self, name: &str, value: Value) {
-        self.appendices.insert(name.to_owned(), value);
-    }
-
-    /// The client asked a server for its report.
-    pub(super) fn is_wanted_by_peer(&self) -> bool {
-        use linerate_model::event::Endpoint::Server;
-        self.header
-            .as_ref()
-            .is_some_and(|h| h.endpoint == Server && h.spec.want_server_output)
+    pub(super) fn append(&mut self, appendix: &Appendix) {
+        self.appendices.insert(appendix.name.to_owned(), appendix.value());
     }
 
     pub(super) fn start(&self) -> Value {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use linerate_model::event::{Endpoint, Event, ServerOutput, TestHeader};
 use linerate_model::{Direction, EventSink, Flow, IntervalReport, SinkError, StreamRole};
 
-use super::Options;
+use super::{Appendix, Options, TestReport};
 use crate::{Output, pretty};
 use row::Columns;
 
@@ -58,8 +58,6 @@ impl EventSink for TextWriter {
             Event::OmitEnded => self.omit_ended(),
             Event::Summary(summary) => self.summary(summary),
             Event::PeerOutput(output) => self.peer_output(output),
-            Event::PeerFacts(_) => {}
-            Event::Appendix(appendix) => self.page.line(&format!("\n{}", appendix.text)),
             Event::Warning(text) | Event::Notice(text) => self.page.warning(text),
             Event::Detail(text) => self.detail(text),
             Event::DataPath(path) => self.addition(&path.description),
@@ -80,9 +78,12 @@ impl EventSink for TextWriter {
         }
         self.page.send()
     }
+}
 
-    fn server_output(&mut self) -> Option<ServerOutput> {
-        self.page.copy().map(|text| ServerOutput::Text(text.to_owned()))
+impl TestReport for TextWriter {
+    fn append(&mut self, appendix: &Appendix) -> Result<(), SinkError> {
+        self.page.line(&format!("\n{}", appendix.text));
+        self.page.send()
     }
 }
 

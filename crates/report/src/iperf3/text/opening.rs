@@ -15,9 +15,6 @@ impl TextWriter {
     }
 
     pub(super) fn test_accepted(&mut self, header: &TestHeader) {
-        if header.endpoint == Endpoint::Server && header.spec.want_server_output {
-            self.page.start_copy();
-        }
         if self.options.verbose {
             self.page.line(&format!("Time: {}", rfc1123(header.started_at_unix_ms)));
         }

@@ -1,4 +1,4 @@
-//! The paper text is written on: prefixes, error lines and the copy for the client.
+//! Lines of text with their prefixes, and error lines.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -17,7 +17,6 @@ pub(in crate::iperf3) struct Page {
     options: Arc<Options>,
     output: Output,
     pending: String,
-    copy: Option<String>,
 }
 
 impl Page {
@@ -26,27 +25,17 @@ impl Page {
             options,
             output,
             pending: String::new(),
-            copy: None,
         }
     }
 
     /// Adds one piece of text behind the user's prefixes; a piece of several lines gets them once.
     pub(in crate::iperf3) fn line(&mut self, text: &str) {
-        let start = self.pending.len();
         self.pending.push_str(&self.timestamp());
         if let (Endpoint::Client, Some(title)) = (self.options.endpoint, &self.options.title) {
             let _ = write!(self.pending, "{title}:  ");
         }
         self.pending.push_str(&escape_control_characters(text));
         self.pending.push('\n');
-        if let Some(copy) = &mut self.copy
-            && copy.len() <= COPY_MAX_BYTES
-        {
-            copy.push_str(&self.pending[start..]);
-            if copy.len() > COPY_MAX_BYTES {
-                copy.push_str(COPY_END);
-            }
-        }
     }
 
     /// Program and host.
@@ -54,16 +43,6 @@ impl Page {
         let options = Arc::clone(&self.options);
         self.line(&options.version);
         self.line(&options.system_info);
-    }
-
-    /// Keeps a copy of the following lines, up to half of what results may be long (1 MiB).
-    pub(super) fn start_copy(&mut self) {
-        self.copy = Some(String::new());
-    }
-
-    /// The copied lines.
-    pub(super) fn copy(&self) -> Option<&str> {
-        self.copy.as_deref()
     }
 
     /// Writes the collected lines.
@@ -149,9 +128,6 @@ fn escape_control_characters(text: &str) -> Cow<'_, str> {
 }
 
 const PROGRAM: &str = "iperf3";
-/// A client decides how long its test runs and what of it is kept here.
-const COPY_MAX_BYTES: usize = 512 * 1024;
-const COPY_END: &str = "(the rest of this report is left out)\n";
 
 #[cfg(test)]
 mod tests {

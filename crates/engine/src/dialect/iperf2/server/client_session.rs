@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf2::Header;
 use linerate_iperf2::client::{FlowClient, FlowClientSetup, StreamClient, StreamClientSetup};
+use linerate_model::service::RefusalReason;
 use linerate_model::spec::LocalOptions;
 use linerate_model::workload::{Pairing, Shape, Start, Workload};
 use linerate_model::{Direction, Event, Failure, Summary, TestSpec, Transport};
@@ -17,6 +18,7 @@ use crate::dialect::iperf2::machine::{Machine, wall};
 use crate::dialect::iperf2::session::{Request, Session};
 use crate::dialect::iperf2::sockets;
 use crate::reporter::Reporter;
+use crate::server;
 use crate::server::liveness::{Liveness, liveness_timeout, progress_bytes_min};
 use crate::server::server_stats::ByteTotals;
 
@@ -35,7 +37,6 @@ pub(super) struct ClientSession {
     back: Option<Session>,
     dials: Vec<Dial>,
     liveness: Option<Liveness>,
-    moved: ByteTotals,
     failure: Option<Failure>,
 }
 
@@ -95,7 +96,6 @@ impl ClientSession {
             // Flows have a limit of their own on silence.
             liveness: (spec.transport != Transport::Udp)
                 .then(|| Liveness::new(timeout, begin_ns).demanding(progress_bytes)),
-            moved: ByteTotals::default(),
             failure: None,
         })
     }
@@ -157,17 +157,6 @@ impl ClientSession {
             .min()
     }
 
-    /// Payload bytes moved so far.
-    pub(super) fn moved(&mut self) -> ByteTotals {
-        let of = |session: &Session| ByteTotals::of(session.run());
-        let (first, second) = (of(&self.main), self.back.as_ref().map(of).unwrap_or_default());
-        self.moved = ByteTotals {
-            received_bytes: first.received_bytes.saturating_add(second.received_bytes),
-            sent_bytes: first.sent_bytes.saturating_add(second.sent_bytes),
-        };
-        self.moved
-    }
-
     /// Does what is to be done; `next_number` numbers connections back. True when a session was added.
     pub(super) fn advance(&mut self, next_number: &mut u32) -> bool {
         let mut requests = self.main.advance(&mut self.reporter);
@@ -217,7 +206,7 @@ impl ClientSession {
         let mut is_new_session = false;
         for mut dial in std::mem::take(&mut self.dials) {
             match dial.advance() {
-                Progress::PendingConnection => self.dials.push(dial),
+                Progress::Pending => self.dials.push(dial),
                 Progress::Failed(text) => self
                     .reporter
                     .emit(&Event::Warning(format!("tcp connect failed: {text}"))),
@@ -325,6 +314,21 @@ impl ClientSession {
     pub(super) fn summaries(&self) -> impl Iterator<Item = &Summary> {
         let back = self.back.as_ref().and_then(Session::summary);
         self.main.summary().into_iter().chain(back)
+    }
+}
+
+impl server::Session for ClientSession {
+    fn totals(&mut self) -> ByteTotals {
+        let of = |session: &Session| ByteTotals::of(session.run());
+        let (first, second) = (of(&self.main), self.back.as_ref().map(of).unwrap_or_default());
+        ByteTotals {
+            received_bytes: first.received_bytes.saturating_add(second.received_bytes),
+            sent_bytes: first.sent_bytes.saturating_add(second.sent_bytes),
+        }
+    }
+
+    fn stop(&mut self, reason: RefusalReason) {
+        self.end_early(&reason.to_string());
     }
 }
 

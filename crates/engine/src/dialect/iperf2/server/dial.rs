@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use linerate_model::{TestSpec, Transport};
+use linerate_sys::OsError;
 use linerate_sys::poll::{self, Interest};
 use linerate_sys::socket::{self, Connect};
 
@@ -22,7 +23,7 @@ pub(super) struct Dial {
 
 /// How far it has come.
 pub(super) enum Progress {
-    PendingConnection,
+    Pending,
     Connected(OwnedFd),
     /// The operating system's text.
     Failed(String),
@@ -58,45 +59,45 @@ impl Dial {
     pub(super) fn advance(&mut self) -> Progress {
         if self.fd.is_none() {
             if Instant::now() < self.again_at {
-                return Progress::PendingConnection;
+                return Progress::Pending;
             }
             match self.begin() {
                 Ok((fd, Connect::Done)) => return Progress::Connected(fd),
                 Ok((fd, Connect::InProgress)) => self.fd = Some(fd),
-                Err(text) => return self.later(text),
+                Err(error) => return self.later(&error),
             }
         }
         let Some(fd) = &self.fd else {
-            return Progress::PendingConnection;
+            return Progress::Pending;
         };
         if !matches!(
             poll::wait_fd(fd.as_fd(), Interest::WRITE, Some(Duration::ZERO)),
             Ok(true)
         ) {
             if Instant::now() < self.until {
-                return Progress::PendingConnection;
+                return Progress::Pending;
             }
             return Progress::Failed("Connection timed out".to_owned());
         }
         match (socket::take_error(fd.as_fd()), self.fd.take()) {
             (Ok(()), Some(fd)) => Progress::Connected(fd),
-            (Err(error), _) => self.later(error.text()),
-            (Ok(()), None) => Progress::PendingConnection,
+            (Err(error), _) => self.later(&error),
+            (Ok(()), None) => Progress::Pending,
         }
     }
 
-    fn begin(&self) -> Result<(OwnedFd, Connect), String> {
-        let fd = socket::open(&self.remote, sockets::protocol(self.spec.transport)).map_err(|e| e.text())?;
+    fn begin(&self) -> Result<(OwnedFd, Connect), OsError> {
+        let fd = socket::open(&self.remote, sockets::protocol(self.spec.transport))?;
         sockets::prepare(fd.as_fd(), &self.spec, true, false);
-        let outcome = socket::connect(fd.as_fd(), &self.remote).map_err(|e| e.text())?;
+        let outcome = socket::connect(fd.as_fd(), &self.remote)?;
         Ok((fd, outcome))
     }
 
-    fn later(&mut self, text: String) -> Progress {
+    fn later(&mut self, error: &OsError) -> Progress {
         if Instant::now() >= self.until || self.spec.transport == Transport::Udp {
-            return Progress::Failed(text);
+            return Progress::Failed(error.text());
         }
         self.again_at = Instant::now() + PAUSE;
-        Progress::PendingConnection
+        Progress::Pending
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use linerate_iperf2::DatagramHead;
 use linerate_iperf2::datagram::{FlowOpening, NumberWidth};
 
-use crate::server::pending_limit::{PendingBounds, PendingLimit};
+use crate::server::limits::pending_limit::{PendingBounds, PendingLimit};
 
 /// The table.
 #[derive(Debug)]

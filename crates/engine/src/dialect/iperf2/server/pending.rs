@@ -12,6 +12,7 @@ use linerate_sys::error::io_text;
 use linerate_sys::{clock, stream_io};
 
 use crate::dialect::iperf2::machine::{Action, Machine, ReadMode, wall};
+use crate::server::listeners::acceptor::Accepted;
 
 /// One of them.
 pub(super) struct PendingConnection {
@@ -40,13 +41,12 @@ pub(super) enum HeaderRead {
 }
 
 impl PendingConnection {
-    /// `read` are bytes taken from the connection already.
-    pub(super) fn new(fd: OwnedFd, peer: SocketAddr, policy: Policy, read: &[u8]) -> Self {
+    pub(super) fn new(connection: Accepted, policy: Policy) -> Self {
         let mut machine = StreamServer::new(Instant::now(), wall(), policy);
-        machine.handle_bytes(wall(), read);
+        machine.handle_bytes(wall(), &connection.first_bytes);
         Self {
-            fd,
-            peer,
+            fd: connection.fd,
+            peer: connection.peer,
             machine: Machine::StreamServer(Box::new(machine)),
             accepted_ns: clock::monotonic_ns(),
         }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use linerate_iperf3::client::{Client as Machine, ClientAction, ClientInput, ClientSetup};
 use linerate_iperf3::results::Results;
-use linerate_iperf3::{Cookie, ErrorCode, Params, auth};
+use linerate_iperf3::{Cookie, ErrorCode, Params, State, auth};
 use linerate_model::event::{ControlConnected, Endpoint, TestHeader};
 use linerate_model::spec::{ClientSpec, Segmentation};
 use linerate_model::{Direction, Event, EventSink, Failure, FailureKind, Summary, Transport};
@@ -32,18 +32,50 @@ use crate::random;
 use crate::reporter::Reporter;
 use ending::{Ending, Next};
 
-/// Runs one test and reports it to `sink`.
-///
-/// # Errors
-/// The failure that ended the test; it has been reported as [`Event::Failed`].
-pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> Result<(), Failure> {
-    let mut reporter = Reporter::new(sink);
-    let outcome = Client::connect(spec, &mut reporter, interrupts).and_then(|client| client.run(&mut reporter));
-    match &outcome {
-        Ok(()) => reporter.emit(&Event::Finished),
-        Err(failure) => reporter.emit(&Event::Failed(failure.clone())),
+/// What a test has shown.
+#[derive(Debug)]
+pub struct ClientResult {
+    /// The failure that ended the test.
+    pub outcome: Result<(), Failure>,
+    /// The control connection, if it was established.
+    pub control: Option<ControlConnected>,
+    /// Totals, if the data has started.
+    pub summary: Option<Summary>,
+    /// Facts of the server's host, if they were requested and the server sent them: an unparsed JSON object.
+    pub peer_facts: Option<String>,
+}
+
+impl ClientResult {
+    /// The event that ends the report.
+    #[must_use]
+    pub fn last_event(&self) -> Event {
+        match &self.outcome {
+            Ok(()) => Event::Finished,
+            Err(failure) => Event::Failed(failure.clone()),
+        }
     }
-    outcome
+}
+
+/// Runs one test and reports it to `sink`.
+pub fn run(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
+    let result = run_before_end(spec, sink, interrupts);
+    // A failure to report the end cannot be reported.
+    let _ = sink.event(&result.last_event());
+    result
+}
+
+/// As [`run`], but leaves [`ClientResult::last_event`] to the caller, who may add to the report before it.
+pub fn run_before_end(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
+    let mut reporter = Reporter::new(sink);
+    match Client::connect(spec, &mut reporter, interrupts) {
+        Ok(client) => client.run(&mut reporter),
+        Err(failure) => ClientResult {
+            outcome: Err(failure),
+            control: None,
+            summary: None,
+            peer_facts: None,
+        },
+    }
 }
 
 struct Client<'a> {
@@ -52,13 +84,16 @@ struct Client<'a> {
     machine: Machine,
     control: ControlConnection,
     cookie: Cookie,
+    connected: ControlConnected,
     header: TestHeader,
     run: TestRun,
     epoll: Epoll,
     ending: Option<Ending>,
     /// Totals, once the data has stopped.
     summary: Option<Summary>,
-    summary_shown: bool,
+    /// The same with what the server reported, once it is shown.
+    shown: Option<Summary>,
+    peer_facts: Option<String>,
     peer_results: Option<Box<Results>>,
 }
 
@@ -97,12 +132,13 @@ impl<'a> Client<'a> {
         let chosen_block_len_bytes = choose_block_len(&mut spec, mss_bytes, reporter);
         let ClientSetup { params, .. } = offer(&spec, cookie, token);
         machine.revise(params, spec.test.clone());
-        reporter.emit(&Event::ControlConnected(ControlConnected {
+        let connected = ControlConnected {
             local: connection.local,
             remote: connection.remote,
             mss_bytes,
             chosen_block_len_bytes,
-        }));
+        };
+        reporter.emit(&Event::ControlConnected(connected.clone()));
         let header = header(&spec, cookie, started_at_unix_ms, mss_bytes);
         let settings = RunSettings {
             spec: spec.test.clone(),
@@ -118,22 +154,29 @@ impl<'a> Client<'a> {
             machine,
             control,
             cookie,
+            connected,
             header,
             run: TestRun::new(settings).map_err(failed(ErrorCode::InitTest))?,
             epoll: Epoll::new().map_err(failed(ErrorCode::InitTest))?,
             ending: None,
             summary: None,
-            summary_shown: false,
+            shown: None,
+            peer_facts: None,
             peer_results: None,
         })
     }
 
-    fn run(mut self, reporter: &mut Reporter<'_>) -> Result<(), Failure> {
+    fn run(mut self, reporter: &mut Reporter<'_>) -> ClientResult {
         let outcome = self.watch().and_then(|()| self.event_loop(reporter));
         if let Err(failure) = &outcome {
             self.report_the_part_that_happened(failure, reporter);
         }
-        outcome
+        ClientResult {
+            outcome,
+            control: Some(self.connected),
+            summary: self.shown,
+            peer_facts: self.peer_facts,
+        }
     }
 
     fn watch(&self) -> Result<(), Failure> {
@@ -199,7 +242,12 @@ impl<'a> Client<'a> {
     fn act(&mut self, action: ClientAction, reporter: &mut Reporter<'_>) {
         let now = Instant::now();
         match action {
-            ClientAction::Send(bytes) => self.send(&bytes),
+            ClientAction::Send(bytes) => {
+                if let [byte] = bytes.as_slice() {
+                    tracing::debug!(state = ?State::from_byte(*byte), "state sent");
+                }
+                self.send(&bytes);
+            }
             ClientAction::TestAccepted => reporter.emit(&Event::TestAccepted(Box::new(self.header.clone()))),
             ClientAction::OpenStreams => {
                 let control = self.control.fd();
@@ -336,12 +384,12 @@ impl<'a> Client<'a> {
     fn show_results(&mut self, reporter: &mut Reporter<'_>) {
         self.run.quit();
         let mut summary = self.stop_data(reporter).clone();
-        let (mut server_output, mut facts, mut concurrent_tests) = (None, None, None);
+        let (mut server_output, mut concurrent_tests) = (None, None);
         if let Some(results) = self.peer_results.take() {
             // The machine has checked the stream ids before it passed the results on.
             let _ = linerate_iperf3::results::merge_peer(&mut summary, &self.spec.test, Endpoint::Client, &results);
             concurrent_tests = results.ran_beside;
-            (server_output, facts) = (results.server_output, results.facts);
+            (server_output, self.peer_facts) = (results.server_output, results.facts);
         }
         for (host, overflows) in [
             ("this host", summary.overflows_local),
@@ -358,20 +406,17 @@ impl<'a> Client<'a> {
         if let Some(output) = server_output {
             reporter.emit(&Event::PeerOutput(output));
         }
-        if let Some(facts) = facts {
-            reporter.emit(&Event::PeerFacts(facts));
-        }
     }
 
     fn show_summary(&mut self, summary: Summary, reporter: &mut Reporter<'_>) {
-        self.summary_shown = true;
+        self.shown = Some(summary.clone());
         reporter.emit(&Event::Summary(Box::new(summary)));
     }
 
     /// A test that ends early still has numbers, except when the server refused it as a whole.
     fn report_the_part_that_happened(&mut self, failure: &Failure, reporter: &mut Reporter<'_>) {
         let refused = matches!(failure.kind, FailureKind::Peer { .. });
-        if self.run.has_started() && !self.summary_shown && !refused {
+        if self.run.has_started() && self.shown.is_none() && !refused {
             let summary = self.stop_data(reporter).clone();
             self.show_summary(summary, reporter);
         }

@@ -1,34 +1,24 @@
 //! Settings all sessions of a server share.
 
-use std::time::Duration;
-
 use linerate_iperf3::auth::Authenticator;
 use linerate_iperf3::server::{AcceptedTest, Policy, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode};
 use linerate_model::Failure;
 use linerate_model::policy::FactsAccess;
+use linerate_model::sink::PeerRequests;
 use linerate_model::spec::ServerSpec;
 use linerate_sys::clock;
 
 use super::blocking_pool::LoginChecker;
-use crate::server::access::{AccessList, read_text};
+use crate::server::HEADER_TIMEOUT;
 
-/// Settings and lists.
+/// Settings.
 pub(super) struct Context {
     pub(super) spec: ServerSpec,
-    access: AccessList,
+    pub(super) peer_requests: PeerRequests,
 }
 
-/// Longest wait for a client in each step before and after the data.
-pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
-
 impl Context {
-    pub(super) fn new(spec: ServerSpec) -> Result<Self, Failure> {
-        let access = AccessList::load(&spec.policy.access, read_text);
-        let access = access.map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
-        Ok(Self { spec, access })
-    }
-
     /// The key of the server and where its users are; `None` when no login is required.
     pub(super) fn login_checker(&self) -> Result<Option<LoginChecker>, Failure> {
         let Some(auth) = &self.spec.auth else {
@@ -41,16 +31,6 @@ impl Context {
             authenticator,
             users_file,
         }))
-    }
-
-    pub(super) fn access(&self) -> &AccessList {
-        &self.access
-    }
-
-    /// Reads the lists of addresses again; what was in force stays if that fails.
-    pub(super) fn reload(&mut self) -> Result<(), String> {
-        self.access = AccessList::load(&self.spec.policy.access, read_text)?;
-        Ok(())
     }
 
     pub(super) fn setup(&self, cookie: Cookie) -> ServerSetup {
@@ -78,7 +58,7 @@ impl Context {
             bitrate_limit: self.spec.bitrate_limit,
             login_required: self.spec.auth.is_some(),
             udp_refused: self.spec.local.file.is_some(),
-            handshake_timeout: HANDSHAKE_TIMEOUT,
+            handshake_timeout: HEADER_TIMEOUT,
             overtime: self.spec.policy.liveness,
             ..Policy::default()
         }

@@ -7,13 +7,14 @@ use linerate_iperf3::ErrorCode;
 use linerate_model::service::{HandshakeCause, TestFacts};
 use linerate_model::{Event, Failure, FailureKind, ServerEvent};
 
+use super::Iperf3Server;
 use super::registry::Stage;
-use super::{CLOSING, PROGRESS_DEFAULT, Server, sink_failure};
-use crate::server::server_stats::record;
+use crate::server::context::ServerContext;
+use crate::server::{Session as _, plain_failure};
 
-impl Server<'_> {
+impl Iperf3Server {
     /// A test began.
-    pub(super) fn note_start(&mut self, id: u64) {
+    pub(super) fn log_start(&mut self, id: u64, server: &mut ServerContext<'_>) {
         let Some(session) = self.sessions.get(&id) else { return };
         let Some(test) = session.test() else { return };
         let facts = TestFacts {
@@ -25,42 +26,34 @@ impl Server<'_> {
             streams: test.spec.total_streams(),
             running_beside: 0,
         };
-        let facts = self.stats.start(id, Instant::now(), facts);
-        self.out.server_event(&ServerEvent::TestStarted(facts));
+        server.start_test(id, facts);
     }
 
     /// The last action of a session: reports its end and lets it go.
-    pub(super) fn close_session(&mut self, id: u64, outcome: Result<(), Failure>) {
-        let now = Instant::now();
-        let (stage, ran_beside_max) = (self.registry.stage(id), self.stats.concurrent_max(id));
+    pub(super) fn close_session(&mut self, id: u64, outcome: Result<(), Failure>, server: &mut ServerContext<'_>) {
         if let Some(mut session) = self.sessions.remove(&id) {
             let outcome = session.close(outcome);
             self.ended += 1;
-            self.stats.update(id, session.moved());
-            match self.stats.end(id) {
-                Some(facts) => {
-                    let record = record(
-                        facts,
-                        session.cookie().to_string(),
-                        session.summary(),
-                        &outcome,
-                        ran_beside_max,
-                    );
-                    if self.stats.is_idle() {
-                        self.report_progress();
-                    }
-                    self.out.server_event(&ServerEvent::TestEnded(record));
-                }
-                None => self.note_failed_start(id, session.peer(), stage, &outcome),
+            let (cookie, totals) = (session.cookie().to_string(), session.totals());
+            if !server.end_test(id, cookie, totals, session.summary(), &outcome) {
+                self.log_failed_start(id, session.peer(), &outcome, server);
             }
+            // A session that does not read is in no event loop.
+            let _ = self.epoll.remove(session.control_fd());
             let (control, streams) = session.into_sockets();
-            self.closing.add(control, streams, &self.epoll, CLOSING);
+            server.close(control, streams);
         }
-        self.acceptor.forget(id);
-        self.registry.remove(now, id);
+        server.pending_limit.leave(id);
+        self.registry.remove(Instant::now(), id, &mut server.admission);
     }
 
-    fn note_failed_start(&mut self, id: u64, peer: SocketAddr, stage: Option<Stage>, outcome: &Result<(), Failure>) {
+    fn log_failed_start(
+        &self,
+        id: u64,
+        peer: SocketAddr,
+        outcome: &Result<(), Failure>,
+        server: &mut ServerContext<'_>,
+    ) {
         let event = if let Some(refusal) = self.registry.login_failure(id) {
             ServerEvent::LoginFailed {
                 peer,
@@ -76,15 +69,15 @@ impl Server<'_> {
             };
             ServerEvent::HandshakeFailed {
                 peer,
-                cause: cause(stage, outcome),
+                cause: cause(self.registry.stage(id), outcome),
                 explanation,
             }
         };
-        self.out.server_event(&event);
+        server.out.server_event(&event);
     }
 
-    pub(super) fn note_header_timeout(&mut self, peer: SocketAddr) {
-        self.out.server_event(&ServerEvent::HandshakeFailed {
+    pub(super) fn log_header_timeout(&self, peer: SocketAddr, server: &mut ServerContext<'_>) {
+        server.out.server_event(&ServerEvent::HandshakeFailed {
             peer,
             cause: HandshakeCause::Cookie,
             explanation: ErrorCode::RecvCookie.message(Some("Connection timed out")),
@@ -92,41 +85,12 @@ impl Server<'_> {
     }
 
     /// A connection without a complete header counts as a failed test, as in the original.
-    pub(super) fn report_header_timeout(&mut self) -> Result<(), Failure> {
-        let mut sink = self.out.open_test().map_err(|e| sink_failure(&e))?;
+    pub(super) fn report_header_timeout(&mut self, server: &mut ServerContext<'_>) -> Result<(), Failure> {
+        let mut sink = server.out.open_test().map_err(|e| plain_failure(&e))?;
         sink.event(&Event::Failed(ErrorCode::RecvCookie.failure(None)))
-            .map_err(|e| sink_failure(&e))?;
+            .map_err(|e| plain_failure(&e))?;
         self.ended += 1;
         Ok(())
-    }
-
-    pub(super) fn report_progress_when_due(&mut self, now: Instant) {
-        if self.stats.is_idle() {
-            self.next_progress = None;
-            return;
-        }
-        let interval = self.context.spec.local.interval.unwrap_or(PROGRESS_DEFAULT);
-        match self.next_progress {
-            Some(due) if now >= due => {
-                self.report_progress();
-                // A missed poll is not repeated.
-                self.next_progress = Some((due + interval).max(now));
-            }
-            Some(_) => {}
-            None => self.next_progress = Some(now + interval),
-        }
-    }
-
-    fn report_progress(&mut self) {
-        let ids: Vec<u64> = self.stats.ids().collect();
-        for id in ids {
-            if let Some(session) = self.sessions.get_mut(&id) {
-                self.stats.update(id, session.moved());
-            }
-        }
-        self.note_iperf2();
-        let progress = self.stats.progress(Instant::now());
-        self.out.server_event(&ServerEvent::Progress(progress));
     }
 }
 

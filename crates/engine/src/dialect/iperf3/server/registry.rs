@@ -4,43 +4,38 @@
 //! its actions; between the two it enforces what concerns more than one session: admission, limits, the order in which
 //! UDP sessions open their streams. What happens on one session reaches another one only through these rules.
 
-mod admission;
+mod client;
 mod quota_request;
 mod udp_turns;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::server::{AcceptedTest, Server as Machine, ServerAction, ServerInput, ServerSetup};
 use linerate_iperf3::{Cookie, ErrorCode, State};
 use linerate_model::network::Network;
-use linerate_model::policy::{Admission, ServerPolicy};
 use linerate_model::service::RefusalReason;
-use linerate_model::{Direction, Failure, FailureKind, Transport};
+use linerate_model::{Failure, FailureKind, Transport};
 
 use super::stream_numbers::StreamNumbers;
-use super::work_queue::{Work, WorkQueue};
+use super::work_queue::WorkQueue;
 use crate::dialect::iperf3::error::input;
 use crate::error::EngineError;
-use crate::server::login_guard::LoginGuard;
-use crate::server::queue::AdmissionQueue;
-use crate::server::quotas::Quotas;
-use crate::server::shared_state::{self, with_admission};
+use crate::server::admission::{Admission, Decision};
+use crate::server::limits::login_guard::LoginGuard;
+use client::Client;
 
 /// All clients of a server. Clients are numbered by the caller, in the order in which their connections came.
 #[derive(Debug)]
 pub(crate) struct SessionRegistry {
-    admission: Admission,
     allow_split_address: bool,
     clients: BTreeMap<u64, Client>,
     by_cookie: HashMap<Cookie, u64>,
-    quotas: Quotas,
     logins: LoginGuard,
     stream_numbers: StreamNumbers,
-    queue: AdmissionQueue,
     /// Prepared UDP tests whose turn to open streams has not come.
     udp_queue: VecDeque<u64>,
     ready: BTreeSet<u64>,
@@ -75,75 +70,24 @@ pub(crate) enum Stage {
     Running,
 }
 
-#[derive(Debug)]
-struct Client {
-    peer: SocketAddr,
-    cookie: Cookie,
-    /// `None` while it waits.
-    machine: Option<Box<Machine>>,
-    stage: Stage,
-    /// Nothing follows the last action any more.
-    over: bool,
-    actions: VecDeque<ServerAction>,
-    /// No action is handed out before.
-    held_until: Option<Instant>,
-    /// Since when the next data stream is awaited.
-    awaits_since: Option<Instant>,
-    /// Since when data streams are awaited.
-    opens_since: Option<Instant>,
-    /// End of the wait, or of the test as planned.
-    ends: Option<Instant>,
-    agreed: Option<AgreedTest>,
-    refused: Option<RefusalReason>,
-    login: Option<Refusal>,
-    /// Work of this client waits or is under way since then.
-    works_since: Option<Instant>,
-}
-
-/// What was agreed.
-#[derive(Debug, Clone, Copy)]
-struct AgreedTest {
-    transport: Transport,
-    /// The server sends to the client.
-    sends: bool,
-    missing_streams: u32,
-    duration: Option<Duration>,
-    first_position: u32,
-}
-
 impl SessionRegistry {
-    pub(crate) fn new(policy: &ServerPolicy, one_off: bool) -> Self {
-        // A server for one test has no place for a second one.
-        let admission = if one_off {
-            Admission::Exclusive
-        } else {
-            policy.admission
-        };
+    pub(crate) fn new(allow_split_address: bool) -> Self {
         Self {
-            admission,
-            allow_split_address: policy.allow_split_address,
+            allow_split_address,
             clients: BTreeMap::new(),
             by_cookie: HashMap::new(),
-            quotas: Quotas::new(with_admission(&policy.limits, admission)),
             logins: LoginGuard::default(),
             stream_numbers: StreamNumbers::default(),
-            queue: AdmissionQueue::default(),
             udp_queue: VecDeque::new(),
             ready: BTreeSet::new(),
             work: WorkQueue::default(),
         }
     }
 
-    /// Bounds what all tests together take of this host. Before the first client.
-    pub(crate) fn within(mut self, policy: &ServerPolicy) -> Self {
-        self.quotas = shared_state::quotas(policy, self.admission);
-        self
-    }
-
     /// True when a new connection can be neither a new client nor a stream of one, so that it is refused unread.
-    pub(crate) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self, admission: &Admission) -> bool {
         let expects = |g: &Client| g.stage == Stage::Opening && g.transport() != Some(Transport::Udp);
-        self.admission == Admission::Exclusive && !self.clients.is_empty() && !self.clients.values().any(expects)
+        admission.is_exclusive() && !self.clients.is_empty() && !self.clients.values().any(expects)
     }
 
     /// The cookie of a connection is complete.
@@ -153,6 +97,7 @@ impl SessionRegistry {
         id: u64,
         peer: SocketAddr,
         cookie: Cookie,
+        admission: &mut Admission,
     ) -> AdmissionDecision {
         if let Some(owner) = self.by_cookie.get(&cookie) {
             return match self.clients.get(owner) {
@@ -160,17 +105,23 @@ impl SessionRegistry {
                 _ => AdmissionDecision::Refused(RefusalReason::DuplicateCookie),
             };
         }
-        let arrival = self.admit(now, id, peer.ip());
-        let (stage, ends) = match (arrival, self.admission) {
-            (AdmissionDecision::Admitted, _) => (Stage::Negotiating, None),
-            (AdmissionDecision::Queued, Admission::Queue { wait_max, .. }) => {
-                (Stage::Queued, now.checked_add(wait_max))
-            }
-            _ => return arrival,
+        let remaining = self.active().map(|client| client.remaining(now));
+        let (decision, stage, ends) = match admission.decide(id, Network::of_client(peer.ip()), remaining) {
+            Decision::Admitted => (AdmissionDecision::Admitted, Stage::Negotiating, None),
+            Decision::Queued(wait_max) => (AdmissionDecision::Queued, Stage::Queued, now.checked_add(wait_max)),
+            Decision::Refused(reason) => return AdmissionDecision::Refused(reason),
         };
         self.by_cookie.insert(cookie, id);
         self.clients.insert(id, Client::new(peer, cookie, stage, ends));
-        arrival
+        decision
+    }
+
+    /// The next waiting client whose turn has come; the caller gives it a session with [`SessionRegistry::begin`].
+    pub(crate) fn next_turn(&mut self, admission: &mut Admission) -> Option<u64> {
+        let id = admission.next_turn(self.active().count())?;
+        let client = self.clients.get_mut(&id)?;
+        (client.stage, client.ends) = (Stage::Negotiating, None);
+        Some(id)
     }
 
     /// Begins the dialogue with a client.
@@ -182,13 +133,12 @@ impl SessionRegistry {
     }
 
     /// Forgets a client whose last action was carried out.
-    pub(crate) fn remove(&mut self, now: Instant, id: u64) {
+    pub(crate) fn remove(&mut self, now: Instant, id: u64, admission: &mut Admission) {
         let Some(client) = self.clients.remove(&id) else {
             return;
         };
         self.by_cookie.remove(&client.cookie);
-        self.quotas.release(id);
-        self.queue.leave(id);
+        admission.release(id);
         self.udp_queue.retain(|&other| other != id);
         self.ready.remove(&id);
         self.work.leave(id, Network::of_client(client.peer.ip()));
@@ -356,12 +306,25 @@ impl SessionRegistry {
             .map_or(0, |t| t.first_position)
     }
 
-    pub(crate) fn quotas(&mut self) -> &mut Quotas {
-        &mut self.quotas
+    /// Clients that negotiate or run a test.
+    fn active(&self) -> impl Iterator<Item = &Client> {
+        self.clients.values().filter(|g| g.stage != Stage::Queued)
     }
 
-    fn active(&self) -> usize {
-        self.clients.values().filter(|g| g.stage != Stage::Queued).count()
+    /// Enters the test of [`ServerAction::Accepted`], if it is within the limits. Otherwise its client is refused and the
+    /// action is void.
+    pub(crate) fn agree(&mut self, now: Instant, id: u64, test: &AcceptedTest, admission: &mut Admission) -> bool {
+        let Some(client) = self.clients.get_mut(&id) else {
+            return false;
+        };
+        match admission.take(id, quota_request::of(client.peer.ip(), test)) {
+            Ok(()) => client.agree(test, &mut self.stream_numbers),
+            Err(reason) => {
+                self.evict(now, id, reason);
+                return false;
+            }
+        }
+        true
     }
 
     /// Takes the actions of a client's machine, and applies their effect on others.
@@ -379,14 +342,6 @@ impl SessionRegistry {
                 }
             };
             match &action {
-                ServerAction::Accepted(test) => match self.quotas.take(id, quota_request::of(client.peer.ip(), test)) {
-                    Ok(()) => client.agree(test, &mut self.stream_numbers),
-                    Err(reason) => {
-                        client.refused = Some(reason);
-                        client.input(now, input(&EngineError::Refused(reason)));
-                        continue;
-                    }
-                },
                 ServerAction::ExpectStreams(_) => {
                     client.stage = Stage::Opening;
                     (client.awaits_since, client.opens_since) = (Some(now), Some(now));
@@ -409,103 +364,6 @@ impl SessionRegistry {
         }
         if streams_are_open {
             self.advance_udp_queue(now);
-        }
-    }
-}
-
-impl Client {
-    fn new(peer: SocketAddr, cookie: Cookie, stage: Stage, ends: Option<Instant>) -> Self {
-        Self {
-            peer,
-            cookie,
-            machine: None,
-            stage,
-            over: false,
-            actions: VecDeque::new(),
-            held_until: None,
-            awaits_since: None,
-            opens_since: None,
-            ends,
-            agreed: None,
-            refused: None,
-            login: None,
-            works_since: None,
-        }
-    }
-
-    fn agree(&mut self, test: &AcceptedTest, stream_numbers: &mut StreamNumbers) {
-        let streams = test.spec.total_streams();
-        self.stage = Stage::Accepted;
-        self.agreed = Some(AgreedTest {
-            transport: test.spec.transport,
-            sends: test.spec.direction != Direction::Forward,
-            missing_streams: streams,
-            duration: quota_request::planned(&test.params),
-            first_position: stream_numbers.take(streams),
-        });
-    }
-
-    fn transport(&self) -> Option<Transport> {
-        self.agreed.map(|t| t.transport)
-    }
-
-    fn awaits_streams(&self) -> bool {
-        self.stage == Stage::Opening && !self.over && self.agreed.is_some_and(|t| t.missing_streams > 0)
-    }
-
-    fn expects_connection(&self) -> bool {
-        self.awaits_streams() && self.transport() != Some(Transport::Udp)
-    }
-
-    fn opens_udp(&self) -> bool {
-        self.awaits_streams() && self.transport() == Some(Transport::Udp)
-    }
-
-    fn input(&mut self, now: Instant, input: ServerInput) {
-        if let Some(machine) = &mut self.machine {
-            machine.handle_local(now, input);
-        }
-    }
-
-    /// What is work for another thread instead of an action.
-    fn set_aside(&mut self, now: Instant, action: ServerAction) -> Result<ServerAction, Work> {
-        let work = match action {
-            ServerAction::CheckLogin(login) => Work::Login(login),
-            ServerAction::ParseResults(text) => Work::Results(text),
-            action => return Ok(action),
-        };
-        self.works_since = Some(now);
-        Err(work)
-    }
-
-    /// Ends a client that never had a session, with a last state byte.
-    fn reject(&mut self, word: State, failure: Failure) {
-        if !self.over {
-            self.actions.push_back(ServerAction::Send(vec![word.byte()]));
-        }
-        self.end(failure);
-    }
-
-    fn end(&mut self, failure: Failure) {
-        if !self.over {
-            self.over = true;
-            self.actions.push_back(ServerAction::Close(Err(failure)));
-        }
-    }
-
-    fn next_timeout(&self) -> Option<Instant> {
-        let machine = self.machine.as_ref().and_then(|m| m.poll_timeout());
-        let wait = self.ends.filter(|_| self.stage == Stage::Queued && !self.over);
-        [machine, wait, self.held_until].into_iter().flatten().min()
-    }
-
-    /// Time left of the test; `None` when it is unknown.
-    fn remaining(&self, now: Instant) -> Option<Duration> {
-        match self.stage {
-            Stage::Running => self.ends.map(|t| t.saturating_duration_since(now)),
-            _ => self
-                .agreed
-                .map_or(Some(AdmissionQueue::DEFAULT_TEST_TIME), |t| t.duration),
         }
     }
 }

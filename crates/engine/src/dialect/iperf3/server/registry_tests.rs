@@ -1,15 +1,20 @@
+use std::time::Duration;
+
 use super::udp_turns::UDP_TURN;
 use super::*;
 
 use linerate_iperf3::framing::frame;
 use linerate_iperf3::server::Policy;
-use linerate_model::policy::Limits;
+use linerate_model::policy::{self, Limits, ServerPolicy};
 use proptest::prelude::*;
 
 /// A registry and everything a server does for it.
 struct Harness {
     registry: SessionRegistry,
+    admission: Admission,
     now: Instant,
+    /// The rule that ended the last client that is gone.
+    refused: Option<RefusalReason>,
 }
 
 fn peer(last: u8) -> SocketAddr {
@@ -28,7 +33,7 @@ fn setup(n: u8) -> ServerSetup {
     }
 }
 
-fn admitting(admission: Admission) -> ServerPolicy {
+fn admitting(admission: policy::Admission) -> ServerPolicy {
     ServerPolicy {
         admission,
         ..ServerPolicy::default()
@@ -38,8 +43,10 @@ fn admitting(admission: Admission) -> ServerPolicy {
 impl Harness {
     fn new(policy: &ServerPolicy) -> Self {
         Self {
-            registry: SessionRegistry::new(policy, false),
+            registry: SessionRegistry::new(policy.allow_split_address),
+            admission: Admission::new(policy, false),
             now: Instant::now(),
+            refused: None,
         }
     }
 
@@ -47,7 +54,7 @@ impl Harness {
     fn admit_connection(&mut self, n: u8, last: u8) -> AdmissionDecision {
         let arrival = self
             .registry
-            .admit_connection(self.now, n.into(), peer(last), cookie(n));
+            .admit_connection(self.now, n.into(), peer(last), cookie(n), &mut self.admission);
         if arrival == AdmissionDecision::Admitted {
             self.registry.begin(self.now, n.into(), setup(n));
         }
@@ -63,15 +70,23 @@ impl Harness {
     fn actions(&mut self, n: u8) -> Vec<ServerAction> {
         let mut all = Vec::new();
         while let Some(action) = self.registry.poll_action(n.into()) {
-            if matches!(action, ServerAction::Accepted(_)) {
+            if let ServerAction::Accepted(test) = &action {
+                if !self.registry.agree(self.now, n.into(), test, &mut self.admission) {
+                    continue;
+                }
                 self.registry.handle_local(self.now, n.into(), ServerInput::Prepared);
             }
             all.push(action);
         }
         if let Some(ServerAction::Close(_)) = all.last() {
-            self.registry.remove(self.now, n.into());
+            self.refused = self.registry.refusal(n.into());
+            self.remove(n);
         }
         all
+    }
+
+    fn remove(&mut self, n: u8) {
+        self.registry.remove(self.now, n.into(), &mut self.admission);
     }
 
     fn sent(&mut self, n: u8) -> Vec<u8> {
@@ -99,7 +114,15 @@ fn data_connections_go_to_the_test_they_name() {
         harness.params(n, TCP);
         assert_eq!(harness.sent(n), [9, 10]);
     }
-    let connect = |harness: &mut Harness, n: u8| harness.registry.admit_connection(harness.now, 50, peer(9), cookie(n));
+    let connect = |harness: &mut Harness, n: u8| {
+        let Harness {
+            registry,
+            admission,
+            now,
+            ..
+        } = harness;
+        registry.admit_connection(*now, 50, peer(9), cookie(n), admission)
+    };
     assert_eq!(connect(&mut harness, 2), AdmissionDecision::Stream(2));
     harness.open_stream(2);
     assert_eq!(harness.sent(2), [1, 2]);
@@ -204,42 +227,39 @@ fn a_server_sends_to_no_address_that_may_be_forged() {
             (Some(n.into()), None),
             "{direction}"
         );
-        harness.registry.remove(harness.now, n.into());
+        harness.remove(n);
     }
 }
 
 #[test]
 fn an_exclusive_server_is_busy_and_listens_only_while_streams_are_missing() {
-    let mut harness = Harness::new(&admitting(Admission::Exclusive));
-    assert!(!harness.registry.is_busy());
+    let mut harness = Harness::new(&admitting(policy::Admission::Exclusive));
+    assert!(!harness.registry.is_busy(&harness.admission));
     harness.admit_connection(1, 1);
-    assert!(harness.registry.is_busy());
+    assert!(harness.registry.is_busy(&harness.admission));
     assert_eq!(
         harness.admit_connection(2, 2),
         AdmissionDecision::Refused(RefusalReason::Busy)
     );
     harness.params(1, TCP);
     harness.actions(1);
-    assert!(!harness.registry.is_busy());
+    assert!(!harness.registry.is_busy(&harness.admission));
     harness.open_stream(1);
     harness.actions(1);
-    assert!(harness.registry.is_busy());
+    assert!(harness.registry.is_busy(&harness.admission));
 }
 
 #[test]
 fn a_server_for_one_test_is_exclusive() {
-    let mut registry = SessionRegistry::new(&ServerPolicy::default(), true);
-    let now = Instant::now();
-    assert_eq!(
-        registry.admit_connection(now, 1, peer(1), cookie(1)),
-        AdmissionDecision::Admitted
-    );
-    assert!(registry.is_busy());
+    let mut harness = Harness::new(&ServerPolicy::default());
+    harness.admission = Admission::new(&ServerPolicy::default(), true);
+    assert_eq!(harness.admit_connection(1, 1), AdmissionDecision::Admitted);
+    assert!(harness.registry.is_busy(&harness.admission));
 }
 
 #[test]
 fn places_are_taken_by_tests_not_by_cookies() {
-    let mut harness = Harness::new(&admitting(Admission::Parallel { tests_max: 1 }));
+    let mut harness = Harness::new(&admitting(policy::Admission::Parallel { tests_max: 1 }));
     for n in 1..=3 {
         assert_eq!(
             harness.admit_connection(n, n),
@@ -260,7 +280,7 @@ fn places_are_taken_by_tests_not_by_cookies() {
 
 #[test]
 fn queued_clients_start_in_order() {
-    let queue = Admission::Queue {
+    let queue = policy::Admission::Queue {
         tests_max: 1,
         wait_max: Duration::from_secs(25),
     };
@@ -279,7 +299,7 @@ fn queued_clients_start_in_order() {
         harness.sent(2).is_empty(),
         "a stock client waits silently for this byte"
     );
-    assert_eq!(harness.registry.next_turn(), None);
+    assert_eq!(harness.registry.next_turn(&mut harness.admission), None);
     harness.registry.handle_control_eof(harness.now, 1);
     harness.actions(1);
     harness.registry.handle_control_eof(harness.now, 2);
@@ -287,14 +307,14 @@ fn queued_clients_start_in_order() {
         matches!(harness.actions(2)[..], [ServerAction::Close(Err(_))]),
         "who gave up is forgotten"
     );
-    assert_eq!(harness.registry.next_turn(), Some(3));
+    assert_eq!(harness.registry.next_turn(&mut harness.admission), Some(3));
     harness.registry.begin(harness.now, 3, setup(3));
     assert_eq!(harness.sent(3), [9]);
 }
 
 #[test]
 fn queued_client_is_refused_after_the_timeout() {
-    let queue = Admission::Queue {
+    let queue = policy::Admission::Queue {
         tests_max: 1,
         wait_max: Duration::from_secs(25),
     };
@@ -336,14 +356,14 @@ fn limits_refuse_with_errors_of_stock_servers() {
         harness.admit_connection(1, 1);
         harness.actions(1);
         harness.params(1, json);
-        assert_eq!(harness.registry.refusal(1), Some(reason), "{json}");
         assert_eq!(harness.sent(1), [0xFE, 0, 0, 0, code, 0, 0, 0, 0], "{json}");
+        assert_eq!(harness.refused, Some(reason), "{json}");
     }
 }
 
 #[test]
 fn termination_reaches_running_and_queued_clients() {
-    let queue = Admission::Queue {
+    let queue = policy::Admission::Queue {
         tests_max: 1,
         wait_max: Duration::from_secs(25),
     };
@@ -370,12 +390,14 @@ fn running_tests_are_shown_with_different_numbers() {
 /// The scripts below are worth something: they lead to tests that run, also to several in one script.
 /// A client whose login waits for its check.
 fn log_in(harness: &mut Harness, n: u8, last: u8) {
-    assert_eq!(
-        harness
-            .registry
-            .admit_connection(harness.now, n.into(), peer(last), cookie(n)),
-        AdmissionDecision::Admitted
-    );
+    let Harness {
+        registry,
+        admission,
+        now,
+        ..
+    } = harness;
+    let decision = registry.admit_connection(*now, n.into(), peer(last), cookie(n), admission);
+    assert_eq!(decision, AdmissionDecision::Admitted);
     let mut setup = setup(n);
     setup.policy.login_required = true;
     harness.registry.begin(harness.now, n.into(), setup);

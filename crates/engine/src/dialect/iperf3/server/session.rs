@@ -1,5 +1,6 @@
 //! One test, seen from the server: its sockets, its data, its report. What is to be done is decided at the registry.
 
+mod opening;
 mod timers;
 
 use std::net::SocketAddr;
@@ -8,49 +9,60 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use linerate_iperf3::server::{AcceptedTest, ServerAction, ServerInput};
-use linerate_iperf3::{Cookie, ErrorCode, Results, udp_header};
-use linerate_model::event::{Endpoint, TestHeader};
+use linerate_iperf3::{Cookie, ErrorCode, Results, State, udp_header};
+use linerate_model::event::Endpoint;
 use linerate_model::service::RefusalReason;
-use linerate_model::{Direction, Event, EventSink, Failure, Flow, StreamId, StreamRole, Summary, TestSpec, Transport};
+use linerate_model::{Event, EventSink, Failure, Summary, Transport};
 use linerate_sys::poll::{Epoll, Interest};
-use linerate_sys::{clock, errno, error};
+use linerate_sys::{clock, error};
 
-use super::READ;
 use super::context::Context;
 use super::control_socket;
 use super::flows::Flows;
 use super::udp_listener::UdpListener;
+use super::{CONTROL, KINDS, READ};
 use crate::data::quota::Quota;
-use crate::data::run::{RunEvent, RunSettings, TestRun};
-use crate::data::socket as data_socket;
+use crate::data::run::{RunEvent, TestRun};
 use crate::dialect::iperf3::control_connection::{ControlConnection, Received};
 use crate::dialect::iperf3::error::input;
-use crate::dialect::iperf3::keepalive;
-use crate::dialect::iperf3::udp_headers;
 use crate::error::{EngineError, Operation};
 use crate::measure::overflow;
 use crate::reporter::Reporter;
-use crate::server::listen::Listeners;
+use crate::server;
+use crate::server::context::ServerContext;
+use crate::server::limits::rate_guard::RateGuard;
+use crate::server::listeners::Listeners;
 use crate::server::liveness::{self, Liveness};
-use crate::server::rate_guard::RateGuard;
 use crate::server::server_stats::ByteTotals;
 
 /// What a session may open and close of the server's.
 pub(super) struct ServerSockets<'s> {
-    pub(super) epoll: &'s Epoll,
-    pub(super) tokens: Tokens,
-    pub(super) listeners: &'s mut Listeners,
-    pub(super) udp: &'s mut Option<UdpListener>,
+    id: u64,
+    epoll: &'s Epoll,
+    udp: &'s mut Option<UdpListener>,
+    listeners: &'s mut Listeners,
 }
 
-/// Names of descriptors in the event loop.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Tokens {
-    pub(super) control: u64,
-    pub(super) notice: u64,
-    pub(super) flows: u64,
-    pub(super) sctp_listener: u64,
-    pub(super) udp_listener: u64,
+impl<'s> ServerSockets<'s> {
+    /// For the session with this number.
+    pub(super) fn new(
+        id: u64,
+        epoll: &'s Epoll,
+        udp: &'s mut Option<UdpListener>,
+        server: &'s mut ServerContext<'_>,
+    ) -> Self {
+        Self {
+            id,
+            epoll,
+            udp,
+            listeners: &mut server.listeners,
+        }
+    }
+
+    /// Name of a descriptor of the session in the event loop.
+    fn token(&self, kind: u64) -> u64 {
+        self.id * KINDS + kind
+    }
 }
 
 /// What the registry has decided about a test.
@@ -156,17 +168,13 @@ impl Session {
         self.summary.as_ref()
     }
 
-    /// Payload bytes moved so far, the warm-up included.
-    pub(super) fn moved(&mut self) -> ByteTotals {
-        if let Some(run) = &self.run {
-            self.moved = ByteTotals::of(run);
-        }
-        self.moved
-    }
-
     /// When [`Session::on_time`] is due.
     pub(super) fn due(&self) -> Option<Instant> {
         self.due
+    }
+
+    pub(super) fn has_inputs(&self) -> bool {
+        !self.inputs.is_empty()
     }
 
     /// Inputs for the registry.
@@ -192,57 +200,6 @@ impl Session {
     /// Something this session needs could not be had.
     pub(super) fn fail(&mut self, error: &EngineError) {
         self.inputs.push(input(error));
-    }
-
-    /// A limit was exceeded while the test ran.
-    pub(super) fn exceed(&mut self, reason: RefusalReason) {
-        self.reporter.emit(&Event::Debug(reason.to_string()));
-        self.fail(&EngineError::Refused(reason));
-    }
-
-    /// Takes a connected stream that belongs to this session.
-    pub(super) fn add_stream(&mut self, fd: OwnedFd, context: &Context, sockets: &ServerSockets<'_>) {
-        if let Err(error) = self.try_add_stream(fd, context, sockets) {
-            self.fail(&error);
-        }
-    }
-
-    fn try_add_stream(
-        &mut self,
-        fd: OwnedFd,
-        context: &Context,
-        sockets: &ServerSockets<'_>,
-    ) -> Result<(), EngineError> {
-        let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
-            return Ok(());
-        };
-        let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
-        let (role, flow) = role_of(&test.spec, index);
-        let snd_timeout = context.spec.local.snd_timeout;
-        data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
-        if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
-            control_socket::limit_idle_time(
-                fd.as_fd(),
-                liveness::liveness_timeout(&test.spec, context.spec.policy.liveness),
-            );
-        }
-        if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
-            // The client's choice may be unknown here; its own direction still uses it.
-            self.reporter
-                .emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
-        }
-        let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
-            .map_err(Operation::InitStream.failed())?;
-        self.reporter.emit(&Event::StreamOpened(stream.clone()));
-        if test.spec.transport == Transport::Udp {
-            let reply = udp_reply(test);
-            let client = self.peer.ip();
-            self.flows
-                .add(&stream, &fd, reply, client, sockets.epoll, sockets.tokens.flows);
-        }
-        run.add(stream, fd, test.params.peer_is_linerate());
-        self.inputs.push(ServerInput::StreamOpened);
-        Ok(())
     }
 
     /// The answer to a hello of this session's client.
@@ -271,7 +228,12 @@ impl Session {
         sockets: &mut ServerSockets<'_>,
     ) {
         match action {
-            ServerAction::Send(bytes) => self.send(&bytes, sockets),
+            ServerAction::Send(bytes) => {
+                if let [byte] = bytes.as_slice() {
+                    tracing::debug!(peer = %self.peer, state = ?State::from_byte(*byte), "state sent");
+                }
+                self.send(&bytes, sockets);
+            }
             ServerAction::Accepted(test) => {
                 let input = match self.prepare(*test, context, admitted, sockets) {
                     Ok(()) => ServerInput::Prepared,
@@ -303,73 +265,6 @@ impl Session {
             | ServerAction::ParseResults(_) => {}
         }
         self.due = self.next_deadline();
-    }
-
-    /// Opens what the test needs before the client connects its streams.
-    fn prepare(
-        &mut self,
-        mut test: AcceptedTest,
-        context: &Context,
-        admitted: Admitted,
-        sockets: &mut ServerSockets<'_>,
-    ) -> Result<(), EngineError> {
-        let fail = Operation::Init.failed();
-        let local = &context.spec.local;
-        test.spec.want_peer_facts &= context.gives_facts(&test);
-        if context.spec.local.control_keepalive.is_some() {
-            keepalive::report(self.control.fd(), &mut self.reporter);
-        }
-        let header = self.header(&test, admitted.first_position, context);
-        self.reporter.emit(&Event::TestAccepted(Box::new(header)));
-        match test.spec.transport {
-            Transport::Udp if sockets.udp.is_none() => {
-                let (address, token) = (sockets.listeners.address(), sockets.tokens.udp_listener);
-                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, token)?);
-            }
-            Transport::Sctp => {
-                if sockets.listeners.open_sctp(local)?
-                    && let Some(listener) = sockets.listeners.sctp()
-                {
-                    let token = sockets.tokens.sctp_listener;
-                    sockets.epoll.add(listener, token, READ).map_err(&fail)?;
-                }
-            }
-            Transport::Udp | Transport::Tcp => {}
-        }
-        let settings = RunSettings {
-            spec: test.spec.clone(),
-            local: local.clone(),
-            decides_end: false,
-            cpu: checked_cpu(test.params.server_affinity)?,
-            independent: false,
-            datagrams: Some(udp_headers::FORMAT),
-        };
-        let mut run = TestRun::new(settings).map_err(&fail)?;
-        run.limit(admitted.quota);
-        sockets
-            .epoll
-            .add(run.notice_fd(), sockets.tokens.notice, READ)
-            .map_err(&fail)?;
-        self.run = Some(run);
-        self.test = Some(test);
-        Ok(())
-    }
-
-    fn header(&self, test: &AcceptedTest, first_stream_position: u32, context: &Context) -> TestHeader {
-        TestHeader {
-            endpoint: Endpoint::Server,
-            peer_host: self.peer.ip().to_string(),
-            peer_port: self.peer.port(),
-            cookie: self.cookie.to_string(),
-            started_at_unix_ms: clock::unix_ms(),
-            control_mss_bytes: None,
-            spec: test.spec.clone(),
-            interval: context.spec.local.interval,
-            file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
-            first_stream_position,
-            first_socket: None,
-            listener: None,
-        }
     }
 
     fn start_clock(&mut self, context: &Context) {
@@ -406,12 +301,8 @@ impl Session {
             return;
         };
         let mut results = Results::from_summary(summary, &test.spec, Endpoint::Server);
-        if test.spec.want_server_output {
-            results.server_output = self.reporter.server_output();
-        }
-        if test.spec.want_peer_facts {
-            results.facts = self.reporter.facts_for_peer();
-        }
+        results.server_output = self.reporter.server_output();
+        results.facts = self.reporter.facts_for_peer();
         self.inputs.push(ServerInput::Results(Box::new(results)));
     }
 
@@ -482,7 +373,7 @@ impl Session {
         if wanted == self.is_paused {
             return;
         }
-        let (fd, token) = (self.control.fd(), sockets.tokens.control);
+        let (fd, token) = (self.control.fd(), sockets.token(CONTROL));
         if wanted {
             self.is_paused = sockets.epoll.remove(fd).is_ok();
         } else if let Err(error) = sockets.epoll.add(fd, token, READ) {
@@ -502,10 +393,24 @@ impl Session {
         if wanted != self.unsent_watched {
             let interest = Interest { write: wanted, ..READ };
             let fd = self.control.fd();
-            if sockets.epoll.modify(fd, sockets.tokens.control, interest).is_ok() {
+            if sockets.epoll.modify(fd, sockets.token(CONTROL), interest).is_ok() {
                 self.unsent_watched = wanted;
             }
         }
+    }
+}
+
+impl server::Session for Session {
+    fn totals(&mut self) -> ByteTotals {
+        if let Some(run) = &self.run {
+            self.moved = ByteTotals::of(run);
+        }
+        self.moved
+    }
+
+    fn stop(&mut self, reason: RefusalReason) {
+        self.reporter.emit(&Event::Debug(reason.to_string()));
+        self.fail(&EngineError::Refused(reason));
     }
 }
 
@@ -514,31 +419,5 @@ fn udp_reply(test: &AcceptedTest) -> &'static [u8] {
         &udp_header::REPLY_COALESCING
     } else {
         &udp_header::REPLY
-    }
-}
-
-/// The client may request a CPU this host does not have.
-fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
-    match cpu {
-        Some(n) if !linerate_sys::cpu::allows(n as usize) => {
-            let source = std::io::Error::from_raw_os_error(errno::EINVAL);
-            let cause = linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
-            Err(Operation::PinCpu.failed()(cause))
-        }
-        known => Ok(known),
-    }
-}
-
-/// The first half of a bidirectional test's connections carries the client's data, the second half the server's.
-fn role_of(spec: &TestSpec, index: u32) -> (StreamRole, Flow) {
-    let forward = match spec.direction {
-        Direction::Forward => true,
-        Direction::Reverse => false,
-        Direction::Bidirectional => index < spec.streams,
-    };
-    if forward {
-        (StreamRole::Receiver, Flow::Forward)
-    } else {
-        (StreamRole::Sender, Flow::Reverse)
     }
 }

@@ -17,7 +17,7 @@ use linerate_sys::{OsError, udp};
 
 use super::READ;
 use crate::error::{EngineError, Operation};
-use crate::server::listen::open_bound;
+use crate::server::listeners::open_bound;
 
 /// The unconnected socket on the server's port.
 #[derive(Debug)]

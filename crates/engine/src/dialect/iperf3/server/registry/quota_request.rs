@@ -8,8 +8,8 @@ use linerate_iperf3::server::AcceptedTest;
 use linerate_model::network::Network;
 use linerate_model::{Direction, Transport};
 
-use crate::server::quotas::QuotaRequest;
-use crate::server::resource_quota::Requirements;
+use crate::server::limits::quotas::QuotaRequest;
+use crate::server::limits::resource_quota::Requirements;
 
 pub(super) fn of(address: IpAddr, test: &AcceptedTest) -> QuotaRequest {
     let params = &test.params;

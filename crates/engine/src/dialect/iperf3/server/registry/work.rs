@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use linerate_iperf3::auth::Refusal;
 use linerate_iperf3::server::ServerInput;
 
-use super::{SessionRegistry, Work};
+use super::SessionRegistry;
+use crate::dialect::iperf3::server::work_queue::Work;
 
 /// Time from the parameters to the answer when a login fails, whatever the reason: it must not reveal how far the check
 /// came. Checks take a few milliseconds; behind many others the answer comes after a multiple of this time.

@@ -11,7 +11,7 @@ use linerate_sys::clock;
 use super::Session;
 use crate::data::run::TestRun;
 use crate::error::EngineError;
-use crate::server::rate_guard::RateGuard;
+use crate::server::limits::rate_guard::RateGuard;
 
 /// Period of liveness checks.
 const LIVENESS_PERIOD: Duration = Duration::from_millis(250);

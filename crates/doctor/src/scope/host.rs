@@ -1,0 +1,213 @@
+//! One host: reading an absent fact ends a rule as unknown, with the key and the reason.
+
+use linerate_model::snapshot::{Absence, Fact, Quality, Snapshot, Source, Value};
+
+use super::nic::Nic;
+use super::reading::{Growth, Reading, to_f64};
+use super::run::Run;
+use crate::period::Period;
+use crate::rule::{NoMatch, unknown};
+
+/// One host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Host<'a> {
+    pub(crate) snapshot: &'a Snapshot,
+    pub(crate) period: Option<&'a Period>,
+    /// The other host, when there are exactly two.
+    pub(crate) other: Option<&'a Snapshot>,
+}
+
+/// Runs one snapshot may contain.
+const RUNS_MAX: usize = 10_000;
+
+impl<'a> Host<'a> {
+    pub(crate) fn name(&self) -> &'a str {
+        &self.snapshot.host
+    }
+
+    pub(crate) fn nics(&self) -> impl Iterator<Item = Nic<'a>> + use<'a> {
+        let host = *self;
+        self.snapshot
+            .interfaces()
+            .into_iter()
+            .map(move |name| Nic { host, name })
+    }
+
+    pub(crate) fn runs(&self) -> impl Iterator<Item = Run<'a>> + use<'a> {
+        let host = *self;
+        (0..RUNS_MAX)
+            .map(move |index| Run { host, index })
+            .take_while(move |run| host.value(&format!("run.{}.tool", run.index)).is_some())
+    }
+
+    pub(crate) fn value(&self, key: &str) -> Option<&'a Value> {
+        self.snapshot.value(key)
+    }
+
+    pub(crate) fn number(&self, key: &str) -> Result<Reading<f64>, NoMatch> {
+        let value = self.known(key)?.number();
+        self.typed(key, value)
+    }
+
+    pub(crate) fn flag(&self, key: &str) -> Result<Reading<bool>, NoMatch> {
+        let value = match self.known(key)? {
+            Value::Bool(on) => Some(*on),
+            Value::Integer(0) => Some(false),
+            Value::Integer(_) => Some(true),
+            _ => None,
+        };
+        self.typed(key, value)
+    }
+
+    pub(crate) fn text(&self, key: &str) -> Result<Reading<&'a str>, NoMatch> {
+        let value = match self.known(key)? {
+            Value::Text(text) => Some(text.as_str()),
+            _ => None,
+        };
+        self.typed(key, value)
+    }
+
+    fn known(&self, key: &str) -> Result<&'a Value, NoMatch> {
+        match self.snapshot.value(key) {
+            Some(value) => Ok(value),
+            None => unknown(key, self.reason(key)),
+        }
+    }
+
+    fn typed<T>(&self, key: &str, value: Option<T>) -> Result<Reading<T>, NoMatch> {
+        match value {
+            Some(value) => Ok(Reading {
+                key: key.to_owned(),
+                value,
+                inferred: self.snapshot.quality(key) == Some(Quality::Inferred),
+            }),
+            None => unknown(key, Absence::ParseError.name()),
+        }
+    }
+
+    /// Why a fact is absent: the reason recorded for its key, or for its group.
+    pub(crate) fn absence(&self, key: &str) -> Absence {
+        let mut at = key;
+        loop {
+            if let Some(Fact::Absent { absent, .. }) = self.snapshot.facts.get(at) {
+                return *absent;
+            }
+            match at.rsplit_once('.') {
+                Some((group, _)) => at = group,
+                None => break,
+            }
+        }
+        match self.snapshot.source {
+            Source::Import => Absence::NotInImport,
+            Source::Live => Absence::NotReported,
+        }
+    }
+
+    pub(crate) fn reason(&self, key: &str) -> String {
+        self.absence(key).name().to_owned()
+    }
+
+    /// Growth of one counter: over the period, or since boot where there is none.
+    pub(crate) fn growth(&self, key: &str) -> Result<Growth, NoMatch> {
+        self.growth_of(&[key])
+    }
+
+    /// Growth of the sum of several counters of which at least one is known.
+    pub(crate) fn growth_of(&self, keys: &[&str]) -> Result<Growth, NoMatch> {
+        let mut sum = Growth::default();
+        let mut any = false;
+        for key in keys {
+            any |= self.add_growth(&mut sum, key);
+        }
+        match keys.first() {
+            Some(key) if !any => unknown(*key, self.reason(key)),
+            _ => Ok(sum),
+        }
+    }
+
+    fn add_growth(&self, sum: &mut Growth, key: &str) -> bool {
+        if let Some(period) = self.period {
+            let delta = period.delta(key).filter(|delta| !delta.reset);
+            if let Some(delta) = delta {
+                sum.add(key, delta, period);
+            }
+            return delta.is_some();
+        }
+        let counter = self.snapshot.counters.get(key);
+        if let Some(counter) = counter {
+            sum.add_total(key, counter.v);
+        }
+        counter.is_some()
+    }
+
+    /// The period, without which a rate or a load does not exist.
+    pub(crate) fn period(&self) -> Result<&'a Period, NoMatch> {
+        match self.period {
+            Some(period) => Ok(period),
+            None => unknown("counters over a window", "only one reading was taken; use --window"),
+        }
+    }
+
+    /// Growth of a counter over the period; a total will not do.
+    pub(crate) fn delta(&self, key: &str) -> Result<f64, NoMatch> {
+        match self.period()?.delta(key).filter(|delta| !delta.reset) {
+            Some(delta) => Ok(to_f64(delta.value)),
+            None => unknown(key, "not read at both ends of the window"),
+        }
+    }
+
+    /// Load of one CPU over the period.
+    pub(crate) fn cpu_load(&self, cpu: u32) -> Result<CpuLoad, NoMatch> {
+        self.period()?;
+        let state = |name: &str| self.delta(&format!("cpu.{cpu}.{name}"));
+        let (user, system, idle) = (state("user")? + state("nice")?, state("system")?, state("idle")?);
+        let (wait, irq, softirq, steal) = (state("iowait")?, state("irq")?, state("softirq")?, state("steal")?);
+        let total = user + system + idle + wait + irq + softirq + steal;
+        if total <= 0.0 {
+            return unknown(format!("cpu.{cpu}"), "no tick passed in the window");
+        }
+        Ok(CpuLoad {
+            cpu,
+            softirq: (irq + softirq) / total,
+            busy: 1.0 - (idle + wait) / total,
+            steal: steal / total,
+        })
+    }
+
+    /// Load of every CPU over the period.
+    pub(crate) fn cpu_loads(&self) -> Result<Vec<CpuLoad>, NoMatch> {
+        let period = self.period()?;
+        let cpus: std::collections::BTreeSet<u32> = period
+            .deltas()
+            .filter_map(|(key, _)| key.strip_prefix("cpu.")?.split('.').next()?.parse().ok())
+            .collect();
+        if cpus.is_empty() {
+            return unknown("cpu.0.user", "not read at both ends of the window");
+        }
+        cpus.into_iter().map(|cpu| self.cpu_load(cpu)).collect()
+    }
+
+    /// Whether some CPU had no time left over the period. A thread that waits for it appears idle.
+    pub(crate) fn has_full_cpu(&self) -> bool {
+        const FULL: f64 = 0.9;
+        self.cpu_loads()
+            .is_ok_and(|loads| loads.iter().any(|load| load.busy >= FULL))
+    }
+
+    /// Whether packets are forwarded: the switch is on, and some were.
+    pub(crate) fn forwards(&self) -> Result<bool, NoMatch> {
+        if !self.flag("sysctl.net.ipv4.ip_forward")?.value {
+            return Ok(false);
+        }
+        Ok(self.growth("net.snmp.Ip.ForwDatagrams")?.value > 0)
+    }
+}
+
+/// Load of a CPU, shares of the period.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct CpuLoad {
+    pub(crate) cpu: u32,
+    pub(crate) softirq: f64,
+    pub(crate) busy: f64,
+    pub(crate) steal: f64,
+}

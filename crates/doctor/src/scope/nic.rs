@@ -1,0 +1,215 @@
+//! One interface of a host and its queueing disciplines.
+
+use linerate_model::snapshot::{Absence, Fact, Quality, Value};
+
+use super::host::Host;
+use super::reading::{Growth, Reading};
+use crate::classes::{Class, classify};
+use crate::derive::is_software_kind;
+use crate::rule::{NoMatch, clear, require, unknown};
+
+/// One interface of a host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Nic<'a> {
+    pub(crate) host: Host<'a>,
+    pub(crate) name: &'a str,
+}
+
+impl<'a> Nic<'a> {
+    pub(crate) fn key(&self, fact: &str) -> String {
+        format!("nic.{}.{fact}", self.name)
+    }
+
+    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
+        self.host.number(&self.key(fact))
+    }
+
+    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
+        self.host.flag(&self.key(fact))
+    }
+
+    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
+        self.host.text(&self.key(fact))
+    }
+
+    /// A number, or ruled out because the driver or the kind of device has no such thing.
+    pub(crate) fn number_if_any(&self, fact: &str, otherwise: &str) -> Result<Reading<f64>, NoMatch> {
+        self.number(fact).map_err(|stop| {
+            let none = matches!(
+                self.host.absence(&self.key(fact)),
+                Absence::UnsupportedByDriver | Absence::NotApplicableToKind
+            );
+            if none {
+                NoMatch::Clear(otherwise.to_owned())
+            } else {
+                stop
+            }
+        })
+    }
+
+    /// Continues unless the driver or the kind of device has no such group of facts at all.
+    pub(crate) fn supports(&self, group: &str, otherwise: &str) -> Result<(), NoMatch> {
+        let absence = self.host.absence(&self.key(group));
+        let none = matches!(absence, Absence::UnsupportedByDriver | Absence::NotApplicableToKind);
+        require(!none, || otherwise.to_owned())
+    }
+
+    /// How reports name it.
+    pub(crate) fn subject(&self) -> String {
+        format!("{} {}", self.host.name(), self.name)
+    }
+
+    /// Continues only where the other end has an MTU too: a physical interface or one half of a veth pair.
+    pub(crate) fn wired_or_pair(&self) -> Result<(), NoMatch> {
+        let kind = self.text("net.kind").or_else(|_| self.text("drv.name"));
+        if kind.is_ok_and(|kind| kind.value == "veth") {
+            return Ok(());
+        }
+        self.wired()
+    }
+
+    /// Whether a feature is active.
+    pub(crate) fn feature(&self, name: &str) -> Result<Reading<bool>, NoMatch> {
+        let words = self.text(&format!("feat.{name}"))?;
+        Ok(Reading {
+            value: words.value.starts_with("on"),
+            key: words.key,
+            inferred: false,
+        })
+    }
+
+    /// Continues only for a physical interface.
+    pub(crate) fn wired(&self) -> Result<(), NoMatch> {
+        for fact in ["net.kind", "drv.name"] {
+            if let Some(Value::Text(kind)) = self.host.value(&self.key(fact)).filter(|kind| software(kind)) {
+                return clear(format!("{kind} has no link"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Continues only for a link with carrier.
+    pub(crate) fn carrier(&self) -> Result<(), NoMatch> {
+        self.wired()?;
+        match self.host.value(&self.key("link.up")) {
+            Some(Value::Bool(false)) => unknown(self.key("link.up"), "no carrier: nothing is negotiated"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Speed of the wire; the made-up speed of a virtual device does not count.
+    pub(crate) fn speed_mbps(&self) -> Result<Reading<f64>, NoMatch> {
+        self.carrier()?;
+        let key = self.key("link.speed_mbps");
+        if self.host.snapshot.quality(&key) == Some(Quality::Nominal) {
+            return unknown(key, "the kernel makes this number up for a virtual device");
+        }
+        self.host.number(&key)
+    }
+
+    /// Growth of a class of the driver's counters.
+    pub(crate) fn growth(&self, class: Class) -> Result<Growth, NoMatch> {
+        let driver = self.text("drv.name").ok().map(|reading| reading.value);
+        let prefix = self.key("drv.");
+        let names = self.host.snapshot.counters_under(&prefix);
+        let of_class = names.filter(|(name, _)| classify(driver, name) == Some(class));
+        let mut keys: Vec<String> = of_class.map(|(name, _)| format!("{prefix}{name}")).collect();
+        if class == Class::RxRingFull && keys.is_empty() {
+            let fallback = self.key("stats64.rx_missed_errors");
+            keys.extend(self.host.snapshot.counters.contains_key(&fallback).then_some(fallback));
+        }
+        if keys.is_empty() {
+            let key = format!("{prefix}* ({})", class.name());
+            return unknown(key, self.host.reason(&self.key("drv.counters")));
+        }
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        self.host.growth_of(&keys)
+    }
+
+    /// The interface at the other end of the wire, when exactly two hosts with one such interface each are known.
+    pub(crate) fn peer(&self) -> Option<Self> {
+        let snapshot = self.host.other?;
+        let host = Host {
+            snapshot,
+            period: None,
+            other: Some(self.host.snapshot),
+        };
+        if self.host.nics().filter(|nic| nic.wired_or_pair().is_ok()).count() != 1 {
+            return None;
+        }
+        let mut wired = host.nics().filter(|nic| nic.wired_or_pair().is_ok());
+        let first = wired.next()?;
+        wired.next().is_none().then_some(first)
+    }
+
+    /// A number of the other end: from its snapshot, from an option or from the test.
+    pub(crate) fn peer_number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
+        match self.peer() {
+            Some(peer) => peer.number(fact).map(|mut reading| {
+                reading.key = format!("{}: {}", peer.host.name(), reading.key);
+                reading
+            }),
+            None => self.host.number(&format!("peer.{fact}")),
+        }
+    }
+
+    /// Bytes of one direction over the period: `rx` or `tx`.
+    pub(crate) fn bytes(&self, direction: &str) -> Result<f64, NoMatch> {
+        self.host.delta(&self.key(&format!("stats64.{direction}_bytes")))
+    }
+
+    /// MTU, or Ethernet's where it is unknown.
+    pub(crate) fn mtu(&self) -> f64 {
+        self.number("net.mtu").map_or(1500.0, |reading| reading.value)
+    }
+
+    /// The queueing disciplines of this interface: handle, kind and their facts' prefix.
+    pub(crate) fn qdiscs(&self) -> Result<Vec<Qdisc<'a>>, NoMatch> {
+        let prefix = self.key("qdisc.");
+        let mut found: Vec<Qdisc<'a>> = Vec::new();
+        for (key, fact) in &self.host.snapshot.facts {
+            let Some(handle) = key.strip_prefix(&prefix).and_then(|rest| rest.strip_suffix(".kind")) else {
+                continue;
+            };
+            if let Fact::Known {
+                v: Value::Text(kind), ..
+            } = fact
+            {
+                let key = format!("{prefix}{handle}");
+                found.push(Qdisc { nic: *self, kind, key });
+            }
+        }
+        if found.is_empty() {
+            return unknown(self.key("qdisc"), self.host.reason(&self.key("qdisc")));
+        }
+        Ok(found)
+    }
+}
+
+fn software(kind: &Value) -> bool {
+    matches!(kind, Value::Text(kind) if is_software_kind(kind))
+}
+
+/// One queueing discipline.
+#[derive(Debug, Clone)]
+pub(crate) struct Qdisc<'a> {
+    nic: Nic<'a>,
+    pub(crate) kind: &'a str,
+    /// Key of its facts, without a dot at the end.
+    pub(crate) key: String,
+}
+
+impl Qdisc<'_> {
+    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
+        self.nic.host.number(&format!("{}.{fact}", self.key))
+    }
+
+    /// Whether it can shape and has no rate.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.nic.host.absence(&format!("{}.rate_bps", self.key)) == Absence::NotApplicableToKind
+    }
+
+    pub(crate) fn drops_key(&self) -> String {
+        format!("{}.drops", self.key)
+    }
+}

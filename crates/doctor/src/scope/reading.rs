@@ -1,0 +1,114 @@
+//! Values and growths as rules read them, with what becomes evidence.
+
+use linerate_model::finding::{Confidence, Evidence};
+use linerate_model::snapshot::Value;
+
+use crate::period::{Delta, Period};
+use crate::rule::{Match, NoMatch, require, unknown};
+
+/// A value with the key it was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Reading<T> {
+    pub(crate) key: String,
+    pub(crate) value: T,
+    /// The value is less than certain.
+    pub(crate) inferred: bool,
+}
+
+impl Match {
+    /// Quotes a number that was read.
+    pub(crate) fn read(self, reading: &Reading<f64>, threshold: impl Into<String>) -> Self {
+        let value = Value::Real(reading.value);
+        let matched = self.because(reading.key.clone(), value, threshold);
+        if reading.inferred {
+            matched.cap(Confidence::Medium)
+        } else {
+            matched
+        }
+    }
+
+    /// Quotes a text that was read.
+    pub(crate) fn read_text(self, reading: &Reading<&str>, threshold: impl Into<String>) -> Self {
+        self.because(reading.key.clone(), reading.value, threshold)
+    }
+
+    /// Quotes how counters grew; totals since boot are weak evidence.
+    pub(crate) fn grew(self, growth: &Growth) -> Self {
+        let matched = self.because_all(growth.evidence.clone());
+        if growth.total {
+            matched.cap(Confidence::Low)
+        } else {
+            matched
+        }
+    }
+}
+
+/// How much a counter or a class of counters grew.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Growth {
+    pub(crate) value: u64,
+    /// A total since boot, because there is no period.
+    pub(crate) total: bool,
+    /// Length of the period in seconds.
+    pub(crate) seconds: f64,
+    pub(crate) evidence: Vec<Evidence>,
+}
+
+impl Growth {
+    /// Growth per second; a total has none.
+    pub(crate) fn rate(&self, what: &str) -> Result<f64, NoMatch> {
+        if self.total || self.seconds <= 0.0 {
+            return unknown(format!("rate of {what}"), "needs counters over a window");
+        }
+        Ok(to_f64(self.value) / self.seconds)
+    }
+
+    /// The rule is ruled out when nothing grew.
+    pub(crate) fn or_clear(&self, what: &str) -> Result<(), NoMatch> {
+        let span = if self.total {
+            "since boot".to_owned()
+        } else {
+            format!("in {:.1} s", self.seconds)
+        };
+        require(self.value > 0, || format!("{what}: none {span}"))
+    }
+
+    pub(super) fn add(&mut self, key: &str, grown: &Delta, period: &Period) {
+        self.value = self.value.saturating_add(grown.value);
+        self.seconds = period.seconds;
+        if grown.value > 0 {
+            let least = if grown.at_least { "at least " } else { "" };
+            let threshold = format!(
+                "grew by {least}{} in {:.1} s, must not grow",
+                grown.value, period.seconds
+            );
+            self.push(key, grown.value, threshold);
+        }
+    }
+
+    pub(super) fn add_total(&mut self, key: &str, total: u64) {
+        self.total = true;
+        self.value = self.value.saturating_add(total);
+        if total > 0 {
+            self.push(key, total, "total since boot, expected 0".to_owned());
+        }
+    }
+
+    fn push(&mut self, key: &str, value: u64, threshold: String) {
+        // A device with a hundred queues must not fill the screen.
+        const QUOTED_COUNTERS_MAX: usize = 6;
+        if self.evidence.len() < QUOTED_COUNTERS_MAX {
+            self.evidence.push(Evidence {
+                fact: key.to_owned(),
+                value: value.to_string(),
+                threshold,
+            });
+        }
+    }
+}
+
+/// Counters stay far below 2^53 over a period; a total that does not is rounded.
+#[expect(clippy::cast_precision_loss, reason = "rounding is harmless here")]
+pub(crate) const fn to_f64(value: u64) -> f64 {
+    value as f64
+}

@@ -1,0 +1,102 @@
+//! One test run a snapshot contains.
+
+use super::host::Host;
+use super::nic::Nic;
+use super::reading::Reading;
+use crate::rule::{NoMatch, require, unknown};
+
+/// One test run a snapshot contains.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run<'a> {
+    pub(crate) host: Host<'a>,
+    pub(crate) index: usize,
+}
+
+impl<'a> Run<'a> {
+    pub(crate) fn key(&self, fact: &str) -> String {
+        format!("run.{}.{fact}", self.index)
+    }
+
+    pub(crate) fn number(&self, fact: &str) -> Result<Reading<f64>, NoMatch> {
+        self.host.number(&self.key(fact))
+    }
+
+    pub(crate) fn flag(&self, fact: &str) -> Result<Reading<bool>, NoMatch> {
+        self.host.flag(&self.key(fact))
+    }
+
+    pub(crate) fn text(&self, fact: &str) -> Result<Reading<&'a str>, NoMatch> {
+        self.host.text(&self.key(fact))
+    }
+
+    /// A switch that is off by default.
+    pub(crate) fn is(&self, fact: &str) -> bool {
+        self.flag(fact).is_ok_and(|reading| reading.value)
+    }
+
+    /// What this host did in it, where both ends were watched: `sender` or `receiver`.
+    pub(crate) fn part(&self) -> Option<&'a str> {
+        self.text("end").ok().map(|reading| reading.value)
+    }
+
+    /// The host that received if it is known, otherwise the one that has the run.
+    pub(crate) fn receiver(&self) -> Host<'a> {
+        match self.host.other.filter(|_| self.part() == Some("sender")) {
+            Some(snapshot) => Host {
+                snapshot,
+                period: None,
+                other: Some(self.host.snapshot),
+            },
+            None => self.host,
+        }
+    }
+
+    /// Continues only for a UDP test.
+    pub(crate) fn over_udp(&self) -> Result<(), NoMatch> {
+        let transport = self.text("transport")?;
+        require(transport.value == "udp", || "not UDP".to_owned())
+    }
+
+    pub(crate) fn is_udp(&self) -> bool {
+        self.text("transport").is_ok_and(|reading| reading.value == "udp")
+    }
+
+    /// A target rate was given and reached.
+    pub(crate) fn reaches_its_target(&self) -> bool {
+        let Ok(target) = self.number("target_bps") else {
+            return false;
+        };
+        let streams = self.number("streams").map_or(1.0, |streams| streams.value);
+        target.value > 0.0
+            && self
+                .goodput_bps()
+                .is_ok_and(|rate| rate.value >= 0.97 * target.value * streams)
+    }
+
+    /// Goodput at the receiver; at the sender only where the receiver's is absent.
+    pub(crate) fn goodput_bps(&self) -> Result<Reading<f64>, NoMatch> {
+        match self.number("received_bps") {
+            Ok(received) if received.value > 0.0 => Ok(received),
+            _ => unknown(self.key("received_bps"), "the receiver's total is not known"),
+        }
+    }
+
+    /// What it is called in a report.
+    pub(crate) fn label(&self) -> String {
+        match self.text("label") {
+            Ok(label) => label.value.to_owned(),
+            Err(_) => format!("run {}", self.index + 1),
+        }
+    }
+
+    /// Interface the test ran over, when it is known or there is only one.
+    pub(crate) fn nic(&self) -> Option<Nic<'a>> {
+        let host = self.host;
+        if let Ok(device) = host.text("route.peer.dev") {
+            return host.nics().find(|nic| nic.name == device.value);
+        }
+        let mut wired = host.nics().filter(|nic| nic.wired().is_ok());
+        let first = wired.next()?;
+        wired.next().is_none().then_some(first)
+    }
+}

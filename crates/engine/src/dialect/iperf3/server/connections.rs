@@ -1,0 +1,117 @@
+//! Assigns connections and UDP streams to clients.
+
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::time::Instant;
+
+use linerate_iperf3::{Cookie, ErrorCode};
+use linerate_model::Failure;
+
+use super::registry::AdmissionDecision;
+use super::session::{ServerSockets, Session};
+use super::udp_listener::{Hello, UdpListener};
+use super::{CONTROL, Iperf3Server, KINDS, READ, UDP_LISTENER};
+use crate::server::context::ServerContext;
+use crate::server::listeners::acceptor::Accepted;
+use crate::server::{ServerDialect as _, plain_failure};
+
+impl Iperf3Server {
+    /// A connection is a new client, or a stream of one.
+    pub(super) fn add_connection(
+        &mut self,
+        connection: Accepted,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure> {
+        let Accepted { id, fd, peer, .. } = connection;
+        let Some(bytes) = connection.first_bytes.first_chunk() else {
+            return Err(ErrorCode::RecvCookie.failure(None));
+        };
+        let cookie = Cookie::parse(bytes);
+        let decision = self
+            .registry
+            .admit_connection(Instant::now(), id, peer, cookie, &mut server.admission);
+        // A client is pending until its parameters are known.
+        if decision != AdmissionDecision::Admitted {
+            server.pending_limit.leave(id);
+        }
+        match decision {
+            AdmissionDecision::Stream(owner) => self.add_stream(owner, fd, server),
+            AdmissionDecision::Admitted => {
+                self.open_session(id, fd, peer, cookie, server)?;
+                self.begin(id, server);
+            }
+            AdmissionDecision::Queued => self.open_session(id, fd, peer, cookie, server)?,
+            AdmissionDecision::Refused(reason) => server.refuse(fd, peer, reason, &self.refusal(reason)),
+        }
+        Ok(())
+    }
+
+    fn open_session(
+        &mut self,
+        id: u64,
+        fd: OwnedFd,
+        peer: SocketAddr,
+        cookie: Cookie,
+        server: &mut ServerContext<'_>,
+    ) -> Result<(), Failure> {
+        let sink = server.out.open_test().map_err(|e| plain_failure(&e))?;
+        let session = Session::new(fd, peer, cookie, sink, &self.context);
+        if self.epoll.add(session.control_fd(), id * KINDS + CONTROL, READ).is_ok() {
+            self.sessions.insert(id, session);
+        } else {
+            self.registry.remove(Instant::now(), id, &mut server.admission);
+            server.pending_limit.leave(id);
+        }
+        Ok(())
+    }
+
+    pub(super) fn begin(&mut self, id: u64, server: &ServerContext<'_>) {
+        if let Some(session) = self.sessions.get(&id) {
+            self.registry
+                .begin(Instant::now(), id, self.context.setup(session.cookie()));
+            self.forward_inputs(id, server);
+        }
+    }
+
+    fn add_stream(&mut self, owner: u64, fd: OwnedFd, server: &mut ServerContext<'_>) {
+        if let Some(session) = self.sessions.get_mut(&owner) {
+            let sockets = ServerSockets::new(owner, &self.epoll, &mut self.udp, server);
+            session.add_stream(fd, &self.context, &sockets);
+            self.forward_inputs(owner, server);
+        }
+    }
+
+    pub(super) fn on_datagrams(&mut self, server: &mut ServerContext<'_>) {
+        // Hellos may come to light while another one is let in; nothing else would announce them.
+        while let Some(listener) = &mut self.udp {
+            for hello in listener.hellos() {
+                self.on_hello(&hello, server);
+            }
+            if !self.udp.as_ref().is_some_and(UdpListener::has_pending) {
+                return;
+            }
+        }
+    }
+
+    /// Accepts a UDP stream that is expected from this address. Other datagrams are dropped.
+    fn on_hello(&mut self, hello: &Hello, server: &mut ServerContext<'_>) {
+        if self.sessions.values_mut().any(|s| s.repeat_reply(hello.from)) {
+            return;
+        }
+        let Some(owner) = self.registry.udp_stream_owner(hello.from.ip()) else {
+            return;
+        };
+        let (Some(listener), Some(session)) = (&mut self.udp, self.sessions.get_mut(&owner)) else {
+            return;
+        };
+        let (local, reply) = (&self.context.spec.local, session.udp_reply());
+        match listener.admit(hello, local, &self.epoll, UDP_LISTENER, reply) {
+            Ok(fd) => self.add_stream(owner, fd, server),
+            Err(error) => {
+                session.fail(&error);
+                self.forward_inputs(owner, server);
+            }
+        }
+        self.advance_sessions(server);
+    }
+}

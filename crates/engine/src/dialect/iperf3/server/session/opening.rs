@@ -1,0 +1,157 @@
+//! What a session opens: what its test needs, and its streams.
+
+use std::os::fd::{AsFd, OwnedFd};
+
+use linerate_iperf3::server::{AcceptedTest, ServerInput};
+use linerate_model::event::{Endpoint, TestHeader};
+use linerate_model::{Direction, Event, Flow, StreamId, StreamRole, TestSpec, Transport};
+use linerate_sys::{clock, errno};
+
+use super::{Admitted, ServerSockets, Session, udp_reply};
+use crate::data::run::{RunSettings, TestRun};
+use crate::data::socket as data_socket;
+use crate::dialect::iperf3::server::context::Context;
+use crate::dialect::iperf3::server::udp_listener::UdpListener;
+use crate::dialect::iperf3::server::{FLOWS, NOTICE, READ, UDP_LISTENER, control_socket};
+use crate::dialect::iperf3::{keepalive, udp_headers};
+use crate::error::{EngineError, Operation};
+use crate::server::liveness;
+
+impl Session {
+    /// Opens what the test needs before the client connects its streams.
+    pub(super) fn prepare(
+        &mut self,
+        mut test: AcceptedTest,
+        context: &Context,
+        admitted: Admitted,
+        sockets: &mut ServerSockets<'_>,
+    ) -> Result<(), EngineError> {
+        let fail = Operation::Init.failed();
+        let local = &context.spec.local;
+        test.spec.want_peer_facts &= context.gives_facts(&test);
+        if context.spec.local.control_keepalive.is_some() {
+            keepalive::report(self.control.fd(), &mut self.reporter);
+        }
+        self.reporter.add_collectors(&test.spec, &context.peer_requests);
+        let header = self.header(&test, admitted.first_position, context);
+        self.reporter.emit(&Event::TestAccepted(Box::new(header)));
+        match test.spec.transport {
+            Transport::Udp if sockets.udp.is_none() => {
+                let address = sockets.listeners.address();
+                *sockets.udp = Some(UdpListener::open(local, address, sockets.epoll, UDP_LISTENER)?);
+            }
+            Transport::Sctp => sockets.listeners.open_sctp(local)?,
+            Transport::Udp | Transport::Tcp => {}
+        }
+        let settings = RunSettings {
+            spec: test.spec.clone(),
+            local: local.clone(),
+            decides_end: false,
+            cpu: checked_cpu(test.params.server_affinity)?,
+            independent: false,
+            datagrams: Some(udp_headers::FORMAT),
+        };
+        let mut run = TestRun::new(settings).map_err(&fail)?;
+        run.limit(admitted.quota);
+        sockets
+            .epoll
+            .add(run.notice_fd(), sockets.token(NOTICE), READ)
+            .map_err(&fail)?;
+        self.run = Some(run);
+        self.test = Some(test);
+        Ok(())
+    }
+
+    fn header(&self, test: &AcceptedTest, first_stream_position: u32, context: &Context) -> TestHeader {
+        TestHeader {
+            endpoint: Endpoint::Server,
+            peer_host: self.peer.ip().to_string(),
+            peer_port: self.peer.port(),
+            cookie: self.cookie.to_string(),
+            started_at_unix_ms: clock::unix_ms(),
+            control_mss_bytes: None,
+            spec: test.spec.clone(),
+            interval: context.spec.local.interval,
+            file_name: context.spec.local.file.as_ref().map(|p| p.display().to_string()),
+            first_stream_position,
+            first_socket: None,
+            listener: None,
+        }
+    }
+
+    /// Takes a connected stream that belongs to this session.
+    pub(in crate::dialect::iperf3::server) fn add_stream(
+        &mut self,
+        fd: OwnedFd,
+        context: &Context,
+        sockets: &ServerSockets<'_>,
+    ) {
+        if let Err(error) = self.try_add_stream(fd, context, sockets) {
+            self.fail(&error);
+        }
+    }
+
+    fn try_add_stream(
+        &mut self,
+        fd: OwnedFd,
+        context: &Context,
+        sockets: &ServerSockets<'_>,
+    ) -> Result<(), EngineError> {
+        let (Some(test), Some(run)) = (&self.test, &mut self.run) else {
+            return Ok(());
+        };
+        let index = u32::try_from(run.stream_count()).unwrap_or(u32::MAX);
+        let (role, flow) = role_of(&test.spec, index);
+        let snd_timeout = context.spec.local.snd_timeout;
+        data_socket::tune(fd.as_fd(), &test.spec, snd_timeout, &mut self.reporter)?;
+        if snd_timeout.is_none() && test.spec.transport == Transport::Tcp {
+            control_socket::limit_idle_time(
+                fd.as_fd(),
+                liveness::liveness_timeout(&test.spec, context.spec.policy.liveness),
+            );
+        }
+        if data_socket::set_congestion(fd.as_fd(), &test.spec).is_err() {
+            // The client's choice may be unknown here; its own direction still uses it.
+            self.reporter
+                .emit(&Event::Warning("TCP congestion control algorithm not supported".into()));
+        }
+        let stream = data_socket::describe(&fd, StreamId(index), &test.spec, role, flow)
+            .map_err(Operation::InitStream.failed())?;
+        self.reporter.emit(&Event::StreamOpened(stream.clone()));
+        if test.spec.transport == Transport::Udp {
+            let reply = udp_reply(test);
+            let client = self.peer.ip();
+            self.flows
+                .add(&stream, &fd, reply, client, sockets.epoll, sockets.token(FLOWS));
+        }
+        run.add(stream, fd, test.params.peer_is_linerate());
+        self.inputs.push(ServerInput::StreamOpened);
+        Ok(())
+    }
+}
+
+/// The client may request a CPU this host does not have.
+fn checked_cpu(cpu: Option<u32>) -> Result<Option<u32>, EngineError> {
+    match cpu {
+        Some(n) if !linerate_sys::cpu::allows(n as usize) => {
+            let source = std::io::Error::from_raw_os_error(errno::EINVAL);
+            let cause = linerate_sys::OsError::new("sched_setaffinity", format_args!("cpu {n}"), source);
+            Err(Operation::PinCpu.failed()(cause))
+        }
+        known => Ok(known),
+    }
+}
+
+/// The first half of a bidirectional test's connections carries the client's data, the second half the server's.
+fn role_of(spec: &TestSpec, index: u32) -> (StreamRole, Flow) {
+    let forward = match spec.direction {
+        Direction::Forward => true,
+        Direction::Reverse => false,
+        Direction::Bidirectional => index < spec.streams,
+    };
+    if forward {
+        (StreamRole::Receiver, Flow::Forward)
+    } else {
+        (StreamRole::Sender, Flow::Reverse)
+    }
+}

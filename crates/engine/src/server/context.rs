@@ -1,0 +1,124 @@
+//! What all dialects of a server share: access list, admission, listeners, statistics, log.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Instant;
+
+use linerate_model::policy::ServerPolicy;
+use linerate_model::service::{RefusalReason, TestFacts};
+use linerate_model::spec::ServerSpec;
+use linerate_model::{Failure, ServerEvent, ServerReporter, Summary};
+use linerate_sys::poll::Epoll;
+use linerate_sys::{process, stream_io};
+
+use super::CLOSING;
+use super::access::{AccessError, AccessList, read_text};
+use super::admission::Admission;
+use super::limits::pending_limit::{PendingBounds, PendingLimit};
+use super::listeners::Listeners;
+use super::listeners::closing::ClosingConnections;
+use super::server_stats::{ByteTotals, ServerStats, record};
+use crate::error::{EngineError, Operation};
+
+/// Lent to a dialect whenever it acts.
+pub(crate) struct ServerContext<'a> {
+    pub(crate) access: AccessList,
+    pub(crate) admission: Admission,
+    /// Connections whose test is not known yet. A dialect removes those that it has read or closed.
+    pub(crate) pending_limit: PendingLimit,
+    pub(crate) listeners: Listeners,
+    pub(crate) stats: ServerStats,
+    pub(crate) out: &'a mut dyn ServerReporter,
+    pub(super) closing: ClosingConnections,
+    pub(super) epoll: Epoll,
+    next_id: u64,
+}
+
+impl<'a> ServerContext<'a> {
+    pub(super) fn new(spec: &ServerSpec, out: &'a mut dyn ServerReporter) -> Result<Self, EngineError> {
+        // Raising the limit again returns the limit in force.
+        let bounds = PendingBounds::of_descriptors(process::raise_fd_limit().unwrap_or(1024));
+        Ok(Self {
+            access: AccessList::load(&spec.policy.access, read_text)?,
+            admission: Admission::new(&spec.policy, spec.one_off).within_host(),
+            pending_limit: PendingLimit::new(bounds),
+            listeners: Listeners::default(),
+            stats: ServerStats::new(Instant::now()),
+            out,
+            closing: ClosingConnections::new(bounds.total),
+            epoll: Epoll::new().map_err(Operation::Init.failed())?,
+            next_id: 1,
+        })
+    }
+
+    /// Reads the lists of addresses again; those in force stay if that fails.
+    pub(super) fn reload(&mut self, policy: &ServerPolicy) -> Result<(), AccessError> {
+        self.access = AccessList::load(&policy.access, read_text)?;
+        Ok(())
+    }
+
+    /// Number of the next connection or test. Numbers ascend.
+    pub(crate) fn new_id(&mut self) -> u64 {
+        let id = self.next_id;
+        self.next_id += 1;
+        id
+    }
+
+    pub(crate) fn log_refusal(&mut self, peer: SocketAddr, reason: RefusalReason) {
+        self.out.server_event(&ServerEvent::Refused { peer, reason });
+    }
+
+    /// Refuses a connection with a last message, or without one.
+    pub(crate) fn refuse(&mut self, fd: OwnedFd, peer: SocketAddr, reason: RefusalReason, message: &[u8]) {
+        self.log_refusal(peer, reason);
+        if !message.is_empty() {
+            self.close_with(fd, message);
+        }
+    }
+
+    /// Sends a last message to a new connection and closes it.
+    pub(crate) fn close_with(&mut self, fd: OwnedFd, message: &[u8]) {
+        // A new connection has room for a few bytes; a peer that is gone needs no message.
+        let _ = stream_io::send(fd.as_fd(), message);
+        self.close(fd, Vec::new());
+    }
+
+    /// Closes a connection when its peer has closed it too, and the others with it.
+    pub(crate) fn close(&mut self, fd: OwnedFd, companions: Vec<Arc<OwnedFd>>) {
+        self.closing.add(fd, companions, &self.epoll, CLOSING);
+    }
+
+    /// A test began.
+    pub(crate) fn start_test(&mut self, id: u64, facts: TestFacts) {
+        let facts = self.stats.start(id, Instant::now(), facts);
+        self.out.server_event(&ServerEvent::TestStarted(facts));
+    }
+
+    /// A session is over. False if its test had not begun.
+    pub(crate) fn end_test(
+        &mut self,
+        id: u64,
+        cookie: String,
+        totals: ByteTotals,
+        summary: Option<&Summary>,
+        outcome: &Result<(), Failure>,
+    ) -> bool {
+        self.stats.update(id, totals);
+        let ran_beside_max = self.stats.concurrent_max(id);
+        let Some(facts) = self.stats.end(id) else {
+            return false;
+        };
+        if self.stats.is_idle() {
+            self.report_progress();
+        }
+        let record = record(facts, cookie, summary, outcome, ran_beside_max);
+        self.out.server_event(&ServerEvent::TestEnded(record));
+        true
+    }
+
+    pub(super) fn report_progress(&mut self) {
+        let progress = self.stats.progress(Instant::now());
+        self.out.server_event(&ServerEvent::Progress(progress));
+    }
+}

@@ -1,0 +1,482 @@
+//! What one test, one client address, one user and all clients together may use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use linerate_model::network::Network;
+use linerate_model::policy::{Limits, ServerLimits};
+use linerate_model::service::RefusalReason;
+
+use super::resource_quota::{Capacity, Requirements, ResourceQuota};
+use crate::data::quota::{Quota, SharedRate};
+
+/// Who requests a test and what it needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QuotaRequest {
+    pub(crate) address: Network,
+    pub(crate) user: Option<String>,
+    /// Streams of both directions together.
+    pub(crate) streams: u32,
+    /// Length with the warm-up; `None` without a time limit.
+    pub(crate) duration: Option<Duration>,
+    /// Bytes that end the test, 0 for none.
+    pub(crate) bytes: u64,
+    /// What one block more on each stream adds to `bytes`: senders notice the end between blocks.
+    pub(crate) last_blocks_bytes: u64,
+    /// Rate of all streams together, bit/s; 0 when it is not announced, `u64::MAX` for all there is.
+    pub(crate) rate_bps: u64,
+    /// What it takes of this host.
+    pub(crate) requirements: Requirements,
+}
+
+/// The tests that run, and what is left for others.
+#[derive(Debug)]
+pub(crate) struct Quotas {
+    limits: ServerLimits,
+    /// Longest time of a test without a user.
+    anonymous_time_max: Option<Duration>,
+    resources: ResourceQuota,
+    entries: BTreeMap<u64, Entry>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    request: QuotaRequest,
+    rates: Rates,
+    /// Most bytes the test may move.
+    bytes_max: Option<u64>,
+    /// When it was looked at first.
+    began_ns: Option<u64>,
+}
+
+/// The rates that a test shares with the others of its scopes.
+#[derive(Debug, Clone, Default)]
+struct Rates {
+    server: Option<Arc<SharedRate>>,
+    address: Option<Arc<SharedRate>>,
+    user: Option<Arc<SharedRate>>,
+}
+
+/// A limit, and the tests it is about.
+type Scope<'a> = (&'a Limits, &'a dyn Fn(&QuotaRequest) -> bool);
+
+/// Period of quota checks.
+pub(crate) const CHECK_NS: u64 = 500_000_000;
+/// Time from the agreed end of a test to its results.
+const GRACE: Duration = Duration::from_secs(10);
+
+impl Quotas {
+    pub(crate) fn new(limits: ServerLimits) -> Self {
+        Self {
+            limits,
+            anonymous_time_max: None,
+            resources: ResourceQuota::new(Capacity::UNBOUNDED),
+            entries: BTreeMap::new(),
+        }
+    }
+
+    /// Bounds what all tests together take of this host. Before the first test.
+    pub(crate) fn within_host(mut self) -> Self {
+        let tests_max = self.limits.server.tests.unwrap_or(u32::MAX);
+        self.resources = ResourceQuota::new(Capacity::of_host(tests_max));
+        self
+    }
+
+    /// Ends tests of clients that have not logged in after this time, whatever was agreed.
+    pub(crate) fn with_anonymous_time_max(mut self, time: Option<Duration>) -> Self {
+        self.anonymous_time_max = time;
+        self
+    }
+
+    /// Whether the address may start one more test, before its parameters are known.
+    pub(crate) fn has_room(&self, address: Network) -> Result<(), RefusalReason> {
+        check_count(self.limits.server.tests, self.entries.len(), RefusalReason::Busy)?;
+        let own = self.entries.values().filter(|e| e.request.address == address).count();
+        check_count(self.limits.address.tests, own, RefusalReason::AddressTests)
+    }
+
+    /// Enters a test, if everything it needs is within the limits.
+    pub(crate) fn take(&mut self, id: u64, request: QuotaRequest) -> Result<(), RefusalReason> {
+        self.has_room(request.address)?;
+        if request.user.is_some() {
+            let own = self.entries.values().filter(|e| e.request.user == request.user).count();
+            check_count(self.limits.user.tests, own, RefusalReason::UserTests)?;
+        }
+        self.check_size(&request)?;
+        self.check_rate(&request)?;
+        self.resources.take(id, request.address, request.requirements)?;
+        let rates = self.shared_rates(&request);
+        let bytes_max = smallest(&self.limits, &request, |l| l.bytes).map(|max| match request.bytes {
+            0 => max,
+            _ => max.saturating_add(request.last_blocks_bytes.min(max)),
+        });
+        let entry = Entry {
+            request,
+            rates,
+            bytes_max,
+            began_ns: None,
+        };
+        self.entries.insert(id, entry);
+        Ok(())
+    }
+
+    /// What the workers of a test keep to.
+    pub(crate) fn quota(&self, id: u64) -> Quota {
+        let Some(entry) = self.entries.get(&id) else {
+            return Quota::default();
+        };
+        let Rates { server, address, user } = entry.rates.clone();
+        Quota::new([server, address, user].into_iter().flatten().collect(), entry.bytes_max)
+    }
+
+    /// Those of the running tests with the same scope, or new ones.
+    fn shared_rates(&self, request: &QuotaRequest) -> Rates {
+        let shared =
+            |limits: &Limits, covers: &dyn Fn(&QuotaRequest) -> bool, rate: fn(&Rates) -> &Option<Arc<SharedRate>>| {
+                let rate_bps = limits.rate_bps?;
+                let running = self.entries.values().find(|e| covers(&e.request));
+                let running = running.and_then(|e| rate(&e.rates).clone());
+                Some(running.unwrap_or_else(|| Arc::new(SharedRate::new(rate_bps))))
+            };
+        let ServerLimits { server, address, user } = &self.limits;
+        Rates {
+            server: shared(server, &|_| true, |r| &r.server),
+            address: shared(address, &|c| c.address == request.address, |r| &r.address),
+            user: request
+                .user
+                .as_ref()
+                .and_then(|_| shared(user, &|c| c.user == request.user, |r| &r.user)),
+        }
+    }
+
+    pub(crate) fn release(&mut self, id: u64) {
+        self.resources.release(id);
+        self.entries.remove(&id);
+    }
+
+    /// Whether [`Quotas::check`] is needed.
+    pub(crate) fn needs_checks(&self) -> bool {
+        let ServerLimits { server, address, user } = &self.limits;
+        let has_bytes = [server, address, user].into_iter().any(|l| l.bytes.is_some());
+        !self.entries.is_empty() && (has_bytes || self.anonymous_time_max.is_some())
+    }
+
+    /// Tests that have taken their share.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = u64> {
+        self.entries.keys().copied()
+    }
+
+    /// Compares what the tests have moved with their limits; returns those that have to end, with the reason.
+    pub(crate) fn check(&mut self, now_ns: u64, totals: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, RefusalReason)> {
+        let mut over = Vec::new();
+        for (id, bytes) in totals {
+            let Some(entry) = self.entries.get_mut(&id) else {
+                continue;
+            };
+            let began_ns = *entry.began_ns.get_or_insert(now_ns);
+            let time_max = self.anonymous_time_max.filter(|_| entry.request.user.is_none());
+            if time_max.is_some_and(|max| now_ns.saturating_sub(began_ns) > nanos(max.saturating_add(GRACE))) {
+                over.push((id, RefusalReason::Duration));
+            } else if entry.bytes_max.is_some_and(|max| bytes > max) {
+                over.push((id, RefusalReason::Bytes));
+            }
+        }
+        over
+    }
+
+    fn check_size(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
+        let exceeds = |max: Option<u64>, wanted: u64| max.is_some_and(|max| wanted > max);
+        if exceeds(
+            smallest(&self.limits, request, |l| l.streams.map(u64::from)),
+            request.streams.into(),
+        ) {
+            return Err(RefusalReason::Streams);
+        }
+        let longest = smallest(&self.limits, request, |l| l.duration);
+        if longest.is_some_and(|max| request.duration.is_none_or(|d| d > max)) {
+            return Err(RefusalReason::Duration);
+        }
+        let anonymous_time_max = self.anonymous_time_max.filter(|_| request.user.is_none());
+        if request
+            .duration
+            .is_some_and(|time| anonymous_time_max.is_some_and(|max| time > max))
+        {
+            return Err(RefusalReason::Duration);
+        }
+        if exceeds(smallest(&self.limits, request, |l| l.bytes), request.bytes) {
+            return Err(RefusalReason::Bytes);
+        }
+        Ok(())
+    }
+
+    /// What was announced must fit; who announces nothing is slowed down.
+    fn check_rate(&self, request: &QuotaRequest) -> Result<(), RefusalReason> {
+        let fits = |(limits, covers): Scope<'_>| {
+            let announced = self
+                .entries
+                .values()
+                .filter(|e| covers(&e.request))
+                .map(|e| e.request.rate_bps);
+            let sum = announced.fold(request.rate_bps, u64::saturating_add);
+            limits.rate_bps.is_none_or(|max| sum <= max)
+        };
+        let scopes: [Scope<'_>; 3] = [
+            (&self.limits.server, &|_| true),
+            (&self.limits.address, &|c| c.address == request.address),
+            (&self.limits.user, &|c| c.user.is_some() && c.user == request.user),
+        ];
+        let applicable = if request.user.is_some() { 3 } else { 2 };
+        let all_fit = scopes.into_iter().take(applicable).all(fits);
+        if all_fit { Ok(()) } else { Err(RefusalReason::Rate) }
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn check_count(max: Option<u32>, running: usize, reason: RefusalReason) -> Result<(), RefusalReason> {
+    if max.is_some_and(|max| running >= max as usize) {
+        return Err(reason);
+    }
+    Ok(())
+}
+
+/// The strictest limit of those that apply.
+fn smallest<T: Ord>(limits: &ServerLimits, request: &QuotaRequest, field: impl Fn(&Limits) -> Option<T>) -> Option<T> {
+    let user = request.user.as_ref().and_then(|_| field(&limits.user));
+    [field(&limits.server), field(&limits.address), user]
+        .into_iter()
+        .flatten()
+        .min()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::data::quota::Grant;
+
+    fn request(last: u8, user: Option<&str>) -> QuotaRequest {
+        QuotaRequest {
+            address: Network::of_client([192, 0, 2, last].into()),
+            user: user.map(str::to_owned),
+            streams: 1,
+            duration: Some(Duration::from_secs(10)),
+            bytes: 0,
+            last_blocks_bytes: 0,
+            rate_bps: 0,
+            requirements: Requirements::default(),
+        }
+    }
+
+    fn tests(n: u32) -> Limits {
+        Limits {
+            tests: Some(n),
+            ..Limits::default()
+        }
+    }
+
+    #[test]
+    fn tests_are_counted_per_scope() {
+        let mut quotas = Quotas::new(ServerLimits {
+            server: tests(4),
+            address: tests(2),
+            user: tests(1),
+        });
+        assert_eq!(quotas.take(1, request(1, Some("mario"))), Ok(()));
+        assert_eq!(quotas.take(2, request(2, Some("mario"))), Err(RefusalReason::UserTests));
+        assert_eq!(quotas.take(2, request(1, None)), Ok(()));
+        assert_eq!(quotas.take(3, request(1, None)), Err(RefusalReason::AddressTests));
+        assert_eq!(quotas.take(3, request(2, None)), Ok(()));
+        assert_eq!(quotas.take(4, request(3, None)), Ok(()));
+        assert_eq!(quotas.take(5, request(4, None)), Err(RefusalReason::Busy));
+        quotas.release(1);
+        assert_eq!(quotas.take(5, request(4, Some("mario"))), Ok(()));
+    }
+
+    #[test]
+    fn the_strictest_size_decides() {
+        let mut quotas = Quotas::new(ServerLimits {
+            server: Limits {
+                streams: Some(8),
+                duration: Some(Duration::from_secs(60)),
+                bytes: Some(1000),
+                ..Limits::default()
+            },
+            address: Limits {
+                streams: Some(4),
+                ..Limits::default()
+            },
+            user: Limits {
+                duration: Some(Duration::from_secs(20)),
+                ..Limits::default()
+            },
+        });
+        let rows: [(QuotaRequest, Result<(), RefusalReason>); 7] = [
+            (
+                QuotaRequest {
+                    streams: 4,
+                    ..request(1, None)
+                },
+                Ok(()),
+            ),
+            (
+                QuotaRequest {
+                    streams: 5,
+                    ..request(1, None)
+                },
+                Err(RefusalReason::Streams),
+            ),
+            (
+                QuotaRequest {
+                    duration: Some(Duration::from_secs(30)),
+                    ..request(1, None)
+                },
+                Ok(()),
+            ),
+            (
+                QuotaRequest {
+                    duration: Some(Duration::from_secs(30)),
+                    ..request(1, Some("mario"))
+                },
+                Err(RefusalReason::Duration),
+            ),
+            (
+                QuotaRequest {
+                    duration: None,
+                    ..request(1, None)
+                },
+                Err(RefusalReason::Duration),
+            ),
+            (
+                QuotaRequest {
+                    bytes: 1000,
+                    ..request(1, None)
+                },
+                Ok(()),
+            ),
+            (
+                QuotaRequest {
+                    bytes: 1001,
+                    ..request(1, None)
+                },
+                Err(RefusalReason::Bytes),
+            ),
+        ];
+        for (request, expected) in rows {
+            assert_eq!(quotas.take(1, request.clone()), expected, "{request:?}");
+        }
+    }
+
+    #[test]
+    fn announced_rates_add_up_in_their_scope() {
+        let limit = |rate_bps| Limits {
+            rate_bps: Some(rate_bps),
+            ..Limits::default()
+        };
+        let mut quotas = Quotas::new(ServerLimits {
+            server: limit(100),
+            address: limit(60),
+            user: Limits::default(),
+        });
+        let at = |last, rate_bps| QuotaRequest {
+            rate_bps,
+            ..request(last, None)
+        };
+        assert_eq!(quotas.take(1, at(1, 50)), Ok(()));
+        assert_eq!(quotas.take(2, at(1, 11)), Err(RefusalReason::Rate));
+        assert_eq!(quotas.take(2, at(2, 50)), Ok(()));
+        assert_eq!(quotas.take(3, at(3, 1)), Err(RefusalReason::Rate));
+        assert_eq!(quotas.take(3, at(3, 0)), Ok(()), "who announces nothing is slowed down");
+    }
+
+    #[test]
+    fn tests_share_the_rates_of_their_scopes() {
+        let limit = |rate_bps| Limits {
+            rate_bps: Some(rate_bps),
+            ..Limits::default()
+        };
+        let mut quotas = Quotas::new(ServerLimits {
+            server: limit(8_000_000),
+            address: limit(4_000_000),
+            user: Limits::default(),
+        });
+        for (id, last) in [(1, 1), (2, 1), (3, 2)] {
+            quotas.take(id, request(last, None)).expect("no announced rate");
+        }
+        let is_blocked = |quotas: &Quotas, id| matches!(quotas.quota(id).grant(NOW_NS), Grant::NotBefore(_));
+        // 10 kB are 20 ms of the address's rate and 10 ms of the server's.
+        const NOW_NS: u64 = 1_000_000_000;
+        quotas.quota(1).charge(NOW_NS, 10_000);
+        assert_eq!([1, 2, 3].map(|id| is_blocked(&quotas, id)), [true, true, false]);
+        quotas.quota(3).charge(NOW_NS, 1_000);
+        assert!(is_blocked(&quotas, 3), "the server's rate is that of all addresses");
+        quotas.release(1);
+        assert!(is_blocked(&quotas, 2), "what others moved is not forgotten");
+    }
+
+    #[test]
+    fn an_announced_amount_may_end_with_a_block_of_each_stream() {
+        let mut quotas = Quotas::new(ServerLimits {
+            server: Limits {
+                bytes: Some(1000),
+                ..Limits::default()
+            },
+            ..ServerLimits::default()
+        });
+        let announced = QuotaRequest {
+            bytes: 900,
+            last_blocks_bytes: 300,
+            ..request(1, None)
+        };
+        quotas.take(1, announced.clone()).expect("within the limits");
+        let generous = QuotaRequest {
+            last_blocks_bytes: u64::MAX,
+            ..announced
+        };
+        quotas.take(2, generous).expect("within the limits");
+        let mut over = |id, bytes| !quotas.check(0, [(id, bytes)].into_iter()).is_empty();
+        assert_eq!(
+            [over(1, 1300), over(1, 1301), over(2, 2000), over(2, 2001)],
+            [false, true, false, true]
+        );
+    }
+
+    #[test]
+    fn anonymous_tests_end_after_their_time_limit() {
+        let hour = Duration::from_secs(3600);
+        let mut quotas = Quotas::new(ServerLimits::default()).with_anonymous_time_max(Some(hour));
+        let lasting = |time, user| QuotaRequest {
+            duration: time,
+            ..request(1, user)
+        };
+        assert_eq!(
+            quotas.take(1, lasting(Some(2 * hour), None)),
+            Err(RefusalReason::Duration)
+        );
+        assert_eq!(quotas.take(1, lasting(None, None)), Ok(()));
+        assert_eq!(quotas.take(2, lasting(Some(2 * hour), Some("mario"))), Ok(()));
+        let mut look = |now_ns| quotas.check(now_ns, [(1, 1), (2, 1)].into_iter());
+        assert_eq!(look(5), []);
+        assert_eq!(look(5 + nanos(hour)), []);
+        assert_eq!(look(6 + nanos(hour + GRACE)), [(1, RefusalReason::Duration)]);
+    }
+
+    #[test]
+    fn a_test_that_moved_too_much_has_to_go() {
+        let mut quotas = Quotas::new(ServerLimits {
+            server: Limits {
+                bytes: Some(1000),
+                ..Limits::default()
+            },
+            ..ServerLimits::default()
+        });
+        assert!(!quotas.needs_checks());
+        quotas.take(1, request(1, None)).expect("within the limits");
+        assert!(quotas.needs_checks());
+        assert_eq!(quotas.check(0, [(1, 1000)].into_iter()), []);
+        assert_eq!(quotas.check(0, [(1, 1001)].into_iter()), [(1, RefusalReason::Bytes)]);
+        assert_eq!(quotas.quota(1).grant(0), Grant::Bytes(1001));
+    }
+}

@@ -1,0 +1,116 @@
+//! Pending connections of the shared listener: accepted, dialect not yet known.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Instant;
+
+use linerate_sys::poll::{Epoll, Interest};
+use linerate_sys::stream_io;
+
+use crate::server::{HEADER_TIMEOUT, KINDS, PENDING, Recognised, ServerDialect};
+
+/// A connection for its dialect.
+#[derive(Debug)]
+pub(crate) struct Accepted {
+    pub(crate) id: u64,
+    pub(crate) fd: OwnedFd,
+    pub(crate) peer: SocketAddr,
+    /// Read from it already; empty for a listener of the dialect's own.
+    pub(crate) first_bytes: Vec<u8>,
+}
+
+/// Reads the first bytes of connections until a dialect recognises them.
+#[derive(Debug, Default)]
+pub(in crate::server) struct Acceptor {
+    pending: BTreeMap<u64, Pending>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    connection: Accepted,
+    deadline: Instant,
+}
+
+/// What a read brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::server) enum Progress {
+    Incomplete,
+    /// The dialect with this index recognises the connection.
+    Recognised(usize),
+    Closed,
+}
+
+/// Bytes per read, and most that a dialect needs.
+const READ_BYTES: usize = 64;
+
+impl Acceptor {
+    pub(in crate::server) fn is_empty(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    pub(in crate::server) fn add(&mut self, connection: Accepted, epoll: &Epoll) {
+        let token = connection.id * KINDS + PENDING;
+        // Without an event the deadline ends it.
+        let _ = epoll.add(connection.fd.as_fd(), token, Interest::READ);
+        let deadline = Instant::now() + HEADER_TIMEOUT;
+        self.pending.insert(connection.id, Pending { connection, deadline });
+    }
+
+    /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the session.
+    pub(in crate::server) fn read(&mut self, id: u64, dialects: &[Box<dyn ServerDialect>]) -> Progress {
+        let Some(Pending { connection, .. }) = self.pending.get_mut(&id) else {
+            return Progress::Incomplete;
+        };
+        let mut buffer = [0; READ_BYTES];
+        loop {
+            let bytes = &mut connection.first_bytes;
+            let wanted = match recognise(dialects, bytes) {
+                Ok(dialect) => return Progress::Recognised(dialect),
+                Err(len) if len > bytes.len() => (len - bytes.len()).min(READ_BYTES),
+                Err(_) => return Progress::Closed,
+            };
+            match stream_io::recv(connection.fd.as_fd(), &mut buffer[..wanted]) {
+                Ok(0) => return Progress::Closed,
+                Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {
+                    return Progress::Incomplete;
+                }
+                Err(_) => return Progress::Closed,
+            }
+        }
+    }
+
+    /// Takes a connection out of the event loop. It still counts against the limit.
+    pub(in crate::server) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
+        let Pending { connection, .. } = self.pending.remove(&id)?;
+        let _ = epoll.remove(connection.fd.as_fd());
+        Some(connection)
+    }
+
+    pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
+        // Later connections have later deadlines.
+        self.pending.first_key_value().map(|(_, p)| p.deadline)
+    }
+
+    /// Connections whose time is up.
+    pub(in crate::server) fn late(&self, now: Instant) -> Vec<u64> {
+        let late = self.pending.iter().take_while(|(_, p)| p.deadline <= now);
+        late.map(|(&id, _)| id).collect()
+    }
+}
+
+/// The first dialect that recognises these bytes, or else the number of bytes to read before the dialects are asked
+/// again; 0 if none can recognise them any more.
+fn recognise(dialects: &[Box<dyn ServerDialect>], bytes: &[u8]) -> Result<usize, usize> {
+    let mut needed = None;
+    for (index, dialect) in dialects.iter().enumerate() {
+        match dialect.recognise(bytes) {
+            Recognised::Mine => return Ok(index),
+            Recognised::NeedMore(len) => needed = Some(needed.map_or(len, |least: usize| least.min(len))),
+            Recognised::NotMine => {}
+        }
+    }
+    Err(needed.unwrap_or_default())
+}

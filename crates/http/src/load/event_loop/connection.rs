@@ -1,0 +1,105 @@
+//! A connection of the generator: small, because ten thousand of them may be idle.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use crate::load::recorder::Sent;
+use crate::load::response::ResponseReader;
+
+/// A connection and its outstanding requests.
+#[derive(Debug, Default)]
+pub(super) struct Connection {
+    link: Link,
+    pub(super) reader: ResponseReader,
+    /// Requests without a response, the oldest first. Allocated by the first one.
+    pub(super) outstanding: VecDeque<Sent>,
+    /// An incomplete header.
+    pub(super) kept: Option<Box<[u8]>>,
+    /// Bytes of requests that did not fit into the send buffer.
+    pub(super) unsent_bytes: u32,
+}
+
+#[derive(Debug, Default)]
+enum Link {
+    #[default]
+    Closed,
+    Connecting {
+        socket: OwnedFd,
+        since_ns: u64,
+    },
+    Open(OwnedFd),
+}
+
+impl Connection {
+    pub(super) fn connect(&mut self, socket: OwnedFd, since_ns: u64) {
+        self.link = Link::Connecting { socket, since_ns };
+    }
+
+    /// The connection is established; returns when its opening was started.
+    pub(super) fn establish(&mut self) -> Option<u64> {
+        match std::mem::take(&mut self.link) {
+            Link::Connecting { socket, since_ns } => {
+                self.link = Link::Open(socket);
+                Some(since_ns)
+            }
+            other => {
+                self.link = other;
+                None
+            }
+        }
+    }
+
+    /// Closes it and resets its state; returns the outstanding requests.
+    pub(super) fn close(&mut self) -> VecDeque<Sent> {
+        self.link = Link::Closed;
+        self.reader = ResponseReader::default();
+        self.kept = None;
+        self.unsent_bytes = 0;
+        std::mem::take(&mut self.outstanding)
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        matches!(self.link, Link::Open(_))
+    }
+
+    /// Ready for a request.
+    pub(super) fn is_free(&self) -> bool {
+        self.is_open() && self.outstanding.is_empty()
+    }
+
+    /// When its opening was started.
+    pub(super) fn connecting_since(&self) -> Option<u64> {
+        match self.link {
+            Link::Connecting { since_ns, .. } => Some(since_ns),
+            Link::Closed | Link::Open(_) => None,
+        }
+    }
+
+    /// When the oldest request without a response was sent.
+    pub(super) fn oldest_sent_ns(&self) -> Option<u64> {
+        self.outstanding.front().map(|sent| sent.sent_ns)
+    }
+
+    pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
+        match &self.link {
+            Link::Closed => None,
+            Link::Connecting { socket, .. } | Link::Open(socket) => Some(socket.as_fd()),
+        }
+    }
+
+    /// Part of a response has arrived.
+    pub(super) fn has_begun(&self) -> bool {
+        self.kept.is_some() || self.reader.has_begun()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_connection_is_small_and_owns_nothing() {
+        assert!(size_of::<Connection>() <= 160, "{}", size_of::<Connection>());
+        assert_eq!(Connection::default().outstanding.capacity(), 0);
+    }
+}

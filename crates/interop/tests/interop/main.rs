@@ -1,0 +1,79 @@
+//! Live tests of the program: against the originals, against ourselves, and against peers that break the rules.
+
+/// The doctor, the sweep and the first commands of a new user.
+mod diagnosis {
+    mod doctor;
+    mod examined;
+    mod first_minutes;
+    mod sweep;
+}
+
+/// The HTTP server, its load generator and its lab.
+mod http {
+    mod control;
+    mod lab;
+    mod lab_link;
+    mod lab_tls;
+    mod lab_verdicts;
+    mod load;
+    mod load_faults;
+    mod load_latency;
+    mod load_safety;
+    mod load_scale;
+    mod load_tls;
+    mod samples;
+    mod server;
+}
+
+/// iperf 2's dialect.
+mod iperf2 {
+    mod bounceback;
+    mod bursts;
+    mod flows;
+    mod frames;
+    mod load;
+    mod measurements;
+    mod options;
+    mod reports;
+    mod service;
+    mod streams;
+}
+
+/// iperf3's dialect, one client at a time.
+mod iperf3 {
+    mod auth;
+    mod data_paths;
+    mod differences;
+    mod hostile_servers;
+    mod json_structure;
+    mod matrix;
+    mod newer_options;
+    mod options;
+    mod options_local;
+    mod parameters;
+    mod reopened_port;
+    mod server_options;
+    mod signals;
+    mod transcripts;
+    mod whole_blocks;
+}
+
+/// One server for many clients, friendly and hostile.
+mod server {
+    mod attacks_at_once;
+    mod control_thread;
+    mod endurance;
+    mod file_modes;
+    mod history;
+    mod hostile_clients;
+    mod limits;
+    mod log_writing;
+    mod many_clients;
+    mod never_stuck;
+    mod privileges;
+    mod reflection;
+    mod scale;
+    mod server_attacks;
+    mod service;
+    mod soak;
+}

@@ -1,0 +1,81 @@
+//! The client of an iperf3 test.
+
+use std::time::Duration;
+
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::client::{self, ClientResult};
+use linerate_model::spec::{ClientSpec, LocalOptions};
+use linerate_model::{EventSink, Failure, TestSpec};
+use linerate_report::iperf3::TestReport;
+
+use crate::diagnose::observed_test;
+
+/// Longest time to set up the control connection.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// One test against an iperf3 server, linerate or the original.
+#[derive(Debug, Clone)]
+pub struct Client {
+    spec: ClientSpec,
+}
+
+impl Client {
+    /// The test that `spec` describes.
+    #[must_use]
+    pub fn new(spec: ClientSpec) -> Self {
+        Self { spec }
+    }
+
+    /// `test` against the server at `port` of `host`, a name or an address, with the defaults of this end.
+    #[must_use]
+    pub fn to(host: &str, port: u16, test: TestSpec) -> Self {
+        Self::new(ClientSpec {
+            host: host.to_owned(),
+            local: LocalOptions {
+                port,
+                ..LocalOptions::default()
+            },
+            test,
+            connect_timeout: Some(CONNECT_TIMEOUT),
+            server_cpu: None,
+            credentials: None,
+        })
+    }
+
+    /// Runs the test. The outcome of the result is an error when the server cannot be reached or refuses, either end fails,
+    /// or the test is interrupted.
+    pub fn run(&self, interrupts: &dyn Interrupts) -> ClientResult {
+        self.observe(&mut (), interrupts)
+    }
+
+    /// The same; `sink` receives every event as it happens: streams, intervals, totals.
+    pub fn observe(&self, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> ClientResult {
+        traced(client::run(&self.spec, sink, interrupts))
+    }
+
+    /// Runs the test with a writer of reports. With `want_peer_facts` in the specification the report ends with a
+    /// diagnosis; `is_verbose` shows all of it.
+    ///
+    /// # Errors
+    /// Those of the outcome of [`Self::run`], and those of the writer.
+    pub fn report(
+        &self,
+        report: &mut dyn TestReport,
+        is_verbose: bool,
+        interrupts: &dyn Interrupts,
+    ) -> Result<(), Failure> {
+        if self.spec.test.want_peer_facts {
+            observed_test::run_client(&self.spec, report, interrupts, is_verbose)
+        } else {
+            traced(client::run(&self.spec, &mut *report, interrupts)).outcome
+        }
+    }
+}
+
+fn traced(result: ClientResult) -> ClientResult {
+    match &result.outcome {
+        Ok(()) => tracing::debug!("test ended"),
+        Err(failure) => tracing::debug!(%failure, "test ended"),
+    }
+    result
+}

@@ -1,0 +1,348 @@
+//! The settings as typed. Options act in command-line order, after those of the environment; whatever needs more than
+//! one option is left to [`mod@super::resolve`].
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_model::event::Endpoint;
+use linerate_model::spec::{LocalOptions, Payload, TestSpec};
+use linerate_model::workload::{HistogramSpec, WorkingLoad};
+use linerate_report::iperf2::{Excluded, Layout, Options, Style, Units};
+
+use super::message::{Message, Stop};
+use super::options::{self, OPTIONS};
+use crate::command_line::getopt::{Getopt, OLD_GNU};
+use crate::command_line::options::Value;
+
+/// What an option's effect returns: an error ends the program at once.
+pub(crate) type Outcome = Result<(), Stop>;
+
+/// Client or server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Client of this host.
+    Client(String),
+    /// Server.
+    Server,
+}
+
+/// Everything that was typed. Model types are used as they are where an option fills a field on its own.
+#[derive(Debug)]
+pub(crate) struct Args {
+    /// The first of `-s` and `-c` decides.
+    pub(crate) role: Option<Role>,
+    /// Options of this end.
+    pub(crate) local: LocalOptions,
+    /// The test, but for the fields that depend on several options.
+    pub(crate) test: TestSpec,
+    /// Seconds, not positive for no limit.
+    pub(crate) time_s: Option<f64>,
+    /// Amount in bytes.
+    pub(crate) amount_bytes: Option<u64>,
+    /// Block length in bytes.
+    pub(crate) block_len_bytes: Option<u32>,
+    /// Rate limit.
+    pub(crate) rate: Option<RateArg>,
+    /// Ways of sending from the other end.
+    pub(crate) ways: WaysArgs,
+    /// Frames, bursts and pauses.
+    pub(crate) shape: ShapeArgs,
+    /// Requests and replies.
+    pub(crate) bounce: BounceArgs,
+    /// `--connect-only`, with a number of connections.
+    pub(crate) connect_only: Option<Option<u32>>,
+    /// `--permit-key`, with the key.
+    pub(crate) permit_key: Option<Option<String>>,
+    /// Streams.
+    pub(crate) parallel: Option<u32>,
+    /// Start times.
+    pub(crate) start: StartArgs,
+    /// A distribution was asked for.
+    pub(crate) histogram: Option<HistogramSpec>,
+    /// Options only a server has.
+    pub(crate) server: ServerArgs,
+    /// Options of a server that were typed, and those only clients have.
+    pub(crate) misplaced: Misplaced,
+    /// Go to the background.
+    pub(crate) daemon: bool,
+    /// Reports.
+    pub(crate) output: OutputOptions,
+    /// Remarks for the user, in order.
+    pub(crate) messages: Vec<Message>,
+}
+
+/// A rate as typed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum RateArg {
+    /// Bit/s and, behind a comma, a standard deviation.
+    Bits {
+        /// Target.
+        bps: u64,
+        /// Variation.
+        deviation_bps: Option<u64>,
+    },
+    /// Datagrams per second.
+    Datagrams(u64),
+}
+
+/// Ways of sending from the other end; at most one of them is possible.
+#[derive(Debug, Default)]
+pub(crate) struct WaysArgs {
+    /// `-R`
+    pub(crate) reverse: bool,
+    /// `--full-duplex`
+    pub(crate) full_duplex: bool,
+    /// `-d`
+    pub(crate) dual: bool,
+    /// `-r`
+    pub(crate) trade_off: bool,
+}
+
+/// Frames, bursts and pauses.
+#[derive(Debug, Default)]
+pub(crate) struct ShapeArgs {
+    /// Frames per second, mean and deviation in bit/s.
+    pub(crate) isochronous: Option<(f64, f64, f64)>,
+    /// Gap between datagrams in s.
+    pub(crate) gap_s: Option<f64>,
+    /// Bytes of a burst.
+    pub(crate) burst_bytes: Option<u32>,
+    /// Seconds between bursts.
+    pub(crate) burst_period_s: Option<f64>,
+    /// Weight of the pause.
+    pub(crate) near_congestion: Option<f64>,
+}
+
+/// Requests and replies.
+#[derive(Debug, Default)]
+pub(crate) struct BounceArgs {
+    /// `--bounceback`, with the requests of a burst.
+    pub(crate) burst: Option<u32>,
+    /// Time the server waits.
+    pub(crate) hold: Duration,
+    /// Seconds between bursts.
+    pub(crate) period_s: Option<f64>,
+    /// Bytes of a request.
+    pub(crate) request_bytes: Option<u32>,
+    /// Bytes of a reply.
+    pub(crate) reply_bytes: Option<u32>,
+    /// The server acknowledges as it likes.
+    pub(crate) slow_ack: bool,
+    /// Streams beside it.
+    pub(crate) load: Option<WorkingLoad>,
+}
+
+/// Start times.
+#[derive(Debug, Default)]
+pub(crate) struct StartArgs {
+    /// Since 1970, as typed and as read.
+    pub(crate) at: Option<(String, f64)>,
+    /// After connecting, in s.
+    pub(crate) after_s: Option<f64>,
+}
+
+/// Options only a server has.
+#[derive(Debug, Default)]
+pub(crate) struct ServerArgs {
+    /// One test after the other.
+    pub(crate) one_at_a_time: bool,
+    /// TOS byte of what is sent.
+    pub(crate) reply_tos: Option<u8>,
+    /// Time the permit key is valid.
+    pub(crate) permit_key_s: Option<f64>,
+    /// Time for a header in s.
+    pub(crate) handshake_s: Option<f64>,
+}
+
+/// Options that mean nothing at the other end: they are named and ignored, in the words of the table.
+#[derive(Debug, Default)]
+pub(crate) struct Misplaced {
+    /// What a server says.
+    pub(crate) on_server: Vec<&'static str>,
+    /// What a client says.
+    pub(crate) on_client: Vec<&'static str>,
+}
+
+/// How reports look and where they go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutputOptions {
+    /// Release whose layout is used.
+    pub layout: Layout,
+    /// Comma-separated values.
+    pub csv: bool,
+    /// More columns.
+    pub enhanced: bool,
+    /// Letter of the unit.
+    pub format: Option<char>,
+    /// Sums and nothing else.
+    pub sum_only: bool,
+    /// Sums by destination instead of by source.
+    pub sum_by_destination: bool,
+    /// Addresses are not shown.
+    pub hide_addresses: bool,
+    /// The segment size is shown.
+    pub print_mss: bool,
+    /// Dates are shown in UTC.
+    pub utc: bool,
+    /// A report per frame or burst.
+    pub per_frame: bool,
+    /// Parts that are left out.
+    pub excluded: Excluded,
+    /// File that gets all output, appended.
+    pub file: Option<PathBuf>,
+}
+
+impl OutputOptions {
+    /// The options of the writers for one end.
+    #[must_use]
+    pub fn report_options(&self, endpoint: Endpoint, local: &LocalOptions) -> Options {
+        Options {
+            layout: self.layout,
+            style: if self.csv { Style::Csv } else { Style::Text },
+            units: self.format.and_then(Units::from_letter).unwrap_or_default(),
+            enhanced: self.enhanced,
+            sum_only: self.sum_only,
+            hide_addresses: self.hide_addresses,
+            print_mss: self.print_mss,
+            utc: self.utc,
+            excluded: self.excluded,
+            process_id: std::process::id(),
+            defaults: local.end.defaults.clone(),
+            ..Options::new(endpoint)
+        }
+    }
+}
+
+impl Args {
+    /// Reads the environment and the words after the program name.
+    ///
+    /// # Errors
+    /// The first option that ends the program; what was said before is part of it.
+    pub(crate) fn parse(
+        program: &OsStr,
+        words: &[OsString],
+        environment: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<Self, (Vec<Message>, Stop)> {
+        let grammar = options::grammar();
+        let mut args = Self::new(layout(words));
+        if let Err(stop) = args.read_environment(environment) {
+            return Err((args.messages, stop));
+        }
+        let mut walk = Getopt::new(&grammar, words);
+        for found in &mut walk {
+            let outcome = match found {
+                Ok(found) => OPTIONS
+                    .get(found.id)
+                    .map_or(Ok(()), |option| option.act(&mut args, found.value)),
+                // An unknown option is named and ignored.
+                Err(error) => {
+                    args.messages.push(Message::Error(error.message(program, OLD_GNU)));
+                    Ok(())
+                }
+            };
+            if let Err(stop) = outcome {
+                return Err((args.messages, stop));
+            }
+        }
+        for word in walk.operands() {
+            let beginning = [program.as_encoded_bytes(), b": ignoring extra argument -- "].concat();
+            args.messages
+                .push(Message::Error([&beginning, word.as_encoded_bytes()].concat()));
+        }
+        Ok(args)
+    }
+
+    /// A line on the standard error.
+    pub(crate) fn say(&mut self, text: impl Into<String>) {
+        self.messages.push(Message::Error(text.into().into_bytes()));
+    }
+
+    pub(crate) fn is_server(&self) -> bool {
+        self.role == Some(Role::Server)
+    }
+
+    pub(crate) fn is_client(&self) -> bool {
+        matches!(self.role, Some(Role::Client(_)))
+    }
+
+    fn new(layout: Layout) -> Self {
+        let local = LocalOptions {
+            port: 5001,
+            interval: None,
+            ..LocalOptions::default()
+        };
+        let test = TestSpec {
+            payload: Payload::Repeating,
+            ..TestSpec::default()
+        };
+        Self {
+            role: None,
+            local,
+            test,
+            time_s: None,
+            amount_bytes: None,
+            block_len_bytes: None,
+            rate: None,
+            ways: WaysArgs::default(),
+            shape: ShapeArgs::default(),
+            bounce: BounceArgs::default(),
+            connect_only: None,
+            permit_key: None,
+            parallel: None,
+            start: StartArgs::default(),
+            histogram: None,
+            server: ServerArgs::default(),
+            misplaced: Misplaced::default(),
+            daemon: false,
+            output: OutputOptions {
+                layout,
+                ..OutputOptions::default()
+            },
+            messages: Vec::new(),
+        }
+    }
+
+    /// A later value overrides, so the command line comes afterwards.
+    fn read_environment(&mut self, environment: &dyn Fn(&str) -> Option<OsString>) -> Outcome {
+        for name in options::ENVIRONMENT {
+            let Some(value) = environment(name) else { continue };
+            let Some(option) = OPTIONS.iter().find(|option| option.variable == Some(name)) else {
+                continue;
+            };
+            // The presence of the variable is enough for a switch.
+            let value = (option.effect.value() != Value::None).then_some(value.as_os_str());
+            option.act(self, value)?;
+        }
+        Ok(())
+    }
+}
+
+/// `--lr-format` counts wherever it stands, so it is looked for before anything acts.
+pub(crate) fn layout(words: &[OsString]) -> Layout {
+    let grammar = options::grammar();
+    let mut layout = Layout::default();
+    for found in Getopt::new(&grammar, words).flatten() {
+        let is_format = OPTIONS
+            .get(found.id)
+            .is_some_and(|option| option.long == options::LR_FORMAT);
+        if is_format && let Some(named) = found.value.and_then(named_layout) {
+            layout = named;
+        }
+    }
+    layout
+}
+
+/// The layout of a release, if it is one of the two.
+pub(crate) fn named_layout(value: &OsStr) -> Option<Layout> {
+    match value.as_encoded_bytes() {
+        b"2.1" | b"2.1.8" => Some(Layout::V2_1),
+        b"2.2" | b"2.2.1" => Some(Layout::V2_2),
+        _ => None,
+    }
+}
+
+/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
+pub(crate) fn text(value: &OsStr) -> String {
+    value.to_string_lossy().into_owned()
+}

@@ -1,0 +1,112 @@
+//! The command line of iperf 2.1.8 and 2.2.1.
+
+mod args;
+mod conflicts;
+mod effects;
+mod help;
+mod message;
+mod options;
+mod resolve;
+mod tos;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Read;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use args::Args;
+use linerate_report::iperf2::Layout;
+use message::Stop;
+use resolve::{Surroundings, resolve};
+
+pub use args::OutputOptions;
+pub use message::Message;
+pub(super) use options::grammar;
+pub use options::{option_groups, options_without_effect, variables};
+pub use resolve::Command;
+
+/// What a command line requests, and the messages before it.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Messages for the user, in order.
+    pub messages: Vec<Message>,
+    /// What is to be done.
+    pub request: Request,
+}
+
+/// What a command line requests.
+#[derive(Debug)]
+pub enum Request {
+    /// A test or a server.
+    Run(Command),
+    /// A text, and nothing else.
+    Print {
+        /// With the line ends.
+        text: Vec<u8>,
+        /// On standard output, else on standard error.
+        is_output: bool,
+        /// Whether the exit code is 0.
+        is_success: bool,
+    },
+}
+
+/// Parses the environment and the words after the program name. `program` is the name in messages.
+#[must_use]
+pub fn parse(program: &OsStr, words: &[OsString]) -> Parsed {
+    let mut args = match Args::parse(program, words, &|name| std::env::var_os(name)) {
+        Ok(args) => args,
+        Err((messages, stop)) => {
+            return Parsed {
+                messages,
+                request: print(program, &stop, args::layout(words)),
+            };
+        }
+    };
+    let layout = args.output.layout;
+    let surroundings = Surroundings {
+        now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+        secret: &secret,
+    };
+    let outcome =
+        resolve(&mut args, &surroundings).and_then(|command| conflicts::check_supported(&command).map(|()| command));
+    Parsed {
+        messages: args.take_messages(),
+        request: match outcome {
+            Ok(command) => Request::Run(command),
+            Err(stop) => print(program, &stop, layout),
+        },
+    }
+}
+
+/// Why there is no test. 2.1.8 writes its help and version to standard error and reports failure, 2.2.1 writes them to
+/// standard output and reports success.
+fn print(program: &OsStr, stop: &Stop, layout: Layout) -> Request {
+    let is_new_release = layout == Layout::V2_2;
+    let (text, is_help, is_success) = match stop {
+        Stop::Help => (help::long_help().into_bytes(), true, is_new_release),
+        Stop::Version => (help::version(layout).into_bytes(), true, is_new_release),
+        Stop::Usage => (help::short_usage(program), false, true),
+        Stop::Refused(lines) => {
+            let text = lines.iter().flat_map(|line| format!("{line}\n").into_bytes());
+            (text.collect(), false, false)
+        }
+        Stop::Quiet(line) => (format!("{line}\n").into_bytes(), false, true),
+    };
+    Request::Print {
+        text,
+        is_output: is_help && is_new_release,
+        is_success,
+    }
+}
+
+/// Sixteen letters and digits from the kernel's random source.
+fn secret() -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut bytes = [0; 16];
+    let filled = File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes));
+    filled.expect("every Linux system has /dev/urandom");
+    bytes
+        .iter()
+        .map(|byte| char::from(LETTERS[usize::from(byte & 63)]))
+        .collect()
+}

@@ -1,0 +1,282 @@
+//! The settings as typed. Options act in command-line order, and each checks its own bounds when it acts; whatever
+//! needs more than one option is left to [`mod@super::resolve`].
+
+use std::ffi::{OsStr, OsString};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use linerate_model::event::Endpoint;
+use linerate_model::policy::ServerPolicy;
+use linerate_model::spec::{BitrateLimit, LocalOptions, TestSpec};
+use linerate_model::units::UnitFormat;
+use linerate_report::iperf3::{Options, Style};
+
+use super::error::{ParameterError, UsageError};
+use super::options::{self, OPTIONS, Role, Section};
+use super::version::{program_version, system_line};
+use crate::command_line::getopt::{Getopt, Grammar};
+
+/// What an option's effect returns.
+pub(crate) type Outcome = Result<(), ParameterError>;
+
+/// What the command line asks for.
+#[derive(Debug)]
+pub(crate) enum Parsed {
+    /// A test or a server.
+    Run(Box<Args>),
+    /// The version and nothing else.
+    Version,
+    /// The long help and nothing else.
+    Help,
+}
+
+/// Everything that was typed. Model types are used as they are where an option fills a field on its own.
+#[derive(Debug)]
+pub(crate) struct Args {
+    /// Client or server.
+    pub(crate) role: Option<ChosenRole>,
+    /// An option was seen that only a client understands.
+    pub(crate) client_only_seen: bool,
+    /// An option was seen that only a server understands.
+    pub(crate) server_only_seen: bool,
+    /// Options of this end.
+    pub(crate) local: LocalOptions,
+    /// A receive time-out was named.
+    pub(crate) rcv_timeout_given: bool,
+    /// The test, but for the fields that depend on several options: `end`, the block length, the rate.
+    pub(crate) test: TestSpec,
+    /// What was said about the end of the test.
+    pub(crate) end: EndArgs,
+    /// Block length, 0 for the default.
+    pub(crate) block_len_bytes: f64,
+    /// Rate per stream in bit/s, 0 for no limit.
+    pub(crate) rate_bps: Option<u64>,
+    /// Datagrams are handed over in large buffers.
+    pub(crate) gsro: bool,
+    /// Longest time to set up the control connection.
+    pub(crate) connect_timeout: Option<Duration>,
+    /// CPU the server is asked to pin itself to.
+    pub(crate) server_cpu: Option<u32>,
+    /// Options of a server.
+    pub(crate) server: ServerArgs,
+    /// Authentication, both ends.
+    pub(crate) auth: AuthArgs,
+    /// Files and background.
+    pub(crate) process: ProcessOptions,
+    /// Reports.
+    pub(crate) output: OutputOptions,
+    /// A unit was named.
+    pub(crate) format_given: bool,
+    /// Remarks for the user, printed before the test.
+    pub(crate) warnings: Vec<&'static str>,
+    /// Bound of `-P`.
+    pub(crate) streams_max: u32,
+    /// Set by options that end everything.
+    pub(crate) stop: Option<Stop>,
+}
+
+/// Client or server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChosenRole {
+    /// Client of this host.
+    Client(String),
+    /// Server.
+    Server,
+}
+
+/// Options that end everything at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// `-v`
+    Version,
+    /// `-h`
+    Help,
+}
+
+/// What was said about the end of the test.
+#[derive(Debug, Default)]
+pub(crate) struct EndArgs {
+    /// Seconds, 0 for no limit.
+    pub(crate) duration_s: Option<u32>,
+    /// Bytes, 0 for no limit.
+    pub(crate) bytes: u64,
+    /// Blocks, 0 for no limit.
+    pub(crate) blocks: u64,
+}
+
+/// Options of a server.
+#[derive(Debug, Default)]
+pub(crate) struct ServerArgs {
+    /// Leave after one test.
+    pub(crate) one_off: bool,
+    /// Time without a client.
+    pub(crate) idle_timeout: Option<Duration>,
+    /// Highest average rate.
+    pub(crate) bitrate_limit: Option<BitrateLimit>,
+    /// Longest test.
+    pub(crate) max_duration: Option<Duration>,
+    /// How the server is shared among its clients.
+    pub(crate) policy: ServerPolicy,
+    /// The idle timeout was set.
+    pub(crate) liveness_given: bool,
+}
+
+/// Authentication, both ends.
+#[derive(Debug, Default)]
+pub(crate) struct AuthArgs {
+    /// User name of a client.
+    pub(crate) username: Option<String>,
+    /// The server's public key, at the client.
+    pub(crate) public_key_path: Option<PathBuf>,
+    /// The server's private key, at the server.
+    pub(crate) private_key_path: Option<PathBuf>,
+    /// Users a server knows.
+    pub(crate) users_path: Option<PathBuf>,
+    /// Largest accepted difference of the clocks.
+    pub(crate) max_skew_s: Option<u32>,
+    /// Old padding.
+    pub pkcs1_padding: bool,
+    /// Either padding; servers only.
+    pub(crate) both_paddings: bool,
+}
+
+/// What the process does besides testing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProcessOptions {
+    /// Go to the background; servers only.
+    pub daemon: bool,
+    /// File that holds the process id while the process lives.
+    pub pidfile: Option<PathBuf>,
+    /// Address of the endpoint with the server's numbers.
+    pub metrics: Option<SocketAddr>,
+}
+
+/// How reports look and where they go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OutputOptions {
+    /// One JSON document per test; also set by `json_stream`.
+    pub json: bool,
+    /// One JSON object per line, as things happen.
+    pub json_stream: bool,
+    /// The stream is followed by the whole document.
+    pub json_stream_full: bool,
+    /// Unit of rates.
+    pub format: UnitFormat,
+    /// More detail.
+    pub verbose: bool,
+    /// 0 for none, up to 4 for everything.
+    pub debug: u8,
+    /// File that gets all output, appended.
+    pub logfile: Option<PathBuf>,
+    /// Flush after every interval.
+    pub forceflush: bool,
+    /// Prefix of every line, in the notation of strftime(3).
+    pub timestamps: Option<String>,
+    /// Prefix of every line.
+    pub title: Option<String>,
+    /// Report what the original does not; set by every option that the original does not have.
+    pub additions: bool,
+}
+
+impl OutputOptions {
+    /// The options of the writers for one end.
+    #[must_use]
+    pub fn report_options(&self, endpoint: Endpoint) -> Options {
+        let style = match (self.json_stream, self.json) {
+            (true, _) => Style::JsonStream {
+                full_output: self.json_stream_full,
+            },
+            (false, true) => Style::Json,
+            (false, false) => Style::Text,
+        };
+        Options {
+            style,
+            format: self.format,
+            verbose: self.verbose,
+            debug: self.debug,
+            timestamps: self.timestamps.clone(),
+            title: self.title.clone(),
+            additions: self.additions,
+            ..Options::new(endpoint, program_version(), system_line())
+        }
+    }
+}
+
+/// Highest `-P` the original accepts.
+const STREAMS_MAX: u32 = 128;
+/// Highest `-P` after `--lr-many-streams`.
+const MANY_STREAMS_MAX: u32 = 16_384;
+
+impl Args {
+    /// Reads the words after the program name.
+    ///
+    /// # Errors
+    /// The first option that cannot be read or is out of its bounds.
+    pub(crate) fn parse(words: &[OsString]) -> Result<Parsed, UsageError> {
+        let grammar = options::grammar();
+        let mut args = Self::new(streams_max(&grammar, words));
+        for found in Getopt::new(&grammar, words) {
+            let found = found?;
+            let Some(option) = OPTIONS.get(found.id) else { continue };
+            args.note_role(option.role);
+            args.output.additions |= option.section == Section::Added;
+            option.effect.act(&mut args, found.value)?;
+            match args.stop {
+                Some(Stop::Version) => return Ok(Parsed::Version),
+                Some(Stop::Help) => return Ok(Parsed::Help),
+                None => {}
+            }
+        }
+        Ok(Parsed::Run(Box::new(args)))
+    }
+
+    fn new(streams_max: u32) -> Self {
+        let mut test = TestSpec::default();
+        test.pacing.timer_us = 1000;
+        Self {
+            role: None,
+            client_only_seen: false,
+            server_only_seen: false,
+            local: LocalOptions::default(),
+            rcv_timeout_given: false,
+            test,
+            end: EndArgs::default(),
+            block_len_bytes: 0.0,
+            rate_bps: None,
+            gsro: false,
+            connect_timeout: None,
+            server_cpu: None,
+            server: ServerArgs::default(),
+            auth: AuthArgs::default(),
+            process: ProcessOptions::default(),
+            output: OutputOptions::default(),
+            format_given: false,
+            warnings: Vec::new(),
+            streams_max,
+            stop: None,
+        }
+    }
+
+    fn note_role(&mut self, role: Role) {
+        match role {
+            Role::Client => self.client_only_seen = true,
+            Role::Server => self.server_only_seen = true,
+            Role::Both | Role::Chooses => {}
+        }
+    }
+}
+
+/// `--lr-many-streams` counts wherever it stands, so it is looked for before anything acts.
+fn streams_max(grammar: &Grammar<usize>, words: &[OsString]) -> u32 {
+    let many = Getopt::new(grammar, words)
+        .flatten()
+        .filter_map(|found| OPTIONS.get(found.id))
+        .any(|option| option.long == options::MANY_STREAMS);
+    if many { MANY_STREAMS_MAX } else { STREAMS_MAX }
+}
+
+/// Text of a value; bytes that are no UTF-8 are replaced, names that matter as bytes are kept as paths.
+pub(crate) fn text(value: &OsStr) -> String {
+    value.to_string_lossy().into_owned()
+}

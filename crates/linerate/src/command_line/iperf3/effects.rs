@@ -1,0 +1,447 @@
+//! Effects of the options that check or convert their value.
+
+use std::ffi::OsStr;
+use std::net::Ipv6Addr;
+use std::os::unix::ffi::OsStrExt;
+use std::time::Duration;
+
+use linerate_model::Direction;
+use linerate_model::policy::{AccessSource, FactsAccess};
+use linerate_model::spec::{BitrateLimit, IoStrategy, Keepalive, SendPath, SequenceCheck};
+use linerate_model::units::UnitFormat;
+
+use super::args::{Args, ChosenRole, Outcome, text};
+use super::error::ParameterError;
+use crate::command_line::numbers::{Base, atof, atoi, integer_any_base, whole_with_unit, with_unit};
+use crate::command_line::values;
+
+/// One day: longest test and longest time-out.
+const DAY_S: i32 = 86_400;
+/// Averaging window of `--server-bitrate-limit`.
+const AVERAGING_WINDOW: Duration = Duration::from_secs(5);
+/// Debug level of a bare `--debug`.
+const DEBUG_MAX: i32 = 4;
+/// Amounts beyond this do not fit the signed numbers of the protocol.
+const AMOUNT_MAX: u64 = i64::MAX as u64;
+
+// Roles
+
+pub(crate) fn server(args: &mut Args) -> Outcome {
+    if matches!(args.role, Some(ChosenRole::Client(_))) {
+        return Err(ParameterError::ServerAndClient);
+    }
+    args.role = Some(ChosenRole::Server);
+    Ok(())
+}
+
+pub(crate) fn client(args: &mut Args, value: &OsStr) -> Outcome {
+    if args.role == Some(ChosenRole::Server) {
+        return Err(ParameterError::ServerAndClient);
+    }
+    let (host, device) = split_device(&text(value));
+    args.role = Some(ChosenRole::Client(host));
+    args.local.bind.device = device.or(args.local.bind.device.take());
+    Ok(())
+}
+
+// Addresses and ports
+
+pub(crate) fn port(args: &mut Args, value: &OsStr) -> Outcome {
+    args.local.port = port_number(value)?;
+    Ok(())
+}
+
+pub(crate) fn client_port(args: &mut Args, value: &OsStr) -> Outcome {
+    args.local.bind.client_port = Some(port_number(value)?);
+    Ok(())
+}
+
+pub(crate) fn bind(args: &mut Args, value: &OsStr) -> Outcome {
+    let (host, device) = split_device(&text(value));
+    args.local.bind.host = (!host.is_empty()).then_some(host);
+    args.local.bind.device = device.or(args.local.bind.device.take());
+    Ok(())
+}
+
+fn port_number(value: &OsStr) -> Result<u16, ParameterError> {
+    let number = bounded(value, 1, i32::from(u16::MAX)).ok_or(ParameterError::Port)?;
+    u16::try_from(number).map_err(|_| ParameterError::Port)
+}
+
+/// Splits `host%device`. Behind an IPv6 link-local address the device is the scope and stays.
+fn split_device(text: &str) -> (String, Option<String>) {
+    let Some((host, device)) = text.split_once('%') else {
+        return (text.to_owned(), None);
+    };
+    let link_local = host
+        .parse::<Ipv6Addr>()
+        .is_ok_and(|address| address.is_unicast_link_local());
+    if link_local || device.is_empty() {
+        let whole = if link_local { text } else { host };
+        return (whole.to_owned(), None);
+    }
+    (host.to_owned(), Some(device.to_owned()))
+}
+
+// The test
+
+pub(crate) fn direction(args: &mut Args, wanted: Direction) -> Outcome {
+    if args.test.direction != Direction::Forward && args.test.direction != wanted {
+        return Err(ParameterError::ReverseBidirectional);
+    }
+    args.test.direction = wanted;
+    Ok(())
+}
+
+pub(crate) fn time(args: &mut Args, value: &OsStr) -> Outcome {
+    args.end.duration_s = Some(bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?);
+    Ok(())
+}
+
+pub(crate) fn omit(args: &mut Args, value: &OsStr) -> Outcome {
+    args.test.omit = seconds(bounded(value, 0, 600).ok_or(ParameterError::Omit)?);
+    Ok(())
+}
+
+pub(crate) fn amount(value: &OsStr, into: &mut u64) -> Outcome {
+    *into = whole(value, Base::Binary, AMOUNT_MAX)?;
+    Ok(())
+}
+
+pub(crate) fn length(args: &mut Args, value: &OsStr) -> Outcome {
+    args.block_len_bytes = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    Ok(())
+}
+
+pub(crate) fn parallel(args: &mut Args, value: &OsStr) -> Outcome {
+    let max = args.streams_max;
+    let bound = i32::try_from(max).unwrap_or(i32::MAX);
+    args.test.streams = bounded(value, 1, bound).ok_or(ParameterError::Streams { max })?;
+    Ok(())
+}
+
+/// The burst is checked before the rate, and the unit error quotes the rate alone.
+pub(crate) fn bitrate(args: &mut Args, value: &OsStr) -> Outcome {
+    let (rate, burst) = split_slash(value.as_bytes());
+    if let Some(burst) = burst {
+        let burst = u32::try_from(atoi(burst))
+            .ok()
+            .filter(|burst| (1..=1000).contains(burst));
+        args.test.pacing.burst_blocks = Some(burst.ok_or(ParameterError::Burst)?);
+    }
+    args.rate_bps = Some(whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?);
+    Ok(())
+}
+
+pub(crate) fn fq_rate(args: &mut Args, value: &OsStr) -> Outcome {
+    let rate = whole(value, Base::Decimal, AMOUNT_MAX)?;
+    args.test.pacing.fq_rate_bps = (rate > 0).then_some(rate);
+    Ok(())
+}
+
+pub(crate) fn no_fq_socket_pacing(args: &mut Args) -> Outcome {
+    args.test.pacing.fq_rate_bps = None;
+    args.warnings.push("Warning:  --no-fq-socket-pacing is deprecated");
+    Ok(())
+}
+
+pub(crate) fn pacing_timer(args: &mut Args, value: &OsStr) -> Outcome {
+    args.test.pacing.timer_us = whole_u32(value)?;
+    Ok(())
+}
+
+pub(crate) fn connect_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    args.connect_timeout = Some(millis(whole_u32(value)?));
+    Ok(())
+}
+
+// Socket options
+
+pub(crate) fn window(args: &mut Args, value: &OsStr) -> Outcome {
+    const MAX: f64 = 512.0 * 1024.0 * 1024.0;
+    let bytes = with_unit(value.as_bytes(), Base::Binary).map_err(|_| unit_error(value.as_bytes()))?;
+    if !(0.0..=MAX).contains(&bytes) {
+        return Err(ParameterError::BufferSize);
+    }
+    args.test.socket.window_bytes = Some(bytes as u32).filter(|bytes| *bytes > 0);
+    Ok(())
+}
+
+pub(crate) fn mss(args: &mut Args, value: &OsStr) -> Outcome {
+    let bytes = bounded(value, 0, 32_767).ok_or(ParameterError::Mss)?;
+    args.test.socket.mss_bytes = (bytes > 0).then_some(bytes);
+    Ok(())
+}
+
+pub(crate) fn tos(args: &mut Args, value: &OsStr) -> Outcome {
+    let number = integer_any_base(value.as_bytes()).and_then(|(number, _)| u8::try_from(number).ok());
+    args.test.socket.tos = number.ok_or(ParameterError::Tos)?;
+    Ok(())
+}
+
+pub(crate) fn dscp(args: &mut Args, value: &OsStr) -> Outcome {
+    args.test.socket.tos = super::dscp::tos_of(value.as_bytes()).ok_or(ParameterError::Dscp)?;
+    Ok(())
+}
+
+pub(crate) fn flow_label(args: &mut Args, value: &OsStr) -> Outcome {
+    let label = integer_any_base(value.as_bytes())
+        .and_then(|(number, _)| u32::try_from(number).ok())
+        .filter(|label| (1..=0xF_FFFF).contains(label));
+    args.test.socket.flow_label = Some(label.ok_or(ParameterError::FlowLabel)?);
+    Ok(())
+}
+
+pub(crate) fn sctp_streams(args: &mut Args, value: &OsStr) -> Outcome {
+    let number = whole(value, Base::Binary, u64::from(u16::MAX))?;
+    args.test.socket.sctp_streams = u16::try_from(number).ok().filter(|number| *number > 0);
+    Ok(())
+}
+
+pub(crate) fn rcv_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    args.local.rcv_timeout = millis(bounded(value, 100, DAY_S * 1000).ok_or(ParameterError::ReceiveTimeout)?);
+    args.rcv_timeout_given = true;
+    Ok(())
+}
+
+pub(crate) fn snd_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    let timeout_ms = bounded(value, 0, DAY_S * 1000).ok_or(ParameterError::SendTimeout)?;
+    args.local.snd_timeout = (timeout_ms > 0).then(|| millis(timeout_ms));
+    Ok(())
+}
+
+/// Only a check with all three parts is possible here: the kernel's own values are not known yet.
+pub(crate) fn control_keepalive(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    let mut parts = value.unwrap_or_default().as_bytes().splitn(3, |byte| *byte == b'/');
+    let mut part = || {
+        let number = atoi(parts.next().unwrap_or_default());
+        u32::try_from(number).map_err(|_| ParameterError::Keepalive)
+    };
+    let keepalive = Keepalive {
+        idle_s: part()?,
+        interval_s: part()?,
+        count: part()?,
+    };
+    let retries_s = u64::from(keepalive.interval_s) * u64::from(keepalive.count);
+    if keepalive.idle_s > 0 && retries_s > 0 && u64::from(keepalive.idle_s) <= retries_s {
+        return Err(ParameterError::Keepalive);
+    }
+    args.local.control_keepalive = Some(keepalive);
+    Ok(())
+}
+
+/// The part behind the comma is for the server; only a client sends it.
+pub(crate) fn affinity(args: &mut Args, value: &OsStr) -> Outcome {
+    let cpu = |number: i64| {
+        u32::try_from(number)
+            .ok()
+            .filter(|cpu| *cpu <= 1024)
+            .ok_or(ParameterError::Affinity)
+    };
+    let (number, _) = integer_any_base(value.as_bytes()).ok_or(ParameterError::Affinity)?;
+    args.local.cpu = Some(cpu(number)?);
+    if let Some(comma) = value.as_bytes().iter().position(|byte| *byte == b',') {
+        args.server_cpu = Some(cpu(i64::from(atoi(&value.as_bytes()[comma + 1..])))?);
+        args.client_only_seen = true;
+    }
+    Ok(())
+}
+
+// Servers
+
+pub(crate) fn server_bitrate_limit(args: &mut Args, value: &OsStr) -> Outcome {
+    let (rate, window) = split_slash(value.as_bytes());
+    let window = match window {
+        Some(window) => report_period(window).ok_or(ParameterError::AveragingInterval)?,
+        None => AVERAGING_WINDOW,
+    };
+    let rate_bps = whole(OsStr::from_bytes(rate), Base::Decimal, AMOUNT_MAX)?;
+    args.server.bitrate_limit = (rate_bps > 0).then_some(BitrateLimit { rate_bps, window });
+    Ok(())
+}
+
+pub(crate) fn server_max_duration(args: &mut Args, value: &OsStr) -> Outcome {
+    let longest_s = bounded(value, 0, DAY_S).ok_or(ParameterError::Duration)?;
+    args.server.max_duration = (longest_s > 0).then(|| seconds(longest_s));
+    Ok(())
+}
+
+pub(crate) fn idle_timeout(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.idle_timeout = Some(seconds(bounded(value, 1, DAY_S).ok_or(ParameterError::IdleTimeout)?));
+    Ok(())
+}
+
+pub(crate) fn time_skew(args: &mut Args, value: &OsStr) -> Outcome {
+    args.auth.max_skew_s = Some(bounded(value, 1, i32::MAX).ok_or(ParameterError::SkewThreshold)?);
+    Ok(())
+}
+
+pub(crate) fn send_path(args: &mut Args, value: &OsStr) -> Outcome {
+    let names = SendPath::NAMES.map(|(name, _)| name).join(", ");
+    let wrong = || ParameterError::Added(format!("{:?}: expected one of {names}", text(value)));
+    args.test.send_path = SendPath::from_name(&text(value)).ok_or_else(wrong)?;
+    Ok(())
+}
+
+/// `auto`, or blocks per send call and the pause between reads in us: `8/30`.
+pub(crate) fn io_strategy(args: &mut Args, value: &OsStr) -> Outcome {
+    let value = text(value);
+    if value == "auto" {
+        args.local.io_strategy = None;
+        return Ok(());
+    }
+    let strategy = value.split_once('/').and_then(|(blocks, pause_us)| {
+        Some(IoStrategy {
+            blocks_per_call: blocks.parse().ok()?,
+            receive_pause_us: pause_us.parse().ok()?,
+        })
+    });
+    let is_possible = |strategy: &IoStrategy| {
+        (1..=IoStrategy::BLOCKS_MAX).contains(&strategy.blocks_per_call)
+            && strategy.receive_pause_us <= IoStrategy::PAUSE_MAX_US
+    };
+    let wrong = || {
+        let (blocks, pause) = (IoStrategy::BLOCKS_MAX, IoStrategy::PAUSE_MAX_US);
+        ParameterError::Added(format!(
+            "{value:?}: expected auto, or BLOCKS/PAUSE_US of 1 to {blocks} and 0 to {pause}"
+        ))
+    };
+    args.local.io_strategy = Some(strategy.filter(is_possible).ok_or_else(wrong)?);
+    Ok(())
+}
+
+pub(crate) fn udp_check(args: &mut Args, value: &OsStr) -> Outcome {
+    args.test.udp.check = match text(value).as_str() {
+        "all" => SequenceCheck::EveryDatagram,
+        "burst" => SequenceCheck::FirstOfBurst,
+        other => return Err(ParameterError::Added(format!("{other:?}: expected all or burst"))),
+    };
+    Ok(())
+}
+
+pub(crate) fn facts(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.facts = values::facts(&text(value))?;
+    Ok(())
+}
+
+pub(crate) fn no_facts(args: &mut Args) -> Outcome {
+    args.server.policy.facts = FactsAccess::None;
+    Ok(())
+}
+
+pub(crate) fn admit(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.admission = values::admission(&text(value))?;
+    Ok(())
+}
+
+pub(crate) fn liveness(args: &mut Args, value: &OsStr) -> Outcome {
+    args.server.policy.liveness = values::seconds(&text(value))?;
+    args.server.liveness_given = true;
+    Ok(())
+}
+
+pub(crate) fn access(value: &OsStr, into: &mut Vec<AccessSource>) -> Outcome {
+    into.push(values::access(&text(value))?);
+    Ok(())
+}
+
+pub(crate) fn limit(args: &mut Args, value: &OsStr) -> Outcome {
+    let limit = values::limit(&text(value))?;
+    limit.apply(&mut args.server.policy.limits);
+    Ok(())
+}
+
+pub(crate) fn metrics(args: &mut Args, value: &OsStr) -> Outcome {
+    let wrong = || ParameterError::Added(format!("{:?}: expected ADDRESS:PORT", text(value)));
+    args.process.metrics = Some(text(value).parse().map_err(|_| wrong())?);
+    Ok(())
+}
+
+// Reports
+
+pub(crate) fn format(args: &mut Args, value: &OsStr) -> Outcome {
+    let letter = value.as_bytes().first().map(|byte| char::from(*byte));
+    args.format_given = true;
+    args.output.format = letter.and_then(UnitFormat::from_letter).ok_or(ParameterError::Format)?;
+    Ok(())
+}
+
+pub(crate) fn interval(args: &mut Args, value: &OsStr) -> Outcome {
+    let period = report_period(value.as_bytes()).ok_or(ParameterError::Interval)?;
+    args.local.interval = (!period.is_zero()).then_some(period);
+    Ok(())
+}
+
+pub(crate) fn json_stream(args: &mut Args) -> Outcome {
+    args.output.json = true;
+    args.output.json_stream = true;
+    Ok(())
+}
+
+pub(crate) fn timestamps(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    args.output.timestamps = Some(value.map_or_else(|| "%c ".to_owned(), text));
+    Ok(())
+}
+
+pub(crate) fn title(args: &mut Args, value: &OsStr) -> Outcome {
+    args.output.title = Some(text(value));
+    args.test.title = Some(text(value));
+    Ok(())
+}
+
+pub(crate) fn debug(args: &mut Args, value: Option<&OsStr>) -> Outcome {
+    let level = value.map_or(DEBUG_MAX, |value| atoi(value.as_bytes()));
+    let level = if (0..=DEBUG_MAX).contains(&level) {
+        level
+    } else {
+        DEBUG_MAX
+    };
+    args.output.debug = u8::try_from(level).unwrap_or_default();
+    Ok(())
+}
+
+// Values
+
+/// A whole number by the rules of `atoi`, if it is within bounds. `min` is never negative.
+fn bounded(value: &OsStr, min: i32, max: i32) -> Option<u32> {
+    let number = atoi(value.as_bytes());
+    if (min..=max).contains(&number) {
+        u32::try_from(number).ok()
+    } else {
+        None
+    }
+}
+
+fn whole(value: &OsStr, base: Base, max: u64) -> Result<u64, ParameterError> {
+    whole_with_unit(value.as_bytes(), base, max).map_err(|_| unit_error(value.as_bytes()))
+}
+
+fn whole_u32(value: &OsStr) -> Result<u32, ParameterError> {
+    let number = whole(value, Base::Binary, u64::from(u32::MAX))?;
+    u32::try_from(number).map_err(|_| unit_error(value.as_bytes()))
+}
+
+/// 0, or 0.1 to 60 seconds.
+fn report_period(value: &[u8]) -> Option<Duration> {
+    let period_s = atof(value);
+    (period_s == 0.0 || (0.1..=60.0).contains(&period_s)).then(|| Duration::from_secs_f64(period_s.abs()))
+}
+
+fn split_slash(value: &[u8]) -> (&[u8], Option<&[u8]>) {
+    match value.iter().position(|byte| *byte == b'/') {
+        Some(slash) => (&value[..slash], Some(&value[slash + 1..])),
+        None => (value, None),
+    }
+}
+
+fn unit_error(value: &[u8]) -> ParameterError {
+    ParameterError::Unit(String::from_utf8_lossy(value).into_owned())
+}
+
+fn seconds(number: u32) -> Duration {
+    Duration::from_secs(u64::from(number))
+}
+
+fn millis(number: u32) -> Duration {
+    Duration::from_millis(u64::from(number))
+}

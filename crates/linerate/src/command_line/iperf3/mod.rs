@@ -1,0 +1,85 @@
+//! The command line of iperf3.
+
+mod args;
+mod dscp;
+mod effects;
+mod error;
+mod help;
+mod options;
+mod resolve;
+mod version;
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use linerate_sys::process;
+
+use args::{Args, Parsed};
+use error::UsageError;
+use resolve::{Surroundings, resolve};
+
+pub use args::{OutputOptions, ProcessOptions};
+pub(super) use options::grammar;
+pub use options::option_groups;
+pub use resolve::Command;
+pub use version::{program_version, system_line};
+
+/// Keys and lists of users are never larger.
+const FILE_LEN_MAX: u64 = 1 << 20;
+/// Variable that holds the password.
+const PASSWORD_VARIABLE: &str = "IPERF3_PASSWORD";
+
+/// What a command line requests.
+#[derive(Debug)]
+pub enum Request {
+    /// A test or a server, and lines for standard error before it.
+    Run(Command, Vec<&'static str>),
+    /// A text for standard output, and nothing else.
+    Print(String),
+}
+
+/// Parses the words after the program name. `program` is the name in messages.
+///
+/// Reads keys from their files, and the password from the environment or the terminal.
+///
+/// # Errors
+/// The text for standard error, with the line ends.
+pub fn parse(program: &OsStr, words: &[OsString]) -> Result<Request, Vec<u8>> {
+    request(words).map_err(|error| {
+        let mut text = error.message(program);
+        text.extend_from_slice(b"\n\n");
+        text.extend_from_slice(help::SHORT_USAGE.as_bytes());
+        text
+    })
+}
+
+fn request(words: &[OsString]) -> Result<Request, UsageError> {
+    let args = match Args::parse(words)? {
+        Parsed::Version => return Ok(Request::Print(version::version_text())),
+        Parsed::Help => return Ok(Request::Print(help::long_help())),
+        Parsed::Run(args) => args,
+    };
+    let warnings = resolve::warnings(&args);
+    let surroundings = Surroundings {
+        read_file: &read_file,
+        password: &password,
+    };
+    Ok(Request::Run(resolve(*args, &surroundings)?, warnings))
+}
+
+fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut contents = Vec::new();
+    File::open(path)?.take(FILE_LEN_MAX).read_to_end(&mut contents)?;
+    Ok(contents)
+}
+
+/// The password from the environment or the terminal.
+fn password() -> Option<String> {
+    match std::env::var(PASSWORD_VARIABLE) {
+        Ok(password) => Some(password),
+        Err(_) if process::isatty(io::stdin()) => process::read_password("Password: ").ok(),
+        Err(_) => None,
+    }
+}

@@ -1,0 +1,279 @@
+//! From what was typed to what is to be done. Decides everything that depends on more than one option; the order of
+//! the checks is the original's, because only the first complaint is shown.
+
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use linerate_model::spec::{AcceptedPadding, ClientSpec, Credentials, Segmentation, ServerAuth, ServerSpec, TestSpec};
+use linerate_model::{Direction, EndCondition, Transport};
+
+use super::args::{Args, AuthArgs, ChosenRole, EndArgs, OutputOptions, ProcessOptions};
+use super::error::ParameterError;
+
+/// What the program is to do.
+#[derive(Debug)]
+pub enum Command {
+    /// Run one test against a server.
+    Client {
+        /// The test.
+        spec: Box<ClientSpec>,
+        /// Files.
+        process: ProcessOptions,
+        /// Reports.
+        output: OutputOptions,
+    },
+    /// Wait for clients.
+    Server {
+        /// The server.
+        spec: Box<ServerSpec>,
+        /// Files and background.
+        process: ProcessOptions,
+        /// Reports.
+        output: OutputOptions,
+    },
+}
+
+/// What resolving needs from outside.
+pub(crate) struct Surroundings<'a> {
+    /// Contents of a file.
+    pub(crate) read_file: &'a dyn Fn(&Path) -> io::Result<Vec<u8>>,
+    /// The user's password, `None` without a terminal.
+    pub(crate) password: &'a dyn Fn() -> Option<String>,
+}
+
+/// Largest block of a stream transport.
+const BLOCK_LEN_MAX: f64 = 1_048_576.0;
+/// Sizes of a UDP datagram: room for the header, and what IPv4 can carry.
+const DATAGRAM_LEN: std::ops::RangeInclusive<f64> = 16.0..=65_507.0;
+/// Default rate of a UDP stream.
+const UDP_RATE_BPS: u64 = 1_048_576;
+
+/// Decides what the program is to do.
+///
+/// # Errors
+/// The first contradiction between options, or a key that cannot be read.
+pub(crate) fn resolve(args: Args, surroundings: &Surroundings<'_>) -> Result<Command, ParameterError> {
+    check_roles(&args)?;
+    let auth = resolve_auth(&args, surroundings)?;
+    let is_client = matches!(args.role, Some(ChosenRole::Client(_)));
+    if is_client && args.rcv_timeout_given && args.test.direction == Direction::Forward {
+        return Err(ParameterError::ReceiveTimeoutWhileSending);
+    }
+    if args.local.file.is_some() && args.test.transport == Transport::Udp {
+        return Err(ParameterError::UdpFile);
+    }
+    let block_len_bytes = block_len(args.test.transport, args.block_len_bytes)?;
+    let end = end_condition(&args.end)?;
+    match (args.role.clone(), auth) {
+        (None, _) => Err(ParameterError::NoRole),
+        (Some(ChosenRole::Client(host)), auth) => Ok(client(args, host, auth.client, block_len_bytes, end)),
+        (Some(ChosenRole::Server), auth) => Ok(server(args, auth.server)),
+    }
+}
+
+/// Remarks for the user on a test that will run, in the order of the original.
+pub(crate) fn warnings(args: &Args) -> Vec<&'static str> {
+    let mut warnings = args.warnings.clone();
+    if args.output.json {
+        let rows = [
+            (
+                args.format_given,
+                "warning: Report format (-f) flag ignored with JSON output (-J)",
+            ),
+            (
+                args.output.verbose,
+                "warning: Verbose output (-v) may interfere with JSON output (-J)",
+            ),
+            (
+                args.output.debug > 0,
+                "warning: Debug output (-d) may interfere with JSON output (-J)",
+            ),
+        ];
+        warnings.extend(rows.iter().filter(|(applies, _)| *applies).map(|(_, text)| *text));
+    }
+    warnings
+}
+
+/// The padding of logins belongs to servers, and to clients that log in.
+fn check_roles(args: &Args) -> Result<(), ParameterError> {
+    let stray_padding = args.auth.pkcs1_padding && args.auth.username.is_none();
+    match args.role {
+        Some(ChosenRole::Client(_)) if args.server_only_seen || stray_padding => Err(ParameterError::ServerOnly),
+        Some(ChosenRole::Server) if args.client_only_seen => Err(ParameterError::ClientOnly),
+        _ => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Auth {
+    client: Option<Credentials>,
+    server: Option<ServerAuth>,
+}
+
+fn resolve_auth(args: &Args, surroundings: &Surroundings<'_>) -> Result<Auth, ParameterError> {
+    Ok(match args.role {
+        Some(ChosenRole::Client(_)) => Auth {
+            client: credentials(&args.auth, surroundings)?,
+            ..Auth::default()
+        },
+        Some(ChosenRole::Server) => Auth {
+            server: server_auth(&args.auth, surroundings)?,
+            ..Auth::default()
+        },
+        None => Auth::default(),
+    })
+}
+
+fn credentials(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Option<Credentials>, ParameterError> {
+    let (username, key_path) = match (&auth.username, &auth.public_key_path) {
+        (None, None) => return Ok(None),
+        (Some(username), Some(path)) => (username.clone(), path),
+        _ => return Err(ParameterError::ClientAuth),
+    };
+    let public_key_pem = read_pem(key_path, surroundings, ParameterError::ClientAuth)?;
+    let password = (surroundings.password)().ok_or(ParameterError::ClientAuth)?;
+    if username.contains(char::is_whitespace) || password.contains(char::is_whitespace) {
+        return Err(ParameterError::BlankInCredentials);
+    }
+    Ok(Some(Credentials {
+        username,
+        password,
+        public_key_pem,
+        pkcs1_padding: auth.pkcs1_padding,
+    }))
+}
+
+fn server_auth(auth: &AuthArgs, surroundings: &Surroundings<'_>) -> Result<Option<ServerAuth>, ParameterError> {
+    let (key_path, users_file) = match (&auth.private_key_path, &auth.users_path) {
+        (None, None) => return Ok(None),
+        (Some(key), Some(users)) => (key, users.clone()),
+        _ => return Err(ParameterError::ServerAuth),
+    };
+    read_file(&users_file, surroundings, ParameterError::UsersFile)?;
+    let private_key_pem = read_pem(key_path, surroundings, ParameterError::ServerAuth)?;
+    Ok(Some(ServerAuth {
+        private_key_pem,
+        users_file,
+        max_skew: Duration::from_secs(u64::from(auth.max_skew_s.unwrap_or(10))),
+        padding: match (auth.both_paddings, auth.pkcs1_padding) {
+            (true, _) => AcceptedPadding::Both,
+            (false, true) => AcceptedPadding::Pkcs1,
+            (false, false) => AcceptedPadding::Oaep,
+        },
+    }))
+}
+
+/// A file that looks like PEM (RFC 7468).
+fn read_pem(path: &Path, surroundings: &Surroundings<'_>, complaint: ParameterError) -> Result<String, ParameterError> {
+    let text = String::from_utf8(read_file(path, surroundings, complaint.clone())?).unwrap_or_default();
+    if text.contains("-----BEGIN ") {
+        return Ok(text);
+    }
+    Err(ParameterError::Unreadable {
+        file: format!("{}: no PEM file", path.display()),
+        complaint: Box::new(complaint),
+    })
+}
+
+fn read_file(
+    path: &Path,
+    surroundings: &Surroundings<'_>,
+    complaint: ParameterError,
+) -> Result<Vec<u8>, ParameterError> {
+    (surroundings.read_file)(path).map_err(|error| ParameterError::Unreadable {
+        file: format!("{}: {}", path.display(), linerate_sys::error::io_text(&error)),
+        complaint: Box::new(complaint),
+    })
+}
+
+/// The block length in bytes, 0 for the transport's default.
+fn block_len(transport: Transport, bytes: f64) -> Result<u32, ParameterError> {
+    let whole_bytes = bytes.trunc();
+    let valid = match transport {
+        _ if whole_bytes == 0.0 => true,
+        Transport::Udp => DATAGRAM_LEN.contains(&whole_bytes),
+        Transport::Tcp | Transport::Sctp => (1.0..=BLOCK_LEN_MAX).contains(&whole_bytes),
+    };
+    match (valid, transport) {
+        (true, _) => Ok(whole_bytes as u32),
+        (false, Transport::Udp) => Err(ParameterError::UdpBlockSize),
+        (false, _) => Err(ParameterError::BlockSize),
+    }
+}
+
+/// An amount of 0 was as good as not named, a duration of 0 was named and means no limit.
+fn end_condition(end: &EndArgs) -> Result<EndCondition, ParameterError> {
+    match (end.duration_s, end.bytes, end.blocks) {
+        (None, 0, 0) => Ok(EndCondition::Duration(Duration::from_secs(10))),
+        (Some(0), 0, 0) => Ok(EndCondition::Unlimited),
+        (Some(duration_s), 0, 0) => Ok(EndCondition::Duration(Duration::from_secs(u64::from(duration_s)))),
+        (None, bytes, 0) => Ok(EndCondition::Bytes(bytes)),
+        (None, 0, blocks) => Ok(EndCondition::Blocks(blocks)),
+        _ => Err(ParameterError::EndConditions),
+    }
+}
+
+fn client(
+    args: Args,
+    host: String,
+    credentials: Option<Credentials>,
+    block_len_bytes: u32,
+    end: EndCondition,
+) -> Command {
+    let mut test = TestSpec { end, ..args.test };
+    test.block_len_explicit = block_len_bytes > 0;
+    test.block_len_bytes = match (block_len_bytes, test.transport) {
+        (0, Transport::Tcp) => 128 * 1024,
+        (0, Transport::Sctp) => 64 * 1024,
+        (named, _) => named,
+    };
+    let default_rate_bps = if test.transport == Transport::Udp {
+        UDP_RATE_BPS
+    } else {
+        0
+    };
+    test.pacing.rate_bps = Some(args.rate_bps.unwrap_or(default_rate_bps)).filter(|rate| *rate > 0);
+    if args.gsro && test.transport == Transport::Udp {
+        let sizes = Segmentation::of_datagrams(test.block_len_bytes);
+        test.udp.gso = Some(sizes);
+        test.udp.gro = Some(sizes);
+    }
+    Command::Client {
+        spec: Box::new(ClientSpec {
+            host,
+            local: args.local,
+            test,
+            connect_timeout: args.connect_timeout,
+            server_cpu: args.server_cpu,
+            credentials,
+        }),
+        process: args.process,
+        output: args.output,
+    }
+}
+
+fn server(args: Args, auth: Option<ServerAuth>) -> Command {
+    let mut policy = args.server.policy;
+    if args.rcv_timeout_given && !args.server.liveness_given {
+        policy.liveness = policy.liveness.max(args.local.rcv_timeout);
+    }
+    Command::Server {
+        spec: Box::new(ServerSpec {
+            local: args.local,
+            one_off: args.server.one_off,
+            idle_timeout: args.server.idle_timeout,
+            bitrate_limit: args.server.bitrate_limit,
+            max_duration: args.server.max_duration,
+            auth,
+            mptcp: args.test.mptcp,
+            policy,
+        }),
+        process: args.process,
+        output: args.output,
+    }
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

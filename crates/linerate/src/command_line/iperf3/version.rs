@@ -1,0 +1,53 @@
+//! What `--version` prints.
+
+use linerate_sys::caps::Capabilities;
+
+/// The iperf3 release whose command line and messages this dialect follows.
+pub(crate) const FOLLOWS: &str = "3.21";
+
+/// Three lines: version, system, features. Scripts expect the first to begin with `iperf 3.`.
+pub(crate) fn version_text() -> String {
+    format!(
+        "{}\n{}\nOptional features available: {}\n",
+        program_version(),
+        system_line(),
+        features().join(", ")
+    )
+}
+
+/// Name and version as reports show them.
+#[must_use]
+pub fn program_version() -> String {
+    format!("iperf {FOLLOWS} (linerate {})", env!("CARGO_PKG_VERSION"))
+}
+
+/// The system as `uname -a` names it, without the operating system's title.
+#[must_use]
+pub fn system_line() -> String {
+    linerate_sys::process::uname().to_string()
+}
+
+/// What this build and this kernel can do, as `iperf3 --version` words it.
+fn features() -> Vec<&'static str> {
+    let capabilities = Capabilities::probe();
+    let always = [
+        "CPU affinity setting",
+        "IPv6 flow label",
+        "TCP congestion algorithm setting",
+        "sendfile / zerocopy",
+        "socket pacing",
+        "authentication",
+        "bind to device",
+        "support IPv4 don't fragment",
+        "POSIX threads",
+    ];
+    let probed = [
+        (capabilities.sctp, "SCTP"),
+        (capabilities.mptcp, "MPTCP"),
+        (capabilities.udp_gso && capabilities.udp_gro, "GSO/GRO support"),
+    ];
+    always
+        .into_iter()
+        .chain(probed.iter().filter(|(present, _)| *present).map(|(_, name)| *name))
+        .collect()
+}

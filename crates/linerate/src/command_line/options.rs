@@ -1,0 +1,167 @@
+//! The option table of a dialect: one row for the parser, the help, the manual page and the completions.
+
+use std::ffi::OsStr;
+
+use super::getopt::{Argument, Grammar, Long, Short};
+
+/// One option as help texts, manual pages and completions show it.
+#[derive(Debug, Clone)]
+pub struct OptionHelp {
+    /// One-letter form.
+    pub short: Option<char>,
+    /// Long forms without dashes; the first is the one of the help.
+    pub longs: Vec<&'static str>,
+    /// Whether it takes a value.
+    pub value: Value,
+    /// One or two sentences.
+    pub help: &'static str,
+}
+
+/// Options under one heading.
+#[derive(Debug, Clone)]
+pub struct OptionGroup {
+    /// The heading.
+    pub title: &'static str,
+    /// The options in the order of the help.
+    pub options: Vec<OptionHelp>,
+}
+
+/// The value of an option; the text stands for it in the help. A one-letter form never takes an optional value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Value {
+    /// No value.
+    None,
+    /// One value.
+    Required(&'static str),
+    /// A value only after `=`.
+    Optional(&'static str),
+}
+
+impl Value {
+    /// The value as the help writes it behind the long form.
+    #[must_use]
+    pub fn placeholder(&self) -> String {
+        match self {
+            Self::None => String::new(),
+            Self::Required(name) => format!(" {name}"),
+            Self::Optional(name) => format!("[={name}]"),
+        }
+    }
+}
+
+/// What an option does to the arguments `A`, and with it whether it takes a value, see [`Value`].
+#[derive(Debug)]
+pub(super) enum Effect<A, E> {
+    /// No value.
+    Switch(fn(&mut A) -> Result<(), E>),
+    /// One value.
+    Value(&'static str, fn(&mut A, &OsStr) -> Result<(), E>),
+    /// A value only after `=`.
+    MaybeValue(&'static str, fn(&mut A, Option<&OsStr>) -> Result<(), E>),
+}
+
+// Derived, these would demand the same of `A`.
+impl<A, E> Clone for Effect<A, E> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<A, E> Copy for Effect<A, E> {}
+
+impl<A, E> Effect<A, E> {
+    pub(super) fn act(&self, args: &mut A, value: Option<&OsStr>) -> Result<(), E> {
+        match self {
+            Self::Switch(act) => act(args),
+            Self::Value(_, act) => act(args, value.unwrap_or_default()),
+            Self::MaybeValue(_, act) => act(args, value),
+        }
+    }
+
+    pub(super) fn value(&self) -> Value {
+        match self {
+            Self::Switch(_) => Value::None,
+            Self::Value(name, _) => Value::Required(name),
+            Self::MaybeValue(name, _) => Value::Optional(name),
+        }
+    }
+
+    pub(super) fn argument(&self) -> Argument {
+        match self {
+            Self::Switch(_) => Argument::None,
+            Self::Value(..) => Argument::Required,
+            Self::MaybeValue(..) => Argument::Optional,
+        }
+    }
+}
+
+/// A table in the form the parser reads; ids are positions in it.
+pub(super) fn grammar(rows: impl Iterator<Item = (Option<char>, Vec<&'static str>, Argument)>) -> Grammar<usize> {
+    let mut grammar = Grammar {
+        shorts: Vec::new(),
+        longs: Vec::new(),
+    };
+    for (id, (short, longs, argument)) in rows.enumerate() {
+        if let Some(letter) = short.and_then(|letter| u8::try_from(letter).ok()) {
+            let argument = match argument {
+                Argument::Optional => Argument::None,
+                other => other,
+            };
+            grammar.shorts.push(Short { letter, argument, id });
+        }
+        let long = |name| Long { name, argument, id };
+        grammar.longs.extend(longs.into_iter().map(long));
+    }
+    grammar
+}
+
+/// Column at which descriptions begin.
+const TEXT_COLUMN: usize = 30;
+/// Width of a line.
+const LINE_WIDTH: usize = 100;
+
+/// Groups of options as the long help lists them.
+pub(super) fn listing(groups: &[OptionGroup]) -> String {
+    let mut text = String::new();
+    for group in groups {
+        text.push_str(&format!("\n{}:\n", group.title));
+        text.extend(group.options.iter().map(entry));
+    }
+    text
+}
+
+fn entry(option: &OptionHelp) -> String {
+    let long = option.longs.first().copied().unwrap_or_default();
+    let placeholder = option.value.placeholder();
+    let names = match option.short {
+        Some(letter) => format!("  -{letter}, --{long}{placeholder}"),
+        None => format!("      --{long}{placeholder}"),
+    };
+    let mut lines = wrap(option.help, LINE_WIDTH - TEXT_COLUMN).into_iter();
+    let mut text = String::new();
+    if names.len() < TEXT_COLUMN {
+        let first = lines.next().unwrap_or_default();
+        text.push_str(&format!("{names:TEXT_COLUMN$}{first}\n"));
+    } else {
+        text.push_str(&format!("{names}\n"));
+    }
+    for line in lines {
+        text.push_str(&format!("{:TEXT_COLUMN$}{line}\n", ""));
+    }
+    text
+}
+
+/// Breaks at blanks into lines of at most `width` characters, longer words excepted.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.len() + 1 + word.len() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}

@@ -1,0 +1,209 @@
+//! What limits this host, or hosts whose facts were saved. Nothing is changed.
+
+mod ceilings;
+pub(crate) mod observed_test;
+pub(crate) mod watch;
+
+use std::fs;
+use std::io::{self, Read};
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use linerate_doctor::{Observed, catalogue, compare};
+use linerate_host::import::{TEXT_BYTES_MAX, import};
+use linerate_host::{Request, collect};
+use linerate_model::finding::Diagnosis;
+use linerate_model::snapshot::Snapshot;
+use linerate_sys::error::io_text;
+
+use crate::Error;
+
+pub use ceilings::ceilings;
+use watch::{STEP, Watch};
+
+/// Files one directory may contribute.
+const FILES_MAX: usize = 1000;
+
+/// Where the facts come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// This host.
+    Host {
+        /// Interfaces to read; empty for the one to `peer`, or all that are up.
+        interfaces: Vec<String>,
+        /// Name or address of a host whose path is of interest.
+        peer: Option<String>,
+        /// Time over which counters are observed; `None` reads them once.
+        period: Option<Duration>,
+    },
+    /// Saved facts, or pasted output of commands: files, directories, or `-` for standard input.
+    Files(Vec<PathBuf>),
+    /// The differences between two hosts, or two moments of one.
+    Compared([PathBuf; 2]),
+}
+
+/// What is diagnosed.
+#[derive(Debug, Clone)]
+pub struct Query {
+    /// Where the facts come from.
+    pub source: Source,
+    /// Speed of the path in Mbit/s, where it is not the interface's.
+    pub line_rate_mbps: Option<f64>,
+    /// File for the facts, to be diagnosed elsewhere.
+    pub save: Option<PathBuf>,
+    /// Ids of the rules to check; empty for all.
+    pub only: Vec<String>,
+}
+
+/// Collects or reads facts and applies the rules.
+///
+/// # Errors
+/// An unknown rule, or facts that cannot be read.
+pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
+    let is_unknown = |id: &&String| !catalogue().any(|rule| rule.id.eq_ignore_ascii_case(id));
+    if let Some(unknown) = query.only.iter().find(is_unknown) {
+        return Err(Error::usage(format!("there is no rule {unknown}")));
+    }
+    judged(query)
+}
+
+fn judged(query: &Query) -> Result<Diagnosis, Error> {
+    let mut unread = Vec::new();
+    let mut observed = match &query.source {
+        Source::Compared(paths) => {
+            let sides: Result<Vec<_>, _> = paths.iter().map(|path| side(path, &mut unread)).collect();
+            sides?
+        }
+        Source::Files(paths) => {
+            let read: Result<Vec<_>, _> = paths.iter().map(|path| snapshots(path, &mut unread)).collect();
+            read?.into_iter().flatten().map(Observed::once).collect()
+        }
+        Source::Host {
+            interfaces,
+            peer,
+            period,
+        } => vec![live(interfaces, peer.as_deref(), *period)?],
+    };
+    if let Some(rate) = query.line_rate_mbps {
+        for one in &mut observed {
+            one.snapshot
+                .set_in("path.line_rate_mbps", rate, "Mbit/s", "command line");
+        }
+    }
+    if let Some(path) = &query.save {
+        save(path, &observed)?;
+    }
+    let mut diagnosis = match (&query.source, observed.as_slice()) {
+        (Source::Compared(_), [a, b]) => compare(a, b, &query.only),
+        _ => linerate_doctor::diagnose(&observed, &query.only),
+    };
+    diagnosis.unread = unread;
+    Ok(diagnosis)
+}
+
+/// Reads this host: once, or once a second over the period.
+fn live(interfaces: &[String], peer: Option<&str>, period: Option<Duration>) -> Result<Observed, Error> {
+    let request = Request {
+        interfaces: interfaces.to_vec(),
+        peer: peer.map(address).transpose()?,
+        own_threads: false,
+    };
+    let first = collect(&request);
+    if let Some(name) = interfaces.iter().find(|name| {
+        first.absence(&format!("nic.{name}.link")) == Some(linerate_model::snapshot::Absence::NoSuchDevice)
+    }) {
+        return Err(Error::failed(format!("there is no interface {name}")));
+    }
+    let Some(length) = period else {
+        return Ok(Observed::once(first));
+    };
+    let watch = Watch::start(request, STEP.min(length / 2))
+        .ok_or_else(|| Error::failed("the system has no thread to spare"))?;
+    thread::sleep(length);
+    watch
+        .finish()
+        .ok_or_else(|| Error::failed("the counters could not be read"))
+}
+
+/// The first address of a name.
+fn address(name: &str) -> Result<IpAddr, Error> {
+    let mut addresses = (name, 0)
+        .to_socket_addrs()
+        .map_err(|error| Error::failed(format!("{name}: {error}")))?;
+    let first = addresses
+        .next()
+        .ok_or_else(|| Error::failed(format!("{name}: no address")))?;
+    Ok(first.ip())
+}
+
+/// One side of a comparison: the first host a file speaks of.
+fn side(path: &Path, unread: &mut Vec<String>) -> Result<Observed, Error> {
+    let first = snapshots(path, unread)?.into_iter().next();
+    first
+        .map(Observed::once)
+        .ok_or_else(|| Error::failed(format!("{}: no facts in it", path.display())))
+}
+
+/// Snapshots of a file, of all files of a directory, or of the standard input.
+fn snapshots(path: &Path, unread: &mut Vec<String>) -> Result<Vec<Snapshot>, Error> {
+    let (mut found, mut understood) = (Vec::new(), 0);
+    for file in files(path)? {
+        let text = read(&file).map_err(|error| Error::failed(format!("{}: {}", file.display(), io_text(&error))))?;
+        let name = file
+            .file_stem()
+            .map_or_else(|| "input".into(), |name| name.to_string_lossy());
+        let imported = import(&name, &text);
+        understood += imported.understood;
+        unread.extend(imported.unread);
+        found.extend(imported.snapshots);
+    }
+    if found.is_empty() {
+        return Err(Error::failed(format!("{}: no facts in it", path.display())));
+    }
+    if understood == 0 {
+        return Err(Error::failed(format!(
+            "{}: nothing in it was understood; expected output of ethtool, lspci, ip, tc, iperf3 or a file of --save",
+            path.display()
+        )));
+    }
+    Ok(found)
+}
+
+fn files(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries =
+        fs::read_dir(path).map_err(|error| Error::failed(format!("{}: {}", path.display(), io_text(&error))))?;
+    let mut files: Vec<PathBuf> = entries
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file())
+        .take(FILES_MAX)
+        .collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The beginning of a file, as far as it is looked at. Bytes that are no text are replaced.
+fn read(path: &Path) -> io::Result<String> {
+    let limit = u64::try_from(TEXT_BYTES_MAX).unwrap_or(u64::MAX);
+    let mut bytes = Vec::new();
+    if path == Path::new("-") {
+        io::stdin().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    }
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn save(path: &Path, observed: &[Observed]) -> Result<(), Error> {
+    let [one] = observed else {
+        return Err(Error::failed("--save keeps the facts of one host"));
+    };
+    let mut text = serde_json::to_string(&one.snapshot).map_err(Error::failed)?;
+    text.push('\n');
+    fs::write(path, text).map_err(|error| Error::failed(format!("{}: {}", path.display(), io_text(&error))))
+}

@@ -1,0 +1,149 @@
+//! A test under observation (`--lr-doctor`): both ends read their hosts while it runs, the server sends its observation with
+//! its results, and the client's report ends with a diagnosis.
+
+use std::net::IpAddr;
+
+use linerate_doctor::observation::{EndpointObservation, diagnose_test};
+use linerate_doctor::{Observed, TestTimeline};
+use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf3::client::{self, ClientResult};
+use linerate_host::Request;
+use linerate_model::event::Endpoint;
+use linerate_model::sink::{Collector, CollectorFactory, Tee};
+use linerate_model::spec::ClientSpec;
+use linerate_model::{Event, EventSink, Failure, Flow, SinkError};
+use linerate_report::doctor;
+use linerate_report::iperf3::{Appendix, TestReport};
+
+use super::watch::{OWN_THREADS, STEP, Watch};
+
+/// Name of the diagnosis in structured reports.
+const NAME: &str = "lr_doctor";
+
+/// Runs one test as its client and adds a diagnosis to its report.
+pub(crate) fn run_client(
+    spec: &ClientSpec,
+    report: &mut dyn TestReport,
+    interrupts: &dyn Interrupts,
+    verbose: bool,
+) -> Result<(), Failure> {
+    let mut observer = Observer::default();
+    let result = client::run_before_end(spec, &mut Tee(&mut observer, &mut *report), interrupts);
+    // A failure to report the end cannot be reported.
+    let _ = report_end(&result, report, observer, verbose);
+    result.outcome
+}
+
+/// Reports the diagnosis and the end of the test.
+fn report_end(
+    result: &ClientResult,
+    report: &mut dyn TestReport,
+    mut observer: Observer,
+    verbose: bool,
+) -> Result<(), SinkError> {
+    let server = match result.peer_facts.as_deref().map(EndpointObservation::from_peer) {
+        Some(Err(_)) => {
+            report.event(&Event::Warning("the server's account cannot be read".into()))?;
+            None
+        }
+        observation => observation.and_then(Result::ok),
+    };
+    let last = result.last_event();
+    observer.event(&last)?;
+    if let Some(client) = observer.observation() {
+        let diagnosis = diagnose_test(client, server);
+        report.append(&Appendix {
+            name: NAME,
+            text: doctor::text(&diagnosis, verbose).trim_end().to_owned(),
+            json: doctor::json(&diagnosis),
+        })?;
+    }
+    report.event(&last)
+}
+
+/// Collects facts of this host for clients that request them and may have them.
+pub(crate) fn facts_for_clients() -> CollectorFactory<String> {
+    Box::new(|| Box::new(Observer::default()))
+}
+
+/// Follows a test and the host it runs on.
+#[derive(Default)]
+struct Observer {
+    timeline: TestTimeline,
+    endpoint: Option<Endpoint>,
+    peer: Option<IpAddr>,
+    watch: Option<Watch>,
+}
+
+impl EventSink for Observer {
+    fn event(&mut self, event: &Event) -> Result<(), SinkError> {
+        match event {
+            Event::TestAccepted(header) => self.endpoint = Some(header.endpoint),
+            Event::StreamOpened(stream) => self.peer = Some(stream.remote.ip()),
+            Event::TestStarted => self.watch = Watch::start(self.request(), STEP),
+            _ => {}
+        }
+        self.timeline.note(event);
+        Ok(())
+    }
+}
+
+impl Collector<String> for Observer {
+    fn collect(&mut self) -> Option<String> {
+        serde_json::to_string(&self.observation()?).ok()
+    }
+}
+
+impl Observer {
+    fn request(&self) -> Request {
+        Request {
+            interfaces: Vec::new(),
+            peer: self.peer,
+            own_threads: true,
+        }
+    }
+
+    /// What this end knows; ends the watch.
+    fn observation(&mut self) -> Option<EndpointObservation> {
+        let observed = self.watch.take()?.finish()?;
+        let thread = busiest_thread(&observed);
+        let mut observation = EndpointObservation {
+            snapshot: observed.snapshot,
+            period: observed.period,
+            forward: None,
+            reverse: None,
+            forward_intervals: self.timeline.intervals(Flow::Forward),
+            reverse_intervals: self.timeline.intervals(Flow::Reverse),
+        };
+        for (flow, mut facts) in self.timeline.runs(thread.as_ref().map(|(share, _)| *share)) {
+            if let Some((_, Some(cpus))) = &thread {
+                let name = match self.endpoint {
+                    Some(Endpoint::Server) => "server_cpus",
+                    _ => "client_cpus",
+                };
+                facts.insert(name.into(), cpus.as_str().into());
+            }
+            match flow {
+                Flow::Forward => observation.forward = Some(facts),
+                Flow::Reverse => observation.reverse = Some(facts),
+            }
+        }
+        Some(observation)
+    }
+}
+
+/// The busiest thread of this process: which part of the process's time it took, and the CPUs it was confined to.
+fn busiest_thread(observed: &Observed) -> Option<(f64, Option<String>)> {
+    let period = observed.period.as_ref()?;
+    let threads = period.deltas().filter_map(|(key, delta)| {
+        let number = key.strip_prefix(OWN_THREADS)?.strip_suffix(".ticks")?;
+        Some((number, delta.value))
+    });
+    let threads: Vec<(&str, u64)> = threads.collect();
+    let (number, most) = threads.iter().copied().max_by_key(|(_, ticks)| *ticks)?;
+    let all: u64 = threads.iter().map(|(_, ticks)| ticks).sum();
+    let cpus = observed.snapshot.text(&format!("{OWN_THREADS}{number}.cpus"))?;
+    let unpinned = observed.snapshot.text("cpu.online") == Some(cpus);
+    #[expect(clippy::cast_precision_loss, reason = "ticks of one test")]
+    (all > 0).then(|| (most as f64 / all as f64, (!unpinned).then(|| cpus.to_owned())))
+}

@@ -1,0 +1,66 @@
+//! Experiments: joins the plan, the hosts, the runs, the verdicts and the reports.
+
+mod baseline;
+mod cooldown;
+pub(crate) mod outputs;
+mod progress;
+mod record;
+mod requirements;
+mod runner;
+mod spec;
+mod target;
+
+use linerate_lab::http::cells;
+
+use crate::Error;
+use crate::Outcome;
+use target::TargetServer;
+
+pub use spec::{CompareSpec, Directory, LabSpec, PLAN_FILE, Stage};
+
+pub(crate) use cooldown::{REST_WINDOW, is_quiet};
+pub(crate) use runner::is_wanted;
+pub(crate) use target::is_local;
+
+/// Carries out an experiment, or the selected part of it.
+///
+/// # Errors
+/// An invalid plan, hosts that do not have what it needs, or a server that does not answer.
+pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
+    match spec.stage {
+        Stage::PrintPlan => outputs::print(&spec.plan.to_toml())?,
+        Stage::ShowPlan => outputs::print(&requirements::listing(spec))?,
+        Stage::Check => return check(spec),
+        Stage::Run => {
+            let target = TargetServer::contact(spec)?;
+            let spec = &target.adapted(spec);
+            return runner::run(spec, target);
+        }
+    }
+    Ok(Outcome::Done)
+}
+
+/// Compares two experiments that were made.
+///
+/// # Errors
+/// One that cannot be read, or a report that cannot be written.
+pub fn compare(spec: &CompareSpec) -> Result<Outcome, Error> {
+    let (before, after) = (record::study(&spec.before)?, record::study(&spec.after)?);
+    outputs::comparison(&before, &after, spec)?;
+    Ok(Outcome::Done)
+}
+
+/// Checks both hosts and reports what is missing.
+fn check(spec: &LabSpec) -> Result<Outcome, Error> {
+    let target = TargetServer::contact(spec)?;
+    let keys = cells::keys(&cells::runs(&spec.plan, spec.phases));
+    let hosts = requirements::hosts(&target);
+    let checks = requirements::checks(spec, &target, &hosts, &keys);
+    outputs::checks(&checks, spec.output.json)?;
+    let has_failed = requirements::has_failed(&checks);
+    Ok(if has_failed {
+        Outcome::CheckFailed
+    } else {
+        Outcome::Done
+    })
+}

@@ -1,0 +1,128 @@
+//! What a plan needs of both hosts, and whether they have it.
+
+use std::time::Duration;
+
+use linerate_host::{EnvironmentQuery, environment};
+use linerate_lab::http::ceiling::Link;
+use linerate_lab::http::cells;
+use linerate_lab::http::estimate::estimate;
+use linerate_lab::http::preflight::{Path, Preflight};
+use linerate_model::http::{CellKey, Check, CheckStatus, Environment};
+use linerate_report::http::{Need, PlanListing, PlannedCell, plan_json, plan_text};
+
+use super::outputs;
+use super::spec::LabSpec;
+use super::target::TargetServer;
+use crate::http::generator;
+
+/// Both hosts before the first run.
+#[derive(Debug, Clone)]
+pub(super) struct Hosts {
+    pub(super) client: Environment,
+    pub(super) server: Option<Environment>,
+}
+
+/// Looks at both hosts.
+pub(super) fn hosts(target: &TargetServer) -> Hosts {
+    let client = environment(&EnvironmentQuery {
+        version: env!("CARGO_PKG_VERSION"),
+        pids: &[std::process::id()],
+        port: None,
+        peer: Some(target.address().ip()),
+        period: LOOK_WINDOW,
+    });
+    Hosts {
+        client,
+        server: target.server.as_ref().map(|side| side.info.environment.clone()),
+    }
+}
+
+/// Looks whether both hosts can do what the cells need.
+pub(super) fn checks(spec: &LabSpec, target: &TargetServer, hosts: &Hosts, keys: &[CellKey]) -> Vec<Check> {
+    let preflight = Preflight {
+        plan: &spec.plan,
+        cells: keys,
+        client: &hosts.client,
+        server: hosts.server.as_ref(),
+        path: Path {
+            server: Some(target.address().ip()),
+            client: target.client,
+            port: target.address().port(),
+            destinations: u32::try_from(target.destinations.len()).unwrap_or(u32::MAX),
+            clock_error_ns: target.server.as_ref().and_then(|side| side.clock_error_ns),
+            ramp_overflows: None,
+        },
+        generator_threads: Some(generator::threads(
+            target.is_local(),
+            spec.plan.defaults.explicit_threads(),
+        )),
+    };
+    preflight.checks()
+}
+
+pub(super) fn has_failed(checks: &[Check]) -> bool {
+    checks.iter().any(|check| check.status == CheckStatus::Fail)
+}
+
+/// What would be run, how long it would take, and what for.
+pub(super) fn listing(spec: &LabSpec) -> String {
+    let cost = estimate(&spec.plan, spec.phases, None::<&Link>);
+    let runs = cells::runs(&spec.plan, spec.phases);
+    let connections = runs.iter().map(|run| run.key.connections).max().unwrap_or(0);
+    let need = |what: &str, need: String| Need {
+        what: what.to_owned(),
+        need,
+    };
+    let plan = PlanListing {
+        target: spec.target.to_string(),
+        cells: cost
+            .cells
+            .iter()
+            .map(|(key, cost)| PlannedCell {
+                key: *key,
+                repeats: cost.runs,
+                estimate_s: cost.time.as_secs_f64(),
+                bytes: cost.bytes,
+            })
+            .collect(),
+        estimate_s: cost.total.time.as_secs_f64(),
+        bytes: cost.total.bytes,
+        needs: vec![
+            need("protocol", protocol(spec)),
+            need("connections", format!("{connections} at once, on both ends")),
+            need(
+                "descriptors",
+                format!("{} on each end", u64::from(connections) + DESCRIPTORS_BESIDE),
+            ),
+            need(
+                "local ports",
+                format!("{connections} on the client, over all its addresses"),
+            ),
+        ],
+    };
+    if spec.output.json {
+        plan_json(&plan)
+    } else {
+        plan_text(&plan, outputs::style())
+    }
+}
+
+/// `HTTP/2 over TLS, 8 requests at a time on each connection`
+fn protocol(spec: &LabSpec) -> String {
+    let version = if spec.protocol.is_http2 { "HTTP/2" } else { "HTTP/1.1" };
+    let carrier = if spec.protocol.tls.is_some() {
+        "over TLS"
+    } else {
+        "in plain text"
+    };
+    let streams = match spec.plan.protocol.streams {
+        1 => String::new(),
+        streams => format!(", {streams} requests at a time on each connection"),
+    };
+    format!("{version} {carrier}{streams}")
+}
+
+/// How long a host is watched to know what others do with it.
+const LOOK_WINDOW: Duration = Duration::from_millis(300);
+/// Files, listeners, threads.
+const DESCRIPTORS_BESIDE: u64 = 128;

@@ -1,0 +1,439 @@
+//! Runs an experiment: the order is the lab's, the hosts, loads and files are this program's.
+
+use std::io::{self, IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+use linerate_host::{Tested, Watched};
+use linerate_http::control::{CellMark, TCP_CAPABILITY};
+use linerate_http::load::{self, Breaker, LoadSpec, SecondPart, WorkerPool};
+use linerate_lab::http::ceiling::Link;
+use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
+use linerate_lab::http::environment::StartRecord;
+use linerate_lab::http::estimate::{self, estimate};
+use linerate_lab::http::experiment::{self, CellRunner, Failure, Kept, TestFailure, skipped};
+use linerate_lab::http::flags;
+use linerate_lab::http::plan::{Close, Ramp};
+use linerate_lab::http::preflight::too_many_connections;
+use linerate_lab::http::study::{self, Ending, Setup};
+use linerate_model::FailureKind;
+use linerate_model::http::{Baseline, CellRun, Flag, LoadResult, Phase, RunState, Study};
+use linerate_sys::clock;
+
+use super::progress::ExperimentProgress;
+use super::record::Record;
+use super::requirements::{self, Hosts};
+use super::spec::LabSpec;
+use super::target::{self, TargetServer};
+use super::{baseline, cooldown, outputs};
+use crate::Error;
+use crate::Outcome;
+use crate::http::observed::{BothSides, LoadProgress, Observed, step_of};
+use crate::http::signals::Stop;
+use crate::http::watch::Watch;
+use crate::http::{cannot_watch, generator};
+use linerate_lab::http::units::nanoseconds;
+
+/// Runs an experiment, or the rest of one that was interrupted, and reports it.
+pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error> {
+    let planned = cells::runs(&spec.plan, spec.phases);
+    let bytes_max = target.permit(spec, &planned)?;
+    let hosts = requirements::hosts(&target);
+    let checks = requirements::checks(spec, &target, &hosts, &cells::keys(&planned));
+    let expected = estimate(&spec.plan, spec.phases, None).total.time;
+    let stop = Stop::new()?;
+    let count = u32::try_from(planned.len()).unwrap_or(u32::MAX);
+    let mut progress = ExperimentProgress::new(spec.output, outputs::style(), count, expected);
+    progress.line(&introduction(&target, expected));
+    if spec.asks_first && !target.claims.is_ours && !target.is_local() && !is_wanted()? {
+        return Err(Error::failed("not wanted"));
+    }
+    let (record, kept, before) = Record::open(&spec.directory, &spec.plan)?;
+    progress.line(&format!("keeping the runs in {}", record.path().display()));
+    let mut kept = Kept {
+        notes: circumstances(&target),
+        ..kept
+    };
+    let started_unix_ms = start(spec, &target, &hosts, &record, before, &mut kept)?;
+    let setup = Setup {
+        target: spec.plan.target.clone().unwrap_or_default(),
+        port: target.address().port(),
+        ip: target.ip(),
+        plan: spec.plan.clone(),
+        phases: spec.phases,
+        started_unix_ms,
+        checks,
+        client: hosts.client,
+        server: hosts.server,
+    };
+    let mut runner = Runner {
+        spec,
+        link: Link::between(&setup.client, setup.server.as_ref(), setup.ip),
+        watch: watch(&target)?,
+        target,
+        stop,
+        progress,
+        record,
+        bytes_max,
+        begun: Instant::now(),
+    };
+    let outcome = experiment::run(&setup, spec.is_forced, kept, &mut runner);
+    runner.progress.clear();
+    let study = outcome.map_err(error)?;
+    runner.record.keep_study(&linerate_report::http::json(&study))?;
+    outputs::study(&study, spec.output, &spec.files)?;
+    Ok(code(&study, spec.asserts))
+}
+
+fn watch(target: &TargetServer) -> Result<Watch, Error> {
+    let watched = Watched {
+        pids: vec![std::process::id()],
+        tested: Tested::Client {
+            server: target.address(),
+            ports: None,
+        },
+    };
+    Watch::start(watched).map_err(cannot_watch)
+}
+
+fn error(failure: Failure<Error>) -> Error {
+    match failure {
+        Failure::Runner(error) => error,
+        Failure::PathNotClean(defects) => Error::new(
+            Outcome::CheckFailed,
+            format!(
+                "the path is not clean: {}; `linerate doctor` may say why, --force goes on",
+                defects.join("; ")
+            ),
+        ),
+    }
+}
+
+fn code(study: &Study, is_asserted: bool) -> Outcome {
+    if !study.is_complete {
+        return Outcome::Interrupted;
+    }
+    match study::ending(study, is_asserted) {
+        Ending::Done => Outcome::Done,
+        Ending::ObjectiveMissed => Outcome::ObjectiveMissed,
+        Ending::TooManyInvalid => Outcome::TooManyInvalid,
+        Ending::AllSkipped => Outcome::CheckFailed,
+    }
+}
+
+/// Circumstances a reader of the report must know.
+fn circumstances(target: &TargetServer) -> Vec<String> {
+    let mut notes = Vec::new();
+    if target.server.is_none() {
+        notes.push(
+            "no control channel at the server: what its host did is unknown, and so are the verdicts that need it"
+                .to_owned(),
+        );
+    }
+    if !target.has_sizes {
+        let why = if target.url.path == "/" {
+            "the server has no payloads of linerate's"
+        } else {
+            "the URL names a path"
+        };
+        notes.push(format!(
+            "{why}: every cell asks for {}, {} bytes",
+            target.url.path, target.answer.body_bytes
+        ));
+    }
+    notes
+}
+
+/// Keeps the hosts at the start, or compares them with those of the start that is continued. Returns the start.
+fn start(
+    spec: &LabSpec,
+    target: &TargetServer,
+    hosts: &Hosts,
+    record: &Record,
+    before: Option<StartRecord>,
+    kept: &mut Kept,
+) -> Result<u64, Error> {
+    let now = StartRecord {
+        started_unix_ms: clock::unix_ms(),
+        protocol: Some(target.answer.protocol.clone()),
+        client: hosts.client.clone(),
+        server: hosts.server.clone(),
+    };
+    let Some(before) = before else {
+        record.keep_start(&now)?;
+        return Ok(now.started_unix_ms);
+    };
+    let changed = now.changes_since(&before).join(", ");
+    if !changed.is_empty() {
+        if !spec.is_forced {
+            return Err(Error::usage(format!(
+                "since the experiment began, this has changed: {changed}; --force goes on and marks the report"
+            )));
+        }
+        kept.notes
+            .push(format!("mixed environment, changed between the runs: {changed}"));
+    }
+    Ok(before.started_unix_ms)
+}
+
+/// The hosts of an experiment.
+struct Runner<'a> {
+    spec: &'a LabSpec,
+    target: TargetServer,
+    link: Option<Link>,
+    watch: Watch,
+    stop: Stop,
+    progress: ExperimentProgress,
+    record: Record,
+    bytes_max: Option<u64>,
+    begun: Instant,
+}
+
+impl CellRunner for Runner<'_> {
+    type Error = Error;
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn is_stopped(&mut self) -> bool {
+        self.stop.is_wanted()
+    }
+
+    fn test_tcp(&mut self, test: &PlannedTest) -> Result<Baseline, TestFailure> {
+        let (host, port) = (self.target.address().ip().to_string(), self.tcp_port());
+        let duration = self.spec.plan.tcp.duration;
+        match baseline::test(&host, port, test, duration, self.link.as_ref(), self.stop.signals()) {
+            Ok(found) => {
+                let path = if found.is_reverse {
+                    "server to client"
+                } else {
+                    "client to server"
+                };
+                let (streams, mbps) = (found.streams, found.goodput_bps / 1e6);
+                self.progress
+                    .line(&format!("TCP {path}, {streams} streams: {mbps:.0} Mbit/s"));
+                Ok(found)
+            }
+            Err(failure) if failure.kind == FailureKind::Interrupted => {
+                self.stop.note();
+                Err(TestFailure::Interrupted)
+            }
+            Err(failure) => Err(TestFailure::Failed(format!(
+                "{failure} (an iperf3 server is expected at port {port}, for example that of `linerate http serve --tcp`)"
+            ))),
+        }
+    }
+
+    fn rest(&mut self, least: Duration) -> bool {
+        cooldown::rest(least, &mut self.target, &self.watch, &mut self.stop)
+    }
+
+    fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Error> {
+        if planned.key.phase == Phase::Idle
+            && let Some(side) = &mut self.target.server
+        {
+            side.restart_workers();
+        }
+        let plan = &self.spec.plan;
+        self.progress
+            .begin(plan.defaults.warmup, estimate::window(plan, &planned.key));
+        self.load(planned)
+    }
+
+    fn keep_baseline(&mut self, baseline: &[Baseline]) -> Result<(), Error> {
+        self.record.keep_baseline(baseline)
+    }
+
+    fn keep_run(&mut self, planned: &PlannedRun, run: &CellRun) -> Result<(), Error> {
+        self.progress.finished(run);
+        self.record.keep_run(planned, run)
+    }
+
+    fn runs_added(&mut self, count: u32) {
+        self.progress.add_runs(count);
+    }
+}
+
+impl Runner<'_> {
+    /// The load of a cell, with both hosts watched.
+    fn load(&mut self, planned: &PlannedRun) -> Result<CellRun, Error> {
+        let load = self.load_spec(planned)?;
+        let pool = match self.pool(&load) {
+            Ok(pool) => pool,
+            Err(reason) => return Ok(skipped(planned, clock::unix_ms(), &reason.to_string())),
+        };
+        let breaker = Breaker::new(
+            self.spec.tolerates_failures || self.target.claims.is_ours,
+            self.bytes_max,
+        );
+        let started_unix_ms = clock::unix_ms();
+        let mark = self.mark(planned, &load);
+        let server = self.target.address().ip();
+        let mut progress = CellProgress {
+            planned,
+            progress: &mut self.progress,
+        };
+        let mut seen = Observed {
+            watch: &self.watch,
+            mark,
+            server,
+            side: self.target.server.as_mut(),
+            stop: &mut self.stop,
+            progress: &mut progress,
+            step: step_of(&load),
+            stats: BothSides::default(),
+        };
+        let outcome = load::run(load, &pool, Some(breaker), &mut seen);
+        let stats = seen.stats;
+        let result = outcome.map_err(Error::failed)?;
+        Ok(self.cell_run(planned, started_unix_ms, result, stats))
+    }
+
+    /// Threads and processes for a load, or why this host cannot make it.
+    fn pool(&self, load: &LoadSpec) -> Result<WorkerPool, Error> {
+        let too_many = too_many_connections(load.connections, load.streams);
+        if let Some(why) = too_many.filter(|_| !load.protocol.is_plain_http1()) {
+            return Err(Error::failed(why));
+        }
+        let threads = generator::threads(self.target.is_local(), self.spec.plan.defaults.explicit_threads());
+        generator::worker_pool(load.connections, threads, None)
+    }
+
+    fn cell_run(
+        &mut self,
+        planned: &PlannedRun,
+        started_unix_ms: u64,
+        result: LoadResult,
+        stats: BothSides,
+    ) -> CellRun {
+        let mut flags = flags::flags(&result);
+        let is_lost = self.target.server.as_mut().is_some_and(|side| side.take_loss());
+        flags.extend(is_lost.then_some(Flag::ControlLost));
+        let is_aborted = flags.contains(&Flag::Interrupted);
+        CellRun {
+            key: planned.key,
+            repeat: planned.repeat,
+            state: if is_aborted { RunState::Aborted } else { RunState::Done },
+            reason: is_aborted.then(|| "interrupted".to_owned()),
+            started_unix_ms,
+            load: Some(result),
+            client: stats.client.unwrap_or_default(),
+            server: stats.server,
+            flags,
+        }
+    }
+
+    fn tcp_port(&self) -> u16 {
+        let reported = self.target.server.as_ref().and_then(|side| {
+            let capabilities = side.info.capabilities.iter();
+            capabilities
+                .filter_map(|word| word.strip_prefix(TCP_CAPABILITY)?.parse().ok())
+                .next()
+        });
+        reported.unwrap_or(TCP_PORT)
+    }
+
+    fn mark(&self, planned: &PlannedRun, load: &LoadSpec) -> CellMark {
+        let key = &planned.key;
+        CellMark {
+            phase: Some(key.phase),
+            payload_bytes: Some(key.payload_bytes),
+            connections: Some(key.connections),
+            expected_ms: Some(load.duration_ns / 1_000_000),
+            peer: self.target.client,
+            ..CellMark::named(format!("{}-r{}", cells::cell_name(key), planned.repeat))
+        }
+    }
+
+    fn load_spec(&self, planned: &PlannedRun) -> Result<LoadSpec, Error> {
+        let (plan, key) = (&self.spec.plan, &planned.key);
+        let is_idle = key.phase == Phase::Idle;
+        let is_ours = self.target.claims.is_ours;
+        Ok(LoadSpec {
+            destinations: self.target.destinations.clone(),
+            sources: plan.source.addresses.clone(),
+            ports: target::port_choice(plan.source.ports),
+            request: self.target.request(key.payload_bytes)?,
+            is_head: false,
+            protocol: self.spec.protocol.clone(),
+            streams: plan.protocol.streams,
+            mode: cells::mode(plan, key),
+            connections: key.connections,
+            sends_first_request: is_idle && plan.c10k.idle.touch,
+            ramp_per_s: match plan.defaults.ramp {
+                Ramp::PerSecond(rate) => Some(rate),
+                Ramp::Max => None,
+            },
+            connects_in_flight: CONNECTS_IN_FLIGHT,
+            connect_timeout_ns: CONNECT_TIMEOUT_NS,
+            timeout_ns: nanoseconds(plan.defaults.timeout),
+            warmup_ns: if is_idle { 0 } else { nanoseconds(plan.defaults.warmup) },
+            duration_ns: nanoseconds(estimate::window(plan, key)),
+            reconnects_max: RECONNECTS_MAX,
+            resets_at_end: match plan.source.close {
+                Close::Auto => is_ours,
+                Close::Reset => true,
+                Close::Fin => false,
+            },
+            verifies: false,
+            spins: false,
+            tcp_keepalive_s: None,
+            seed: plan.seed,
+            port_range: generator::port_range(),
+            ports_skipped: generator::reserved_ports(),
+        })
+    }
+}
+
+/// Shows the seconds of a run.
+struct CellProgress<'a> {
+    planned: &'a PlannedRun,
+    progress: &'a mut ExperimentProgress,
+}
+
+impl LoadProgress for CellProgress<'_> {
+    fn ramped(&mut self, opened: u64, _: u64) {
+        self.progress.ramped(opened);
+    }
+
+    fn second(&mut self, second: &SecondPart, watch: &Watch) {
+        self.progress.second(self.planned, second, watch);
+    }
+}
+
+fn introduction(target: &TargetServer, time: Duration) -> String {
+    let protocol = match &target.answer.protocol {
+        protocol if protocol.is_plain_http1() => String::new(),
+        protocol => format!("{protocol}, "),
+    };
+    let whose = match (&target.server, target.claims.is_ours) {
+        (Some(side), true) => format!("linerate {}", side.info.version),
+        (Some(_), false) => "watched by an agent".to_owned(),
+        (None, _) => "nothing is known of its host".to_owned(),
+    };
+    format!(
+        "{} at {}: {protocol}status {}, {whose}; about {} in all",
+        target.url,
+        target.address(),
+        target.answer.status,
+        linerate_report::sweep::clock(time.as_secs_f64()),
+    )
+}
+
+/// Asks the user whether to continue; without a terminal the command line is the answer.
+pub(crate) fn is_wanted() -> Result<bool, Error> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return Ok(true);
+    }
+    let error = |error: io::Error| Error::failed(format!("cannot ask: {error}"));
+    write!(io::stderr(), "Go on with the load? [y/N] ").map_err(error)?;
+    let mut answer = String::new();
+    io::stdin().read_line(&mut answer).map_err(error)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+const CONNECTS_IN_FLIGHT: u32 = 256;
+const CONNECT_TIMEOUT_NS: u64 = 3_000_000_000;
+const RECONNECTS_MAX: u8 = 3;
+/// Where iperf3 servers are.
+const TCP_PORT: u16 = 5201;

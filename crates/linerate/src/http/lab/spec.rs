@@ -1,0 +1,83 @@
+//! The specification of an experiment.
+
+use std::path::PathBuf;
+
+use linerate_http::protocol::Protocol;
+use linerate_http::safety_limits::TargetOwnership;
+use linerate_http::target::Target;
+use linerate_lab::http::cells::Phases;
+use linerate_lab::http::plan::Plan;
+
+use crate::http::output::{Files, Output};
+use crate::http::server_side::ControlPath;
+
+/// The plan in a directory of runs.
+pub const PLAN_FILE: &str = "plan.toml";
+
+/// An experiment, resolved.
+#[derive(Debug, Clone)]
+pub struct LabSpec {
+    /// The server and the path.
+    pub target: Target,
+    /// HTTP/1.1 or HTTP/2, with or without TLS.
+    pub protocol: Protocol,
+    /// What is varied, how often and for how long.
+    pub plan: Plan,
+    /// The selected parts.
+    pub phases: Phases,
+    /// Access to the control channel of the server.
+    pub control: ControlPath,
+    /// Statements about the ownership of the server.
+    pub claims: TargetOwnership,
+    /// Whether the user confirms a load on a foreign server.
+    pub asks_first: bool,
+    /// Whether a load continues although the server fails.
+    pub tolerates_failures: bool,
+    /// How far the experiment goes.
+    pub stage: Stage,
+    /// Whether failed checks and a changed environment are accepted.
+    pub is_forced: bool,
+    /// Whether a missed service level is the outcome.
+    pub asserts: bool,
+    /// Where runs are kept.
+    pub directory: Directory,
+    /// Form of the output.
+    pub output: Output,
+    /// Reports in files.
+    pub files: Files,
+}
+
+/// How far it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The plan is written as a file.
+    PrintPlan,
+    /// What would be run is shown.
+    ShowPlan,
+    /// The hosts are looked at.
+    Check,
+    /// Everything.
+    Run,
+}
+
+/// Where runs are kept.
+#[derive(Debug, Clone)]
+pub enum Directory {
+    /// In a new one; absent for a name with the date.
+    New(Option<PathBuf>),
+    /// In one that holds the beginning of this experiment.
+    Resumed(PathBuf),
+}
+
+/// Two experiments to compare.
+#[derive(Debug)]
+pub struct CompareSpec {
+    /// Directory or JSON object of the earlier one.
+    pub before: PathBuf,
+    /// Directory or JSON object of the later one.
+    pub after: PathBuf,
+    /// JSON instead of text.
+    pub json: bool,
+    /// File for an HTML report.
+    pub html: Option<PathBuf>,
+}

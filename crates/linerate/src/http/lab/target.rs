@@ -1,0 +1,199 @@
+//! The server of an experiment: where it is, whose it is, what it answers.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use linerate_http::load::{Local, PortChoice};
+use linerate_http::probe::{self, ProbeResult, ProbeTarget};
+use linerate_http::request::RequestSpec;
+use linerate_http::safety_limits::{self, Demand, TargetOwnership, TargetScope};
+use linerate_http::target::Target;
+use linerate_lab::http::ceiling::IpVersion;
+use linerate_lab::http::cells::{self, PlannedRun};
+use linerate_lab::http::estimate;
+use linerate_lab::http::plan::Ports;
+use linerate_model::http::CellKey;
+use linerate_sys::interfaces;
+
+use super::spec::LabSpec;
+use crate::Error;
+use crate::http::server_side::ServerSide;
+use crate::http::{generator, probe_error};
+use linerate_lab::http::units::nanoseconds;
+
+/// A server that answered.
+#[derive(Debug)]
+pub(super) struct TargetServer {
+    pub(super) url: Target,
+    pub(super) destinations: Vec<SocketAddr>,
+    /// Our address on the way there.
+    pub(super) client: Option<IpAddr>,
+    pub(super) server: Option<ServerSide>,
+    pub(super) claims: TargetOwnership,
+    pub(super) answer: ProbeResult,
+    /// Bodies have the requested size; otherwise that of the one path.
+    pub(super) has_sizes: bool,
+}
+
+impl TargetServer {
+    /// Resolves the server and sends it one request.
+    pub(super) fn contact(spec: &LabSpec) -> Result<Self, Error> {
+        let target = spec.target.clone();
+        let destinations = generator::addresses(&target, &[], None)?;
+        let first = *destinations
+            .first()
+            .ok_or_else(|| Error::usage("the URL names no port"))?;
+        let mut control = spec.control.clone();
+        control.url = control.url.or_else(|| spec.plan.control.clone());
+        let server = ServerSide::contact(first, &control)?;
+        let (answer, has_sizes) = ask(spec, first)?;
+        let claims = TargetOwnership {
+            // Who knows the token of the channel beside this very port is the user's own.
+            is_ours: server.as_ref().is_some_and(|side| side.info.port == Some(first.port())),
+            ..spec.claims
+        };
+        Ok(Self {
+            client: local_address(first),
+            url: target,
+            destinations,
+            server,
+            claims,
+            answer,
+            has_sizes,
+        })
+    }
+
+    /// The first address.
+    pub(super) fn address(&self) -> SocketAddr {
+        // `contact` refuses a server without an address.
+        self.destinations
+            .first()
+            .copied()
+            .unwrap_or_else(|| SocketAddr::from(([0; 4], 0)))
+    }
+
+    pub(super) fn ip(&self) -> IpVersion {
+        match self.address().ip() {
+            IpAddr::V4(_) => IpVersion::V4,
+            IpAddr::V6(_) => IpVersion::V6,
+        }
+    }
+
+    pub(super) fn is_local(&self) -> bool {
+        is_local(self.address().ip())
+    }
+
+    /// The request for bodies of this size.
+    pub(super) fn request(&self, payload_bytes: u64) -> Result<Vec<u8>, Error> {
+        let mut target = self.url.clone();
+        if self.has_sizes {
+            target.path = path_of(payload_bytes);
+        }
+        RequestSpec::get().bytes(&target).map_err(Error::usage)
+    }
+
+    /// The experiment as it can be made here: a server with one body only has one payload.
+    pub(super) fn adapted(&self, spec: &LabSpec) -> LabSpec {
+        let mut spec = spec.clone();
+        if !self.has_sizes {
+            let plan = &mut spec.plan;
+            for payloads in [
+                &mut plan.payloads.payloads_bytes,
+                &mut plan.matrix.payloads_bytes,
+                &mut plan.c10k.active.payloads_bytes,
+            ] {
+                payloads.truncate(1);
+                payloads
+                    .iter_mut()
+                    .for_each(|payload| *payload = self.answer.body_bytes);
+            }
+            plan.c10k.low_rate.payload_bytes = self.answer.body_bytes;
+        }
+        spec
+    }
+
+    /// Whether all of an experiment may be done to this server; returns the most bytes a run may receive.
+    pub(super) fn permit(&self, spec: &LabSpec, runs: &[PlannedRun]) -> Result<Option<u64>, Error> {
+        let scope = TargetScope::of(self.address().ip(), &interfaces::addresses());
+        let mut bytes_max = None;
+        for run in runs {
+            let demand = demand(spec, &run.key);
+            bytes_max = safety_limits::check(&demand, scope, self.claims)
+                .map_err(|why| Error::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
+        }
+        Ok(bytes_max)
+    }
+}
+
+fn demand(spec: &LabSpec, key: &CellKey) -> Demand {
+    Demand {
+        connections: key.connections,
+        mode: cells::mode(&spec.plan, key),
+        duration_ns: nanoseconds(spec.plan.defaults.warmup + estimate::window(&spec.plan, key)),
+    }
+}
+
+/// Sends one request: for linerate's payloads where the server has them, else for the path of the URL.
+fn ask(spec: &LabSpec, address: SocketAddr) -> Result<(ProbeResult, bool), Error> {
+    let (target, source) = (&spec.target, &spec.plan.source);
+    let mut sources = source.addresses.iter().copied();
+    let ports_skipped = generator::reserved_ports();
+    let contact = ProbeTarget {
+        address,
+        local: Local {
+            address: sources.find(|source| source.is_ipv4() == address.is_ipv4()),
+            ports: port_choice(source.ports),
+            ports_skipped: &ports_skipped,
+        },
+        protocol: &spec.protocol,
+        timeout: TIMEOUT,
+    };
+    let once = |path: &str| {
+        let target = Target {
+            path: path.to_owned(),
+            ..target.clone()
+        };
+        let request = RequestSpec::get().bytes(&target).map_err(Error::usage)?;
+        probe::send(contact, &request, false).map_err(probe_error)
+    };
+    if target.path == "/" {
+        let sized = once(&path_of(PROBED_BYTES))?;
+        if sized.status == 200 && sized.body_bytes == PROBED_BYTES {
+            return Ok((sized, true));
+        }
+    }
+    Ok((once(&target.path)?, false))
+}
+
+/// Who chooses local ports, as the generator has it.
+pub(super) fn port_choice(ports: Ports) -> PortChoice {
+    match ports {
+        Ports::Auto => PortChoice::Auto,
+        Ports::Kernel => PortChoice::Kernel,
+        Ports::Explicit => PortChoice::Explicit,
+    }
+}
+
+fn path_of(payload_bytes: u64) -> String {
+    format!("/b/{payload_bytes}")
+}
+
+/// The address this host would use towards another; nothing is sent.
+fn local_address(server: SocketAddr) -> Option<IpAddr> {
+    let any: SocketAddr = match server {
+        SocketAddr::V4(_) => SocketAddr::from(([0; 4], 0)),
+        SocketAddr::V6(_) => SocketAddr::from(([0_u16; 8], 0)),
+    };
+    let socket = std::net::UdpSocket::bind(any).ok()?;
+    socket.connect(server).ok()?;
+    socket.local_addr().ok().map(|local| local.ip())
+}
+
+/// Whether an address is of this host.
+pub(crate) fn is_local(address: IpAddr) -> bool {
+    address.is_loopback() || interfaces::device_of(address).is_some()
+}
+
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// A size no other server answers by accident.
+const PROBED_BYTES: u64 = 1023;

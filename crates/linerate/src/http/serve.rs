@@ -1,0 +1,176 @@
+//! The HTTP server with what belongs to it: a control channel, and an iperf3 server for the TCP baseline.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use linerate_host::{Tested, Watched};
+use linerate_http::control::Control;
+use linerate_http::server::{Access, Server as HttpListener, ServerSpec, ServerStats, StartError, ThreadStats};
+use linerate_model::policy::AccessRules;
+use linerate_sys::process;
+
+use super::agent::{self, ControlChannel, TestedServer};
+use super::restartable_server::RestartableServer;
+use crate::Error;
+use crate::server::{self as iperf3, in_use};
+
+/// A resolved server.
+#[derive(Debug)]
+pub struct ServePlan {
+    /// The server.
+    pub spec: ServerSpec,
+    /// The control channel; `None` without.
+    pub control: Option<ControlChannel>,
+    /// The iperf3 server; `None` without.
+    pub tcp: Option<TcpSpec>,
+}
+
+/// An iperf3 server beside the HTTP server.
+#[derive(Debug)]
+pub struct TcpSpec {
+    /// Address; `None` for all.
+    pub host: Option<String>,
+    /// Port.
+    pub port: u16,
+    /// Access list: that of the HTTP server.
+    pub access: AccessRules,
+}
+
+/// A running HTTP server with its control channel and its iperf3 server.
+pub struct HttpServer {
+    server: Arc<RestartableServer>,
+    control: Option<Control>,
+    tcp: Option<iperf3::Server>,
+    introduction: String,
+    warnings: Vec<String>,
+}
+
+impl HttpServer {
+    /// Starts what the plan names.
+    ///
+    /// # Errors
+    /// A listener that cannot be opened, or a host that cannot be observed.
+    pub fn start(plan: &ServePlan) -> Result<Self, Error> {
+        // Without the privilege to raise the limit fewer connections fit.
+        let _ = process::raise_fd_limit();
+        let server = HttpListener::start(&plan.spec).map_err(|error| match &error {
+            StartError::System(error) => Error::failed(in_use::explained_os(error, "choose another one with --bind")),
+            error => Error::failed(error),
+        })?;
+        let mut introduction = announcement(&plan.spec, &server);
+        let tcp = plan.tcp.as_ref().map(open_tcp).transpose()?;
+        if let Some(tcp) = &tcp {
+            introduction.push_str(&format!("  TCP tests    port {}, for iperf3 clients\n", tcp.port()));
+        }
+        let tcp_port = tcp.as_ref().map(iperf3::Server::port);
+        let mut running = Self {
+            server: Arc::new(RestartableServer::new(&plan.spec, server, tcp_port)),
+            control: None,
+            tcp,
+            introduction,
+            warnings: Vec::new(),
+        };
+        if let Some(channel) = &plan.control {
+            running.open_control(channel)?;
+        }
+        Ok(running)
+    }
+
+    /// Addresses, limits and a generated token, one line each.
+    pub fn introduction(&self) -> &str {
+        &self.introduction
+    }
+
+    /// What the operator should know.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Stops every part and returns a line of statistics for the server and for each thread.
+    pub fn stop(self) -> String {
+        drop((self.control, self.tcp));
+        summary(&self.server.stop())
+    }
+
+    /// Opens the control channel. A default port in use only disables the channel.
+    fn open_control(&mut self, channel: &ControlChannel) -> Result<(), Error> {
+        let port = self.server.port();
+        let watched = Watched {
+            pids: vec![std::process::id()],
+            tested: port.map_or(Tested::Nothing, |port| Tested::Server { port }),
+        };
+        self.warnings.extend(channel.warning());
+        let server = Arc::clone(&self.server) as Arc<dyn TestedServer>;
+        match agent::open(&watched, Some(server), channel) {
+            Ok(control) => {
+                self.introduction
+                    .push_str(&agent::introduction(control.address(), channel));
+                self.control = Some(control);
+            }
+            Err(why) if channel.is_address_chosen => return Err(why),
+            Err(why) => self.warnings.push(format!("no control channel: {why}")),
+        }
+        Ok(())
+    }
+}
+
+/// Starts the iperf3 server.
+fn open_tcp(spec: &TcpSpec) -> Result<iperf3::Server, Error> {
+    iperf3::Server::start(spec.host.clone(), spec.port, spec.access.clone()).map_err(|failure| {
+        let text = format!("--tcp {}: {failure}", spec.port);
+        Error::failed(in_use::explained(&text, spec.port, "choose another one with --tcp"))
+    })
+}
+
+fn announcement(spec: &ServerSpec, server: &HttpListener) -> String {
+    let addresses: Vec<String> = server.addresses().iter().map(|a| format!("http://{a}")).collect();
+    let backlog = match server.backlog() {
+        Some(effective) if effective < spec.backlog => {
+            format!("{effective} (net.core.somaxconn; {} requested)", spec.backlog)
+        }
+        Some(effective) => effective.to_string(),
+        None => format!("{} requested, limit unknown", spec.backlog),
+    };
+    let guests = match &spec.access {
+        Access::LocalNetworks => "networks of this host, and private addresses".to_owned(),
+        Access::Networks(networks) => {
+            let networks: Vec<String> = networks.iter().map(ToString::to_string).collect();
+            networks.join(", ")
+        }
+    };
+    format!(
+        "Listening on {}\n  threads      {}\n  backlog      {backlog}\n  connections  at most {}\n  serves       {guests}\n",
+        addresses.join(" and "),
+        server.threads(),
+        server.connections_max(),
+    )
+}
+
+fn summary(stats: &ServerStats) -> String {
+    let mut text = String::from("Served\n");
+    line(&mut text, "total", &stats.total());
+    for (number, thread) in stats.threads.iter().enumerate() {
+        line(&mut text, &format!("thread {number}"), thread);
+    }
+    text
+}
+
+fn line(text: &mut String, name: &str, stats: &ThreadStats) {
+    let refused = stats.refused_at_limit + stats.refused_by_address;
+    // Writing to memory cannot fail.
+    let _ = writeln!(
+        text,
+        "  {name:<10} {} connections ({refused} refused, {} timed out), {} times without a descriptor, \
+         {} requests, {} responses ({} errors), \
+         {} B payload, {} B sent, {} B received",
+        stats.accepted,
+        stats.timed_out,
+        stats.descriptors_exhausted,
+        stats.requests,
+        stats.responses,
+        stats.error_responses,
+        stats.payload_bytes,
+        stats.sent_bytes,
+        stats.received_bytes,
+    );
+}

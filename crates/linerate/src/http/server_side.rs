@@ -1,0 +1,110 @@
+//! Measurements of the server's host over the control channel.
+
+use std::net::SocketAddr;
+
+use linerate_http::control::{CellMark, ControlClient, ControlError, Info, Token};
+use linerate_model::http::EndpointStats;
+
+use crate::Error;
+use crate::Outcome;
+
+/// A way to a control channel.
+#[derive(Debug, Clone)]
+pub struct ControlPath {
+    /// The channel; absent for the default.
+    pub url: Option<String>,
+    /// What it asks for.
+    pub token: Option<Token>,
+}
+
+/// A control channel that answered.
+#[derive(Debug)]
+pub(super) struct ServerSide {
+    client: ControlClient,
+    pub(super) info: Info,
+    /// How far the clocks may be apart.
+    pub(super) clock_error_ns: Option<u64>,
+    /// It did not answer once.
+    pub(super) is_lost: bool,
+}
+
+impl ServerSide {
+    /// Identifies the server. Without a named channel, no response means a foreign server.
+    ///
+    /// # Errors
+    /// A channel that was named, or for which there is a token, and does not answer.
+    pub(super) fn contact(server: SocketAddr, path: &ControlPath) -> Result<Option<Self>, Error> {
+        let is_wanted = path.url.is_some() || path.token.is_some();
+        let client = match &path.url {
+            Some(url) => ControlClient::new(url, path.token.clone()).map_err(Error::usage)?,
+            None => {
+                let port = server.port().checked_add(1).unwrap_or(server.port() - 1);
+                ControlClient::at(SocketAddr::new(server.ip(), port), path.token.clone())
+            }
+        };
+        match Self::ask(client, is_wanted) {
+            Ok(side) => Ok(Some(side)),
+            Err(error) if is_wanted => Err(Error::new(Outcome::Unreachable, error)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    fn ask(mut client: ControlClient, is_wanted: bool) -> Result<Self, ControlError> {
+        let info = if is_wanted {
+            client.info(None)?
+        } else {
+            client.info_if_there()?
+        };
+        let clock = client.clock_offset().ok();
+        Ok(Self {
+            client,
+            info,
+            clock_error_ns: clock.map(|clock| clock.rtt_ns / 2),
+            is_lost: false,
+        })
+    }
+
+    /// A load begins; what it costs does not count yet.
+    pub(super) fn prepare(&mut self, mark: &CellMark) {
+        let mark = CellMark {
+            is_warm_up: true,
+            ..mark.clone()
+        };
+        self.is_lost |= self.client.begin_cell(&mark).is_err();
+    }
+
+    /// Stats count from here.
+    pub(super) fn begin(&mut self, mark: &CellMark) {
+        // A channel that was lost would only keep the load waiting once more.
+        self.is_lost = self.is_lost || self.client.begin_cell(mark).is_err();
+    }
+
+    /// The stats since [`Self::begin`]; absent when the channel was lost.
+    pub(super) fn end(&mut self, id: &str) -> Option<EndpointStats> {
+        let stats = self.client.end_cell(id);
+        self.is_lost |= stats.is_err();
+        stats.ok()
+    }
+
+    /// The CPUs' busy share and the connections, over a moment.
+    pub(super) fn is_at_rest(&mut self) -> Option<bool> {
+        let mark = CellMark::named("rest");
+        self.client.begin_cell(&mark).ok()?;
+        std::thread::sleep(super::lab::REST_WINDOW);
+        let stats = self.client.end_cell(&mark.id).ok()?;
+        Some(super::lab::is_quiet(&stats))
+    }
+
+    /// Its threads as if newly started, so that memory is measured from the same beginning.
+    pub(super) fn restart_workers(&mut self) {
+        if self.info.can("restart-workers") {
+            // Without it, the memory of the last step is part of the next one's, which its regression shows.
+            let _ = self.client.restart_workers();
+        }
+    }
+
+    /// Forgets that it was lost once.
+    pub(super) fn take_loss(&mut self) -> bool {
+        std::mem::take(&mut self.is_lost)
+    }
+}

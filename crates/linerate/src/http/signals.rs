@@ -1,0 +1,48 @@
+//! Ctrl-C while an experiment runs: once ends it with what is known, twice at once.
+
+use linerate_sys::signal::{Signal, Signals};
+
+use crate::Error;
+
+/// What the user asked for while it ran.
+#[derive(Debug)]
+pub(super) struct Stop {
+    signals: Signals,
+    times: u32,
+}
+
+impl Stop {
+    /// # Errors
+    /// The operating system's.
+    pub(super) fn new() -> Result<Self, Error> {
+        let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+        Ok(Self {
+            signals: signals.map_err(|error| Error::failed(error.text()))?,
+            times: 0,
+        })
+    }
+
+    /// For what waits for signals itself, and tells by [`Self::note`] that one came.
+    pub(super) fn signals(&self) -> &Signals {
+        &self.signals
+    }
+
+    /// A signal was taken elsewhere.
+    pub(super) fn note(&mut self) {
+        self.times += 1;
+    }
+
+    /// Whether an end was requested. The second request ends the process at once.
+    pub(super) fn is_wanted(&mut self) -> bool {
+        while let Ok(Some(_)) = self.signals.take() {
+            self.times += 1;
+        }
+        if self.times > 1 {
+            std::process::exit(INTERRUPTED);
+        }
+        self.times > 0
+    }
+}
+
+/// As shells have it: 128 and the number of SIGINT.
+const INTERRUPTED: i32 = 130;

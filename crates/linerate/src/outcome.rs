@@ -1,0 +1,70 @@
+//! How a run ends, and why it fails.
+
+use std::fmt;
+
+use linerate_model::{Failure, FailureKind};
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything was done.
+    Done,
+    /// It ended early or produced no result.
+    NotCompleted,
+    /// The request is invalid; nothing was run.
+    Usage,
+    /// A check before the experiment failed.
+    CheckFailed,
+    /// The server does not answer or refuses the connection.
+    Unreachable,
+    /// The service level of the plan was missed.
+    ObjectiveMissed,
+    /// More than a fifth of the cells are invalid.
+    TooManyInvalid,
+    /// A signal interrupted it.
+    Interrupted,
+}
+
+/// A failure: a text for the user, without a line end, and the outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    /// What kind of failure it is.
+    pub outcome: Outcome,
+    text: String,
+}
+
+impl Error {
+    pub(crate) fn new(outcome: Outcome, text: impl fmt::Display) -> Self {
+        Self {
+            outcome,
+            text: text.to_string(),
+        }
+    }
+
+    /// An invalid request.
+    pub fn usage(text: impl fmt::Display) -> Self {
+        Self::new(Outcome::Usage, text)
+    }
+
+    /// An operation of this host failed.
+    pub fn failed(text: impl fmt::Display) -> Self {
+        Self::new(Outcome::NotCompleted, text)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// A failure without a code of a dialect.
+pub(crate) fn failure(error: &dyn fmt::Display) -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message: error.to_string(),
+        code: None,
+    }
+}

@@ -1,0 +1,222 @@
+//! `linerate serve`: a server that runs as a service.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use linerate_engine::Interrupts;
+use linerate_engine::dialect;
+use linerate_iperf3::ErrorCode;
+use linerate_model::event::Endpoint;
+use linerate_model::policy::{AccessSource, Iperf2Listener};
+use linerate_model::sink::{Forward, PeerRequests};
+use linerate_model::spec::ServerSpec;
+use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
+use linerate_report::service::LogOptions;
+use linerate_report::{Output, iperf3, service};
+use linerate_sys::error::io_text;
+use linerate_sys::privileges::User;
+use linerate_sys::signal::{Signal, Signals};
+use linerate_sys::{process, sd_notify};
+use tracing::debug;
+
+use super::{in_use, metrics};
+use crate::Error;
+use crate::command_line::iperf3::{program_version, system_line};
+use crate::diagnose::observed_test;
+use crate::outcome::failure;
+
+/// What is to be served, and how it is watched.
+#[derive(Debug)]
+pub struct Service {
+    /// The server.
+    pub spec: ServerSpec,
+    /// Its log.
+    pub log: LogOptions,
+    /// Address of its metrics.
+    pub metrics: Option<SocketAddr>,
+    /// What its operator should know at the start.
+    pub warnings: Vec<String>,
+    /// Who serves, once the ports are bound; `None` for the user who started it.
+    pub user: Option<User>,
+}
+
+/// Names the port of a listener that could not be opened, and what to do.
+fn explained(failure: &Failure, spec: &ServerSpec) -> String {
+    let port = spec.local.port;
+    if failure.code == Some(ErrorCode::Listen.number()) {
+        let remedy = match spec.policy.iperf2 {
+            Iperf2Listener::SamePort => "choose another one with --one-port",
+            _ => "choose another one with --port",
+        };
+        let host = spec.local.bind.host.as_ref();
+        let host = host.map(|host| format!("{host} ")).unwrap_or_default();
+        return in_use::explained(&format!("{host}port {port}: {failure}"), port, remedy);
+    }
+    match spec.policy.iperf2 {
+        Iperf2Listener::Port(port) => {
+            in_use::explained(&failure.message, port, "choose another one with --iperf2-port")
+        }
+        _ => failure.to_string(),
+    }
+}
+
+/// Serves until a signal comes.
+///
+/// # Errors
+/// What ends the server, with a hint where a port is in use.
+pub fn serve(service: &Service) -> Result<(), Error> {
+    match run(service) {
+        Err(failure) if failure.kind != FailureKind::Interrupted => {
+            tracing::error!(%failure, "server failed");
+            Err(Error::failed(explained(&failure, &service.spec)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn run(what: &Service) -> Result<(), Failure> {
+    // Thousands of streams need as many descriptors; without the right to raise the limit fewer fit.
+    let _ = process::raise_fd_limit();
+    let signals = Signals::new(&[Signal::Interrupt, Signal::Terminate, Signal::Hangup]);
+    let signals = signals.map_err(|e| failure(&e))?;
+    let output = Output::for_server(None, service::dropped_notice(what.log)).map_err(|e| failure(&e))?;
+    let mut reporter = service::log_reporter(what.log, output.clone());
+    let report = iperf3::Options::new(Endpoint::Server, program_version(), system_line());
+    let requests = PeerRequests {
+        report: Some(iperf3::peer_report(report)),
+        facts: Some(observed_test::facts_for_clients()),
+    };
+    if let Some(address) = what.metrics {
+        reporter = metrics::offer(reporter, address).map_err(|e| failure(&e))?;
+    }
+    for warning in &what.warnings {
+        reporter.warning(warning);
+    }
+    let mut reporter = managed(reporter);
+    let signals = ServiceSignals::new(signals);
+    let outcome = dialect::serve(&what.spec, requests, &mut reporter, &signals, || assume_user(what));
+    super::flush(&output, &outcome);
+    outcome
+}
+
+/// Gives up the privileges, and finds out before the first client what the user cannot read.
+fn assume_user(what: &Service) -> Result<(), Failure> {
+    let Some(user) = &what.user else { return Ok(()) };
+    user.assume()
+        .map_err(|e| failure(&format!("--user {}: {e}", user.name)))?;
+    for path in files_read_later(&what.spec) {
+        File::open(path).map_err(|e| {
+            let reason = format!("--user {} cannot read {}: {}", user.name, path.display(), io_text(&e));
+            failure(&reason)
+        })?;
+    }
+    Ok(())
+}
+
+/// The user file is read at every login, the lists of addresses at SIGHUP.
+fn files_read_later(spec: &ServerSpec) -> impl Iterator<Item = &Path> {
+    let rules = &spec.policy.access;
+    let lists = rules.allow.iter().chain(&rules.deny).filter_map(|source| match source {
+        AccessSource::File(path) => Some(path.as_path()),
+        AccessSource::Network(_) => None,
+    });
+    lists.chain(spec.auth.iter().map(|auth| auth.users_file.as_path()))
+}
+
+/// Notifies the service manager when the server can be reached and when it ends, and traces events.
+pub(super) fn managed(reporter: Box<dyn ServerReporter>) -> impl ServerReporter {
+    Forward::new(reporter, |event: &ServerEvent| {
+        trace(event);
+        let state = match event {
+            ServerEvent::Listening { .. } => "READY=1",
+            ServerEvent::Stopping { .. } => "STOPPING=1",
+            _ => return,
+        };
+        // Without its manager a service serves all the same.
+        let _ = sd_notify::notify(state);
+    })
+}
+
+fn trace(event: &ServerEvent) {
+    match event {
+        ServerEvent::Listening { address } => debug!(%address, "listening"),
+        ServerEvent::TestStarted(test) => debug!(
+            test = test.number,
+            peer = %test.peer,
+            user = test.user,
+            transport = ?test.transport,
+            direction = ?test.direction,
+            streams = test.streams,
+            "test started"
+        ),
+        ServerEvent::TestEnded(record) => debug!(
+            test = record.facts.number,
+            peer = %record.facts.peer,
+            received_bytes = record.received_bytes,
+            sent_bytes = record.sent_bytes,
+            duration_ns = record.duration_ns,
+            outcome = ?record.outcome,
+            "test ended"
+        ),
+        ServerEvent::Refused { peer, reason } => debug!(%peer, ?reason, "client refused"),
+        ServerEvent::LoginFailed { peer, cause, .. } => debug!(%peer, cause, "login failed"),
+        ServerEvent::HandshakeFailed { peer, explanation, .. } => debug!(%peer, explanation, "handshake failed"),
+        ServerEvent::Reloaded => debug!("access lists reloaded"),
+        ServerEvent::Stopping { signal_text } => debug!(signal = signal_text, "stopping"),
+        ServerEvent::Progress(_) => {}
+    }
+}
+
+/// Signals of a service: the end of a terminal is none, it asks for the lists to be read again.
+struct ServiceSignals {
+    signals: Signals,
+    reload: Cell<bool>,
+    /// How often the service manager wants a sign of life.
+    heartbeat_interval: Option<Duration>,
+    next_heartbeat: Cell<Option<Instant>>,
+}
+
+impl ServiceSignals {
+    fn new(signals: Signals) -> Self {
+        Self {
+            signals,
+            reload: Cell::new(false),
+            heartbeat_interval: sd_notify::watchdog_interval(),
+            next_heartbeat: Cell::new(None),
+        }
+    }
+}
+
+impl Interrupts for ServiceSignals {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.signals.as_fd()
+    }
+
+    fn take(&self) -> Option<String> {
+        while let Some(signal) = self.signals.take().ok().flatten() {
+            if signal != Signal::Hangup {
+                return Some(format!("{}({})", signal.description(), signal.number()));
+            }
+            self.reload.set(true);
+        }
+        None
+    }
+
+    fn take_reload(&self) -> bool {
+        self.reload.take()
+    }
+
+    fn alive(&self) -> Option<Instant> {
+        let (interval, now) = (self.heartbeat_interval?, Instant::now());
+        if self.next_heartbeat.get().is_none_or(|t| t <= now) {
+            // A manager that cannot be reached ends the service, which is what it is for.
+            let _ = sd_notify::notify("WATCHDOG=1");
+            self.next_heartbeat.set(now.checked_add(interval));
+        }
+        self.next_heartbeat.get()
+    }
+}

@@ -1,0 +1,87 @@
+//! Sweeps: which setting of a path is best. Joins the plan, the runs and the reasons.
+
+mod network;
+
+use std::fs;
+
+use linerate_lab::sweep::{HostChoices, SettingSpace, Sweep, SweepSpec};
+use linerate_lab::{Estimate, explore};
+use linerate_report::sweep as report;
+use linerate_sys::signal::Signals;
+use linerate_sys::{cpu, process};
+
+use crate::{Error, Progress};
+use network::Network;
+
+/// What a sweep found.
+#[derive(Debug)]
+pub struct SweepResult {
+    /// Every run, and the best setting as far as the runs determine one.
+    pub sweep: Sweep,
+    /// Whether any run had a result.
+    pub has_result: bool,
+    /// Whether a signal ended it.
+    pub is_interrupted: bool,
+    /// Why no further run was possible; `None` for a sweep that reached its end or its budget.
+    pub ended_by: Option<String>,
+}
+
+/// Runs short tests against a server and compares their settings. A signal ends it with the runs made until then.
+///
+/// # Errors
+/// A specification that does not fit this host.
+pub fn sweep(spec: &SweepSpec, signals: &Signals, mut progress: Progress) -> Result<SweepResult, Error> {
+    let space = SettingSpace::new(spec, &host_choices()).map_err(Error::usage)?;
+    let plan = spec.plan(&space);
+    // Many streams need many descriptors; without the right to raise the limit fewer fit.
+    let _ = process::raise_fd_limit();
+    let estimate = plan.estimate();
+    announce(&mut progress, spec, estimate);
+    let mut network = Network::new(spec, &space, signals, progress);
+    let outcome = explore(&plan, &mut network);
+    let (log, ending) = network.finish();
+    Ok(SweepResult {
+        sweep: linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, &log),
+        has_result: ending.has_result,
+        is_interrupted: ending.is_interrupted,
+        ended_by: outcome.ended_by,
+    })
+}
+
+fn host_choices() -> HostChoices {
+    let read = |name: &str| fs::read_to_string(format!("/proc/sys/net/ipv4/{name}")).unwrap_or_default();
+    let available = read("tcp_available_congestion_control");
+    let cpus = cpu::affinity().map(|affinity| affinity.cpus().filter_map(|cpu| u32::try_from(cpu).ok()).collect());
+    HostChoices {
+        congestion: available.split_whitespace().map(str::to_owned).collect(),
+        congestion_in_use: read("tcp_congestion_control").trim().to_owned(),
+        cpus: cpus.unwrap_or_default(),
+    }
+}
+
+fn announce(progress: &mut Progress, spec: &SweepSpec, estimate: Estimate) {
+    let names: Vec<&str> = spec.over.iter().map(|swept| swept.name).collect();
+    progress.line(&format!(
+        "{} over {}: about {} runs of {} s, {} in all",
+        spec.host,
+        names.join(", "),
+        estimate.runs,
+        spec.time_s + spec.omit_s,
+        report::clock(estimate.time.as_secs_f64()),
+    ));
+    if estimate.runs_if_dependent > estimate.runs {
+        progress.line(&format!(
+            "Up to {} runs, {}, if the best level of one depends on the others; the budget is {}",
+            estimate.runs_if_dependent,
+            report::clock(estimate.time_if_dependent.as_secs_f64()),
+            report::clock(spec.budget.as_secs_f64()),
+        ));
+    }
+    if !estimate.fits {
+        progress.line(&format!(
+            "The budget of {} allows fewer of them; a longer --budget, fewer --repetitions or a narrower range may be \
+             needed for an answer",
+            report::clock(spec.budget.as_secs_f64())
+        ));
+    }
+}

@@ -1,0 +1,224 @@
+//! Runs tests for an experiment: one run is one test of the engine in this process.
+
+use std::time::{Duration, Instant};
+
+use linerate_doctor::observation::EndpointObservation;
+use linerate_iperf3::ErrorCode;
+use linerate_lab::sweep::{Hosts, Objective, Run, RunLog, RunMetrics, SettingSpace, SweepSpec, metrics};
+use linerate_lab::{Observation, Progress, RunError, Runner, Setting};
+use linerate_model::{Failure, FailureKind};
+use linerate_report::sweep::clock;
+use linerate_sys::cpu::{self, Affinity};
+use linerate_sys::poll::{self, Interest};
+use linerate_sys::signal::Signals;
+
+use crate::{Client, ClientResult};
+
+/// Longest wait for a server that is busy with another client.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+/// Time between two questions whether it still is.
+const BUSY_RHYTHM: Duration = Duration::from_millis(500);
+/// Longest wait for a server between two tests: the original closes its listener after each and opens another one.
+const REOPENING_TIMEOUT: Duration = Duration::from_secs(3);
+/// Time between two attempts to reach it.
+const REOPENING_RHYTHM: Duration = Duration::from_millis(50);
+/// The path under test.
+pub(super) struct Network<'a> {
+    spec: &'a SweepSpec,
+    space: &'a SettingSpace<'a>,
+    signals: &'a Signals,
+    progress: crate::Progress,
+    started: Instant,
+    /// Where this process may run when no run pins it.
+    affinity: Option<Affinity>,
+    log: RunLog,
+    has_result: bool,
+    is_interrupted: bool,
+}
+
+/// What became of the runs as a whole.
+pub(super) struct Ending {
+    pub(super) has_result: bool,
+    pub(super) is_interrupted: bool,
+}
+
+impl<'a> Network<'a> {
+    pub(super) fn new(
+        spec: &'a SweepSpec,
+        space: &'a SettingSpace<'a>,
+        signals: &'a Signals,
+        progress: crate::Progress,
+    ) -> Self {
+        let affinity = cpu::affinity().ok();
+        let cores = affinity
+            .as_ref()
+            .and_then(|affinity| u32::try_from(affinity.count()).ok());
+        Self {
+            spec,
+            space,
+            signals,
+            progress,
+            started: Instant::now(),
+            affinity,
+            log: RunLog {
+                hosts: Hosts {
+                    client_cores: cores,
+                    ..Hosts::default()
+                },
+                ..RunLog::default()
+            },
+            has_result: false,
+            is_interrupted: false,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> (RunLog, Ending) {
+        self.progress.clear();
+        self.log.elapsed = self.started.elapsed();
+        let ending = Ending {
+            has_result: self.has_result,
+            is_interrupted: self.is_interrupted,
+        };
+        (self.log, ending)
+    }
+
+    /// One test, after waiting for a server that is busy, or between two tests.
+    fn test(&mut self, setting: &Setting) -> Result<(f64, RunMetrics), RunError> {
+        let busy_timeout = BUSY_TIMEOUT.min(self.spec.budget.saturating_sub(self.started.elapsed()));
+        let asked = Instant::now();
+        loop {
+            let result = self.once(setting);
+            let Err(failure) = &result.outcome else {
+                return self.observed(result);
+            };
+            if is_busy(failure) && asked.elapsed() < busy_timeout {
+                self.progress.update(&format!(
+                    "the server is busy with another test; asked for {}",
+                    clock(asked.elapsed().as_secs_f64())
+                ));
+                self.pause(BUSY_RHYTHM)?;
+            } else if self.has_result && is_between(failure, &result) && asked.elapsed() < REOPENING_TIMEOUT {
+                self.pause(REOPENING_RHYTHM)?;
+            } else {
+                return Err(self.judged(failure));
+            }
+        }
+    }
+
+    fn once(&mut self, setting: &Setting) -> ClientResult {
+        let mut client = self.space.test_settings(setting).client_spec(self.spec);
+        // Once is enough, and datagrams travel differently when the server counts for us.
+        client.test.want_peer_facts = self.log.runs.is_empty() && !self.spec.is_udp;
+        let is_pinned = client.local.cpu.is_some();
+        let result = Client::new(client).run(self.signals);
+        if let Some(affinity) = self.affinity.as_ref().filter(|_| is_pinned) {
+            // What could be narrowed can be widened again.
+            let _ = affinity.restore_process();
+        }
+        result
+    }
+
+    /// Waits a moment; ends it when the user wants no more.
+    fn pause(&mut self, time: Duration) -> Result<(), RunError> {
+        let is_signalled = poll::wait_fd(self.signals, Interest::READ, Some(time)).unwrap_or(false);
+        if is_signalled && matches!(self.signals.take(), Ok(Some(_))) {
+            return Err(self.interrupted());
+        }
+        Ok(())
+    }
+
+    fn judged(&mut self, failure: &Failure) -> RunError {
+        let reason = failure.to_string();
+        let is_hopeless = [ErrorCode::Connect, ErrorCode::AuthTest, ErrorCode::AccessDenied]
+            .iter()
+            .any(|code| failure.code == Some(code.number()));
+        match failure.kind {
+            FailureKind::Interrupted => self.interrupted(),
+            _ if is_hopeless && !self.has_result => RunError::Over(reason),
+            _ => RunError::Failed(reason),
+        }
+    }
+
+    fn interrupted(&mut self) -> RunError {
+        self.is_interrupted = true;
+        RunError::Over("interrupted".to_owned())
+    }
+
+    fn observed(&mut self, result: ClientResult) -> Result<(f64, RunMetrics), RunError> {
+        if let Some(control) = &result.control {
+            self.log.hosts.is_same_host = control.local.ip() == control.remote.ip();
+        }
+        if let Some(cores) = result.peer_facts.as_deref().and_then(cores) {
+            self.log.hosts.server_cores = Some(cores);
+        }
+        let failed = |text: &str| RunError::Failed(text.to_owned());
+        let summary = result.summary.ok_or_else(|| failed("the test had no result"))?;
+        let metrics =
+            metrics::run_metrics(&summary).ok_or_else(|| failed("the server did not report the received bytes"))?;
+        let value = metrics::value(self.spec.objective, &metrics).map_err(failed)?;
+        self.log.is_client_cpu_only |=
+            self.spec.objective == Objective::CpuPerByte && metrics.cpu_server_percent.is_none();
+        self.has_result = true;
+        Ok((value, metrics))
+    }
+}
+
+impl Runner for Network<'_> {
+    type Metrics = RunMetrics;
+
+    fn run(&mut self, setting: &Setting) -> Result<Observation<RunMetrics>, RunError> {
+        let started_s = self.started.elapsed().as_secs_f64();
+        let outcome = self.test(setting);
+        let is_warm_up = self.log.runs.is_empty();
+        self.log.runs.push(Run {
+            levels: self.space.labels(setting),
+            started_s,
+            is_warm_up,
+            outcome: match &outcome {
+                Ok(result) => Ok(*result),
+                Err(RunError::Failed(text) | RunError::Over(text)) => Err(text.clone()),
+            },
+        });
+        outcome.map(|(value, metrics)| Observation { value, metrics })
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        self.progress.update(&format!(
+            "[{}/{}] {}; {} left",
+            progress.runs_done + 1,
+            progress.runs_planned,
+            self.space.words(&progress.setting),
+            clock(progress.left.as_secs_f64())
+        ));
+    }
+}
+
+fn is_busy(failure: &Failure) -> bool {
+    failure.code == Some(ErrorCode::AccessDenied.number())
+}
+
+/// Whether the server was not there, or went away before the test began.
+fn is_between(failure: &Failure, result: &ClientResult) -> bool {
+    let gone = [
+        ErrorCode::Connect,
+        ErrorCode::SendCookie,
+        ErrorCode::SendMessage,
+        ErrorCode::RecvMessage,
+        ErrorCode::SendParams,
+        ErrorCode::CtrlClose,
+        ErrorCode::CtrlRead,
+        ErrorCode::CtrlWrite,
+    ];
+    result.summary.is_none() && gone.iter().any(|code| failure.code == Some(code.number()))
+}
+
+/// How many cores the server has, in its own account.
+fn cores(facts: &str) -> Option<u32> {
+    let observation = EndpointObservation::from_peer(facts).ok()?;
+    let count = observation.snapshot.number("cpu.count")?;
+    (1.0..=65_536.0).contains(&count).then_some(count as u32)
+}

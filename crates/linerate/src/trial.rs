@@ -1,0 +1,194 @@
+//! Four short tests of this machine against itself, over the loopback interface.
+
+use std::io;
+use std::time::Duration;
+
+use linerate_model::event::Endpoint;
+use linerate_model::{Direction, EndCondition, Failure, Summary, TestSpec, Transport, measure};
+use linerate_report::Output;
+use linerate_report::iperf3::{self, Options};
+use linerate_report::trial::Received;
+use linerate_sys::signal::Signals;
+
+use crate::command_line::iperf3::{program_version, system_line};
+use crate::outcome::failure;
+use crate::{Client, Server};
+
+const LOOPBACK: &str = "127.0.0.1";
+/// Long enough for a row per second, short enough to watch.
+const SECONDS: u64 = 2;
+/// Rate of the UDP tests: high enough to mean something, low enough for any machine.
+const UDP_RATE_BPS: u64 = 1_000_000_000;
+/// Datagram that fits an Ethernet frame.
+const UDP_BLOCK_LEN_BYTES: u32 = 1448;
+
+/// One of the tests.
+struct Trial {
+    title: &'static str,
+    transport: Transport,
+    direction: Direction,
+}
+
+const TRIALS: [Trial; 4] = [
+    Trial {
+        title: "TCP, this machine to itself",
+        transport: Transport::Tcp,
+        direction: Direction::Forward,
+    },
+    Trial {
+        title: "TCP, the other direction",
+        transport: Transport::Tcp,
+        direction: Direction::Reverse,
+    },
+    Trial {
+        title: "UDP at 1 Gbit/s",
+        transport: Transport::Udp,
+        direction: Direction::Forward,
+    },
+    Trial {
+        title: "UDP at 1 Gbit/s, the other direction",
+        transport: Transport::Udp,
+        direction: Direction::Reverse,
+    },
+];
+
+/// A test that failed.
+#[derive(Debug)]
+pub struct Unsound {
+    /// The test.
+    pub title: &'static str,
+    /// Why it failed.
+    pub failure: Failure,
+}
+
+/// Tests this machine against itself: TCP and UDP, both directions. `begin` is called with the title of each test, whose
+/// report goes to standard output. Returns what arrived, the TCP tests first.
+///
+/// # Errors
+/// The first test that fails or delivers impossible counts.
+pub fn run(signals: &Signals, begin: &mut dyn FnMut(&str) -> io::Result<()>) -> Result<[Received; 4], Unsound> {
+    let at_start = |failure| Unsound {
+        title: "start of the server",
+        failure,
+    };
+    let server = Server::loopback().map_err(at_start)?;
+    let mut results = [Received {
+        rate_bps: 0.0,
+        lost_percent: None,
+    }; 4];
+    for (trial, result) in TRIALS.iter().zip(&mut results) {
+        let outcome = begin(trial.title)
+            .map_err(|error| failure(&error))
+            .and_then(|()| run_trial(trial, server.port(), signals));
+        *result = outcome.map_err(|failure| Unsound {
+            title: trial.title,
+            failure,
+        })?;
+    }
+    server.stop().map_err(|failure| Unsound {
+        title: "end of the server",
+        failure,
+    })?;
+    Ok(results)
+}
+
+fn run_trial(trial: &Trial, port: u16, signals: &Signals) -> Result<Received, Failure> {
+    let mut report = iperf3::client_sink(options(Endpoint::Client), Output::standard());
+    let client = Client::to(LOOPBACK, port, test_spec(trial.transport, trial.direction));
+    let result = client.observe(&mut report, signals);
+    result.outcome?;
+    received(result.summary.as_ref()).map_err(|text| failure(&text))
+}
+
+/// What the only direction of a test received.
+fn received(summary: Option<&Summary>) -> Result<Received, &'static str> {
+    let ends = || {
+        let (summary, flow) = (summary?, summary?.streams.first()?.flow);
+        Some((measure::sent(summary, flow)?, measure::received(summary, flow)?))
+    };
+    let (sender, receiver) = ends().ok_or("the test has no result")?;
+    if receiver.bytes == 0 {
+        return Err("nothing was received");
+    }
+    if receiver.bytes > sender.bytes {
+        return Err("more bytes were received than sent");
+    }
+    Ok(Received {
+        rate_bps: receiver.bits_per_second(),
+        lost_percent: measure::lost_share(&receiver).map(|share| share * 100.0),
+    })
+}
+
+fn test_spec(transport: Transport, direction: Direction) -> TestSpec {
+    let mut test = TestSpec {
+        transport,
+        direction,
+        end: EndCondition::Duration(Duration::from_secs(SECONDS)),
+        ..TestSpec::default()
+    };
+    if transport == Transport::Udp {
+        test.block_len_bytes = UDP_BLOCK_LEN_BYTES;
+        test.block_len_explicit = true;
+        test.pacing.rate_bps = Some(UDP_RATE_BPS);
+    }
+    test
+}
+
+fn options(endpoint: Endpoint) -> Options {
+    Options::new(endpoint, program_version(), system_line())
+}
+
+#[cfg(test)]
+mod tests {
+    use linerate_model::summary::UdpTotals;
+    use linerate_model::{EndpointTotals, Flow, StreamId, StreamRole, StreamSummary};
+
+    use super::*;
+
+    fn summary(sent: u64, received: u64, udp: Option<UdpTotals>) -> Summary {
+        let half = |bytes, udp| {
+            Some(EndpointTotals {
+                bytes,
+                duration_ns: 1_000_000_000,
+                udp,
+            })
+        };
+        Summary {
+            streams: vec![StreamSummary {
+                id: StreamId(0),
+                role: StreamRole::Sender,
+                flow: Flow::Forward,
+                sender: half(sent, None),
+                receiver: half(received, udp),
+                tcp: None,
+                file: None,
+                local_metrics: None,
+                peer_metrics: None,
+            }],
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn a_test_is_sound_when_something_arrived_and_not_more_than_was_sent() {
+        let whole = received(Some(&summary(1000, 1000, None))).expect("sound");
+        assert_eq!(
+            (whole.rate_bps.to_bits(), whole.lost_percent),
+            (8000_f64.to_bits(), None)
+        );
+        assert!(received(Some(&summary(1000, 0, None))).is_err());
+        assert!(received(Some(&summary(1000, 1001, None))).is_err());
+        assert!(received(Some(&Summary::default())).is_err());
+    }
+
+    #[test]
+    fn loss_is_a_share_of_the_datagrams() {
+        let udp = UdpTotals {
+            packets: 200,
+            lost: 50,
+            ..UdpTotals::default()
+        };
+        let lossy = received(Some(&summary(1000, 750, Some(udp)))).expect("sound");
+        assert_eq!(lossy.lost_percent.map(f64::to_bits), Some(25_f64.to_bits()));
+    }
+}

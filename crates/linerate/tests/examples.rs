@@ -1,0 +1,23 @@
+//! The examples run to their end against a server of their own.
+
+#[path = "../examples/client.rs"]
+mod client;
+#[path = "../examples/diagnose.rs"]
+mod diagnose;
+#[path = "../examples/server.rs"]
+mod server;
+
+#[test]
+fn client_example_reports_what_the_server_received() {
+    client::main().expect("a test over loopback");
+}
+
+#[test]
+fn server_example_serves_one_client_and_stops() {
+    server::main().expect("a test over loopback");
+}
+
+#[test]
+fn diagnose_example_applies_every_rule() {
+    diagnose::main().expect("this host can be read");
+}

@@ -1,0 +1,144 @@
+//! The definition of each figure of a test. The dialects' reports keep the formulas of the originals.
+//!
+//! A figure of a direction is that of all its streams: it is absent when one of them is unknown.
+
+use crate::stream::{Flow, StreamRole};
+use crate::summary::{CpuUsage, EndpointTotals, StreamSummary, Summary, UdpTotals};
+
+/// What the sending end counted in a direction. Its rate is that of all bytes over the longest duration.
+#[must_use]
+pub fn sent(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
+    all(summary, flow, |stream| stream.sender).and_then(sum)
+}
+
+/// What the receiving end counted in a direction. Its rate is that of all bytes over the longest duration.
+#[must_use]
+pub fn received(summary: &Summary, flow: Flow) -> Option<EndpointTotals> {
+    all(summary, flow, |stream| stream.receiver).and_then(sum)
+}
+
+/// What this end counted in one role.
+#[must_use]
+pub fn counted_here(summary: &Summary, role: StreamRole) -> Option<EndpointTotals> {
+    let streams = summary.streams.iter().filter(|stream| stream.role == role);
+    sum(streams.filter_map(|stream| stream.local().copied()).collect())
+}
+
+/// Segments retransmitted in the measured part of a direction.
+#[must_use]
+pub fn retransmits(summary: &Summary, flow: Flow) -> Option<u64> {
+    Some(all(summary, flow, |stream| stream.tcp?.retransmits)?.iter().sum())
+}
+
+/// Retransmitted segments in relation to the segments that the payload fills.
+#[must_use]
+pub fn retransmit_share(retransmits: u64, bytes: u64, mss_bytes: u32) -> Option<f64> {
+    let segments = bytes as f64 / f64::from(mss_bytes.max(1));
+    (bytes > 0).then(|| retransmits as f64 / segments)
+}
+
+/// Share of the datagrams, 0..=1, that the measured part lost, as the receiving end counted.
+#[must_use]
+pub fn lost_share(received: &EndpointTotals) -> Option<f64> {
+    let udp = received.udp?;
+    let packets = udp.packets.saturating_sub(udp.omitted_packets.unwrap_or(0));
+    let lost = udp.lost.saturating_sub(udp.omitted_lost.unwrap_or(0));
+    (packets > 0).then(|| lost as f64 / packets as f64)
+}
+
+/// CPUs that were busy on average.
+#[must_use]
+pub fn cpus(usage: CpuUsage) -> f64 {
+    usage.total_percent / 100.0
+}
+
+fn all<T>(summary: &Summary, flow: Flow, value: impl Fn(&StreamSummary) -> Option<T>) -> Option<Vec<T>> {
+    let streams = summary.streams.iter().filter(|stream| stream.flow == flow);
+    let values: Option<Vec<T>> = streams.map(value).collect();
+    values.filter(|values| !values.is_empty())
+}
+
+fn sum(ends: Vec<EndpointTotals>) -> Option<EndpointTotals> {
+    ends.into_iter().reduce(|sum, next| EndpointTotals {
+        bytes: sum.bytes.saturating_add(next.bytes),
+        duration_ns: sum.duration_ns.max(next.duration_ns),
+        udp: sum.udp.zip(next.udp).map(|(sum, next)| UdpTotals {
+            packets: sum.packets + next.packets,
+            lost: sum.lost + next.lost,
+            out_of_order: sum.out_of_order + next.out_of_order,
+            jitter_s: sum.jitter_s.max(next.jitter_s),
+            omitted_packets: sum.omitted_packets.zip(next.omitted_packets).map(|(a, b)| a + b),
+            omitted_lost: sum.omitted_lost.zip(next.omitted_lost).map(|(a, b)| a + b),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::StreamId;
+    use crate::summary::TcpSummary;
+
+    fn stream(flow: Flow, receiver: Option<EndpointTotals>) -> StreamSummary {
+        StreamSummary {
+            id: StreamId(0),
+            role: StreamRole::Sender,
+            flow,
+            sender: None,
+            receiver,
+            tcp: Some(TcpSummary {
+                retransmits: Some(3),
+                ..TcpSummary::default()
+            }),
+            file: None,
+            local_metrics: None,
+            peer_metrics: None,
+        }
+    }
+
+    fn end(bytes: u64, seconds: u64, udp: Option<UdpTotals>) -> Option<EndpointTotals> {
+        Some(EndpointTotals {
+            bytes,
+            duration_ns: seconds * 1_000_000_000,
+            udp,
+        })
+    }
+
+    fn summary(streams: Vec<StreamSummary>) -> Summary {
+        Summary {
+            streams,
+            ..Summary::default()
+        }
+    }
+
+    #[test]
+    fn figures_of_a_direction_are_those_of_all_its_streams() {
+        let forward = |receiver| stream(Flow::Forward, receiver);
+        let both = summary(vec![
+            forward(end(1000, 1, None)),
+            forward(end(500, 2, None)),
+            stream(Flow::Reverse, end(9, 9, None)),
+        ]);
+        let rate = received(&both, Flow::Forward).map(|end| end.bits_per_second());
+        assert_eq!(rate, Some(6000.0));
+        assert_eq!(retransmits(&both, Flow::Forward), Some(6));
+        assert_eq!(sent(&both, Flow::Forward), None);
+        let partial = summary(vec![forward(end(1000, 1, None)), forward(None)]);
+        assert_eq!(received(&partial, Flow::Forward), None);
+        assert_eq!(received(&partial, Flow::Reverse), None);
+    }
+
+    #[test]
+    fn loss_is_that_of_the_measured_part() {
+        let udp = |packets, lost| UdpTotals {
+            packets,
+            lost,
+            omitted_packets: Some(100),
+            omitted_lost: Some(10),
+            ..UdpTotals::default()
+        };
+        let streams = [udp(300, 20), udp(300, 10)].map(|udp| stream(Flow::Forward, end(1, 1, Some(udp))));
+        let received = received(&summary(streams.into()), Flow::Forward).expect("all reported");
+        assert_eq!(lost_share(&received), Some(0.025));
+    }
+}

@@ -1,0 +1,308 @@
+//! What fuzz targets and property tests of `linerate-iperf2` check: functions over arbitrary bytes that panic when a
+//! promise is broken.
+
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use linerate_model::{EndCondition, Failure, FailureKind};
+
+use linerate_iperf2::ack::ServerAck;
+use linerate_iperf2::amount::Amount;
+use linerate_iperf2::bounceback::{BounceHead, MESSAGE_LEN_MAX, Reply, Responder};
+use linerate_iperf2::burst::BurstReader;
+use linerate_iperf2::client::{
+    FlowClient, FlowClientAction, FlowClientInput, FlowClientSetup, StreamClient, StreamClientAction,
+    StreamClientInput, StreamClientSetup,
+};
+use linerate_iperf2::datagram::{DatagramHead, FlowOpening, NumberWidth};
+use linerate_iperf2::frame::FrameWords;
+use linerate_iperf2::header::{Header, Mode, TCP_HEADER_LEN_MAX, TcpHeaderReader, parse_tcp, parse_udp};
+use linerate_iperf2::report::FinalReport;
+use linerate_iperf2::server::{
+    FlowServer, FlowServerAction, FlowServerInput, Policy, StreamServer, StreamServerAction, StreamServerInput,
+};
+use linerate_iperf2::settings::{BLOCK_LEN_MAX_BYTES, DATAGRAM_LEN_MAX_BYTES, server_spec};
+use linerate_iperf2::stamp::Timestamp;
+use linerate_iperf2::version::Version;
+
+/// Headers that are accepted survive being written again, describe a test within limits, and are read alike in pieces.
+pub fn header(bytes: &[u8]) {
+    let whole = parse_tcp(bytes);
+    let mut reader = TcpHeaderReader::default();
+    let mut in_pieces = Ok(None);
+    for byte in bytes {
+        let mut input = std::slice::from_ref(byte);
+        in_pieces = reader.read(&mut input);
+        assert!(reader.bytes().len() <= TCP_HEADER_LEN_MAX);
+        if !matches!(in_pieces, Ok(None)) {
+            break;
+        }
+    }
+    if let (Ok(header), Ok(Some((piecewise, len)))) = (&whole, &in_pieces) {
+        assert_eq!(header, piecewise);
+        assert!(*len <= bytes.len());
+    }
+    if let Ok(header) = &whole {
+        check_test(header, linerate_model::Transport::Tcp, BLOCK_LEN_MAX_BYTES);
+        let again = parse_tcp(&header.emit_tcp()).expect("our own header is valid");
+        assert_eq!(
+            (again.mode, again.amount, again.tos),
+            (header.mode, header.amount, header.tos)
+        );
+        assert_eq!(again.permit_key, header.permit_key);
+    }
+    if let Ok(header) = parse_udp(bytes) {
+        check_test(&header, linerate_model::Transport::Udp, DATAGRAM_LEN_MAX_BYTES);
+        let again = parse_udp(&header.emit_udp()).expect("our own header is valid");
+        assert_eq!((again.mode, again.start), (header.mode, header.start));
+        // The unit of a rate is sent only to a server that keeps it.
+        if header.mode.server_sends() {
+            assert_eq!(again.rate, header.rate);
+        }
+    }
+    let _ = ServerAck::parse(bytes);
+}
+
+fn check_test(header: &Header, transport: linerate_model::Transport, len_max: u32) {
+    let spec = server_spec(header, transport);
+    assert!((1..=len_max).contains(&spec.block_len_bytes));
+    if let Some(frames) = header.frames {
+        assert!(frames.per_s > 0.0 && frames.mean.is_finite());
+    }
+    assert_eq!(spec.end, header.end());
+    if let EndCondition::Bytes(bytes) = spec.end {
+        assert!(bytes <= u64::from(Amount::BYTES_MAX));
+    }
+}
+
+/// Reports, heads and openings of datagrams.
+pub fn datagram(bytes: &[u8]) {
+    if let Some(report) = FinalReport::parse(bytes) {
+        assert!(report.jitter_s.is_finite());
+        assert!(report.transit_s.is_none_or(|spread| spread.deviation().is_finite()));
+        let again = FinalReport::parse(&report.emit(16)).expect("our own report is valid");
+        assert_eq!(
+            (again.bytes, again.lost, again.datagrams),
+            (report.bytes, report.lost, report.datagrams)
+        );
+    }
+    for width in [NumberWidth::Narrow, NumberWidth::Wide] {
+        let _ = DatagramHead::parse(bytes, width);
+    }
+    for version in [Version::V2_1_8, Version::V2_2_1] {
+        let _ = FrameWords::parse(bytes, version);
+    }
+    if let Some(opening) = FlowOpening::parse(bytes) {
+        assert!(opening.head.number > 0);
+    }
+}
+
+/// Framed data and bounce-back requests: nothing grows, every byte is consumed, replies are bounded.
+pub fn stream_data(bytes: &[u8]) {
+    let mut reader = BurstReader::new();
+    let mut input = bytes;
+    while !input.is_empty() {
+        let _ = reader.read(&mut input);
+    }
+    let mut responder = Responder::new();
+    let mut input = bytes;
+    while !input.is_empty() {
+        match responder.read(Timestamp::default(), &mut input) {
+            Ok(Some(Reply::Send(head))) => {
+                assert!(head.reply_len() <= MESSAGE_LEN_MAX);
+                check_head(&head);
+            }
+            Ok(_) => assert!(responder.missing() > 0),
+            Err(_) => return,
+        }
+    }
+}
+
+fn check_head(head: &BounceHead) {
+    // A reply has its stated length; large ones are left out to keep the fuzzer fast.
+    if head.reply_len() < 4096 {
+        assert_eq!(head.reply(Timestamp::default()).len(), head.reply_len() as usize);
+    }
+}
+
+/// Any events end each of the four machines exactly once, with the last action.
+pub fn machines(script: &[u8]) {
+    stream_server(script);
+    stream_client(script);
+    flow_server(script);
+    flow_client(script);
+}
+
+fn stream_server(script: &[u8]) {
+    let has_key = script.first().is_some_and(|byte| byte % 8 == 0);
+    let policy = Policy {
+        permit_key: has_key.then(|| b"secret123".to_vec()),
+        ..Policy::default()
+    };
+    let step = |server: &mut StreamServer, now: Instant, op: Op<'_>| match op {
+        Op::Bytes(bytes) => {
+            let _ = server.handle_bytes(clock(), bytes);
+        }
+        Op::Eof => server.handle_eof(now),
+        Op::Error => server.handle_error(now, "Connection reset by peer"),
+        Op::Time => server.handle_timeout(now),
+        Op::Local(0..=200) => server.handle_local(now, StreamServerInput::SendingDone),
+        Op::Local(201..=220) => server.handle_local(now, StreamServerInput::Terminated),
+        Op::Local(_) => server.handle_local(now, StreamServerInput::Failed(failure())),
+    };
+    let poll = |server: &mut StreamServer| Some(matches!(server.poll_action()?, StreamServerAction::Close(_)));
+    let server = StreamServer::new(start(), clock(), policy);
+    drive(script, server, step, poll, StreamServer::poll_timeout);
+}
+
+fn stream_client(script: &[u8]) {
+    let mut header = sample_header(script);
+    header.detect_peer = script.first().is_some_and(|byte| byte % 2 == 0);
+    let setup = StreamClientSetup {
+        header: Some(header),
+        time_limit: Some(Duration::from_secs(10)),
+    };
+    let step = |client: &mut StreamClient, now: Instant, op: Op<'_>| match op {
+        Op::Bytes(bytes) => {
+            let _ = client.handle_bytes(now, clock(), bytes);
+        }
+        Op::Eof => client.handle_eof(now),
+        Op::Error => client.handle_error(now, "Connection reset by peer"),
+        Op::Time => client.handle_timeout(now),
+        Op::Local(0..=180) => client.handle_local(now, StreamClientInput::SendingDone),
+        Op::Local(181..=220) => client.handle_local(now, StreamClientInput::Interrupted),
+        Op::Local(_) => client.handle_local(now, StreamClientInput::Failed(failure())),
+    };
+    let poll = |client: &mut StreamClient| Some(matches!(client.poll_action()?, StreamClientAction::Close(_)));
+    let client = StreamClient::new(start(), setup);
+    drive(script, client, step, poll, StreamClient::poll_timeout);
+}
+
+fn flow_server(script: &[u8]) {
+    let mut first = sample_header(script).emit_udp();
+    let (number, sent) = (1, clock());
+    DatagramHead { number, sent }.write(&mut first);
+    let step = |flow: &mut FlowServer, now: Instant, op: Op<'_>| match op {
+        Op::Time => flow.handle_timeout(now),
+        Op::Bytes(_) => flow.handle_local(now, FlowServerInput::DataArrived),
+        Op::Eof | Op::Error => flow.handle_local(now, FlowServerInput::Failed(failure())),
+        Op::Local(0..=100) => flow.handle_local(now, FlowServerInput::SendingDone),
+        Op::Local(101..=240) => flow.handle_local(now, FlowServerInput::LastArrived(Box::default())),
+        Op::Local(_) => flow.handle_local(now, FlowServerInput::Terminated),
+    };
+    let poll = |flow: &mut FlowServer| Some(matches!(flow.poll_action()?, FlowServerAction::Close(_)));
+    let flow = FlowServer::new(start(), clock(), Policy::default(), &first, false).expect("a valid first datagram");
+    drive(script, flow, step, poll, FlowServer::poll_timeout);
+}
+
+fn flow_client(script: &[u8]) {
+    let setup = FlowClientSetup {
+        header: Some(sample_header(script)),
+        datagram_bytes: 1470,
+        time_limit: Some(Duration::from_secs(10)),
+        wants_report: script.len().is_multiple_of(3),
+    };
+    let next_number = i64::from(*script.last().unwrap_or(&0)) - 100;
+    let step = |flow: &mut FlowClient, now: Instant, op: Op<'_>| match op {
+        Op::Time => flow.handle_timeout(now, clock()),
+        Op::Bytes(bytes) => flow.handle_datagram(now, bytes),
+        Op::Eof | Op::Error => flow.handle_local(now, clock(), FlowClientInput::Failed(failure())),
+        Op::Local(0..=60) => flow.handle_local(now, clock(), FlowClientInput::DataArrived),
+        Op::Local(61..=100) => flow.handle_local(now, clock(), FlowClientInput::LastArrived),
+        Op::Local(101..=240) => flow.handle_local(now, clock(), FlowClientInput::SendingDone { next_number }),
+        Op::Local(_) => flow.handle_local(now, clock(), FlowClientInput::Interrupted),
+    };
+    let poll = |flow: &mut FlowClient| Some(matches!(flow.poll_action()?, FlowClientAction::Close(_)));
+    let flow = FlowClient::new(start(), clock(), setup);
+    drive(script, flow, step, poll, FlowClient::poll_timeout);
+}
+
+/// Feeds a machine the events of a script, whose last one is an error; `poll` takes an action and returns whether it is
+/// `Close`.
+fn drive<M>(
+    script: &[u8],
+    mut machine: M,
+    step: impl Fn(&mut M, Instant, Op<'_>),
+    poll: impl Fn(&mut M) -> Option<bool>,
+    timeout: impl Fn(&M) -> Option<Instant>,
+) {
+    let mut is_closed = false;
+    play(script, |now, op| {
+        step(&mut machine, now, op);
+        while let Some(closes) = poll(&mut machine) {
+            assert!(!is_closed, "nothing follows the end");
+            is_closed = closes;
+        }
+        assert!(!is_closed || timeout(&machine).is_none());
+    });
+    assert!(is_closed, "an error ends the machine");
+}
+
+/// One event.
+enum Op<'a> {
+    Bytes(&'a [u8]),
+    Eof,
+    Error,
+    Local(u8),
+    Time,
+}
+
+/// Reads events from arbitrary bytes and ends with an error.
+fn play(script: &[u8], mut step: impl FnMut(Instant, Op<'_>)) {
+    let mut now = start();
+    let mut rest = script;
+    while let Some(([kind, argument], tail)) = rest.split_first_chunk() {
+        rest = tail;
+        let op = match kind % 16 {
+            0..=5 => {
+                let (bytes, tail) = rest.split_at(usize::from(*argument).min(rest.len()));
+                rest = tail;
+                Op::Bytes(bytes)
+            }
+            6 if *argument > 100 => Op::Eof,
+            7 if *argument > 200 => Op::Error,
+            8..=10 => {
+                now += Duration::from_millis(u64::from(*argument) * 50);
+                Op::Time
+            }
+            _ => Op::Local(*argument),
+        };
+        step(now, op);
+    }
+    step(now, Op::Error);
+}
+
+fn sample_header(script: &[u8]) -> Header {
+    const MODES: [Mode; 5] = [
+        Mode::Forward,
+        Mode::Reverse,
+        Mode::FullDuplex,
+        Mode::Dual,
+        Mode::TradeOff,
+    ];
+    let choice = script.first().copied().unwrap_or_default();
+    Header {
+        mode: MODES[usize::from(choice) % MODES.len()],
+        trip_times: choice & 0x40 != 0,
+        start: Some(clock()),
+        ..Header::new(Version::V2_1_8, 5001, Amount::Ticks(100))
+    }
+}
+
+/// Instants have no origin of their own; one for the whole process makes scripts repeatable.
+fn start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}
+
+fn clock() -> Timestamp {
+    Timestamp::from_unix_ns(1_800_000_000_000_000_000)
+}
+
+fn failure() -> Failure {
+    Failure {
+        kind: FailureKind::Error,
+        message: "something failed".to_owned(),
+        code: None,
+    }
+}
