@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::kernel::procfs::Interrupt;
 use linerate_model::snapshot::{Absence, Snapshot};
 
+use crate::kernel::procfs::Interrupt;
 use crate::nic::pci;
 
 const SRC: &str = "sysfs";
