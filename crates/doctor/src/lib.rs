@@ -9,11 +9,14 @@
 //! * [`arithmetic`]: ceilings of links, buses, windows and hashes
 //! * [`diagnose_test`]: a test observed by one or both ends
 //! * [`split_loss`]: where the datagrams of a UDP test went
+//! * [`sweep_reasons`]: why a setting of a sweep is worse than another
+//! * [`http`]: what limited the cells of the HTTP lab, and what its plans need
 
 #![forbid(unsafe_code)]
 
 pub mod arithmetic;
 pub mod classes;
+pub mod http;
 pub mod observation;
 pub mod timeline;
 
@@ -37,6 +40,7 @@ pub use loss::split_loss;
 pub use observation::{EndpointObservation, diagnose_test};
 pub use period::{Delta, NoPeriod, Period};
 pub use rule::{Layer, Rule};
+pub use rules::sweep::sweep_reasons;
 pub use timeline::TestTimeline;
 
 /// Every rule, in the order in which a reader should think about them.

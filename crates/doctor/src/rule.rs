@@ -86,6 +86,8 @@ pub(crate) struct Unknown {
     pub(crate) missing: Vec<(String, String)>,
     /// What the known facts suggest.
     pub(crate) suspicion: Option<String>,
+    /// How to get a measurement that decides.
+    pub(crate) advice: Option<String>,
 }
 
 /// The rule does not apply, because of `reason`.
@@ -102,7 +104,7 @@ pub(crate) fn require(holds: bool, reason: impl FnOnce() -> String) -> Result<()
 pub(crate) fn unknown<T>(fact: impl Into<String>, why: impl Into<String>) -> Result<T, NoMatch> {
     Err(NoMatch::Unknown(Unknown {
         missing: vec![(fact.into(), why.into())],
-        suspicion: None,
+        ..Unknown::default()
     }))
 }
 
@@ -135,6 +137,8 @@ pub(crate) struct Match {
     pub(crate) advice: Option<String>,
     pub(crate) persist: Option<String>,
     pub(crate) needs: Vec<String>,
+    /// What it concerns, where that is not all of what the rule is applied to.
+    pub(crate) subjects: Vec<String>,
 }
 
 /// A match, to be filled with its evidence.
@@ -192,6 +196,11 @@ impl Match {
 
     pub(crate) fn persist(mut self, hint: impl Into<String>) -> Self {
         self.persist = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn subjects(mut self, subjects: Vec<String>) -> Self {
+        self.subjects = subjects;
         self
     }
 

@@ -26,7 +26,7 @@ pub fn sessions(script: &[u8]) -> usize {
         return 0;
     };
     let mut harness = Harness::new(&policy(rules), rules & 0x80 != 0);
-    play(script, |event| harness.play(event));
+    play(script, |client, event| harness.play(client, event));
     harness.empty();
     harness.ran
 }
@@ -37,13 +37,13 @@ pub fn independence(script: &[u8]) {
     let roomy = ServerPolicy::default();
     let mut together = Harness::new(&roomy, false);
     together.apart = true;
-    play(script, |event| together.play(event));
+    play(script, |client, event| together.play(client, event));
     for client in 0..CLIENTS {
         let mut alone = Harness::new(&roomy, false);
         alone.apart = true;
-        play(script, |event| {
-            if event.concerns(client) {
-                alone.play(event);
+        play(script, |other, event| {
+            if other == client || matches!(event, Event::Time(_)) {
+                alone.play(other, event);
             }
         });
         assert_eq!(alone.log.get(&client), together.log.get(&client), "client {client}");
@@ -53,70 +53,52 @@ pub fn independence(script: &[u8]) {
 /// Sessions of a script.
 const CLIENTS: u8 = 6;
 
-/// One event of a script.
+/// One event of a script, in most cases of a client.
 #[derive(Debug, Clone, Copy)]
 enum Event<'a> {
-    /// This client takes its regular next step; the number chooses its parameters.
-    Next(u8, u8),
-    /// A connection sends the cookie of this client: the client itself, or one of its streams.
-    Connect(u8),
-    Bytes(u8, &'a [u8]),
-    State(u8, State),
-    Parameters(u8, u8),
-    Results(u8),
-    Eof(u8),
-    Error(u8),
+    /// The client takes its regular next step; the number chooses its parameters.
+    Next(u8),
+    /// A connection sends the cookie of the client: the client itself, or one of its streams.
+    Connect,
+    Bytes(&'a [u8]),
+    State(State),
+    Parameters(u8),
+    Results,
+    Eof,
+    Error,
     /// Something fails on this end.
-    Fail(u8),
-    /// A UDP datagram from the address of this client.
-    Hello(u8),
+    Fail,
+    /// A UDP datagram from the address of the client.
+    Hello,
+    /// Time passes for all clients.
     Time(u8),
 }
 
-impl Event<'_> {
-    fn concerns(&self, client: u8) -> bool {
-        match self {
-            Self::Time(_) => true,
-            Self::Next(g, _)
-            | Self::Connect(g)
-            | Self::Bytes(g, _)
-            | Self::State(g, _)
-            | Self::Parameters(g, _)
-            | Self::Results(g)
-            | Self::Eof(g)
-            | Self::Error(g)
-            | Self::Fail(g)
-            | Self::Hello(g) => *g == client,
-        }
-    }
-}
-
-fn play(script: &[u8], mut step: impl FnMut(Event<'_>)) {
+fn play(script: &[u8], mut step: impl FnMut(u8, Event<'_>)) {
     let mut rest = script;
     while let Some(([kind, argument], tail)) = rest.split_first_chunk() {
         rest = tail;
-        let client = kind >> 4;
-        let client = client % CLIENTS;
-        step(match kind % 16 {
-            0..=4 => Event::Next(client, *argument),
-            5 => Event::Connect(client),
-            6 if *argument > 64 => Event::Next(client, *argument),
+        let event = match kind % 16 {
+            0..=4 => Event::Next(*argument),
+            5 => Event::Connect,
+            6 if *argument > 64 => Event::Next(*argument),
             6 => {
                 let (bytes, tail) = rest.split_at(usize::from(*argument).min(rest.len()));
                 rest = tail;
-                Event::Bytes(client, bytes)
+                Event::Bytes(bytes)
             }
-            7 if *argument > 160 => Event::State(client, State::ALL[usize::from(*argument) % State::ALL.len()]),
-            8 if *argument > 160 => Event::Parameters(client, *argument),
-            9 if *argument > 200 => Event::Results(client),
-            10 if *argument > 200 => Event::Eof(client),
-            11 if *argument > 230 => Event::Error(client),
-            12 if *argument > 230 => Event::Fail(client),
-            7..=12 => Event::Next(client, *argument),
-            13 | 14 => Event::Hello(client),
+            7 if *argument > 160 => Event::State(State::ALL[usize::from(*argument) % State::ALL.len()]),
+            8 if *argument > 160 => Event::Parameters(*argument),
+            9 if *argument > 200 => Event::Results,
+            10 if *argument > 200 => Event::Eof,
+            11 if *argument > 230 => Event::Error,
+            12 if *argument > 230 => Event::Fail,
+            7..=12 => Event::Next(*argument),
+            13 | 14 => Event::Hello,
             // Mostly short times, so that few deadlines pass.
             _ => Event::Time(if *argument > 230 { *argument } else { *argument % 8 }),
-        });
+        };
+        step((kind >> 4) % CLIENTS, event);
     }
 }
 
@@ -163,21 +145,21 @@ impl Harness {
         }
     }
 
-    fn play(&mut self, event: Event<'_>) {
+    fn play(&mut self, client: u8, event: Event<'_>) {
         match event {
-            Event::Next(client, choice) => self.next(client, choice),
-            Event::Connect(client) => self.connect(client),
-            Event::Bytes(client, bytes) => self.control(client, bytes),
-            Event::State(client, state) => self.control(client, &[state.byte()]),
-            Event::Parameters(client, kind) => self.control(client, &parameters(kind)),
-            Event::Results(client) => self.control(client, &frame(&results().to_json())),
-            Event::Eof(client) => self.with(client, |registry, now, id| registry.handle_control_eof(now, id)),
-            Event::Error(client) => {
+            Event::Next(choice) => self.next(client, choice),
+            Event::Connect => self.connect(client),
+            Event::Bytes(bytes) => self.control(client, bytes),
+            Event::State(state) => self.control(client, &[state.byte()]),
+            Event::Parameters(kind) => self.control(client, &parameters(kind)),
+            Event::Results => self.control(client, &frame(&results().to_json())),
+            Event::Eof => self.with(client, |registry, now, id| registry.handle_control_eof(now, id)),
+            Event::Error => {
                 self.with(client, |registry, now, id| {
                     registry.handle_control_error(now, id, "Connection reset by peer");
                 });
             }
-            Event::Fail(client) => {
+            Event::Fail => {
                 let input = ServerInput::Failed {
                     code: ErrorCode::NoMsg,
                     errno: 0,
@@ -185,7 +167,7 @@ impl Harness {
                 };
                 self.with(client, |registry, now, id| registry.handle_local(now, id, input));
             }
-            Event::Hello(client) => {
+            Event::Hello => {
                 if let Some(owner) = self.registry.udp_stream_owner(self.address(client).ip()) {
                     self.registry.handle_local(self.now, owner, ServerInput::StreamOpened);
                 }

@@ -3,6 +3,8 @@
 mod request;
 mod response;
 
+#[cfg(test)]
+pub(crate) use request::decode;
 pub use request::{answer_requests, decode_chunks};
 pub use response::response;
 

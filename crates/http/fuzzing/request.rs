@@ -23,39 +23,26 @@ pub fn decode_chunks(cuts: &[u8], body: &[u8]) -> Option<Vec<u8>> {
     let whole = decode([body]);
     let cut = decode(pieces(cuts, body));
     assert_eq!(whole, cut);
-    whole
-        .ok()
-        .filter(|decoded| decoded.is_end)
-        .map(|decoded| decoded.payload)
+    whole.ok().filter(|(.., is_end)| *is_end).map(|(payload, ..)| payload)
 }
 
-#[derive(Debug, PartialEq, Eq)]
-struct Decoded {
-    payload: Vec<u8>,
-    used: usize,
-    is_end: bool,
-}
+/// Payload of a body, bytes consumed, and whether it is complete.
+type Decoded = (Vec<u8>, usize, bool);
 
-fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Decoded, ChunkedError> {
-    let mut decoder = Decoder::new();
-    let mut decoded = Decoded {
-        payload: Vec::new(),
-        used: 0,
-        is_end: false,
-    };
+pub(crate) fn decode<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Decoded, ChunkedError> {
+    let (mut decoder, mut payload, mut used) = (Decoder::new(), Vec::new(), 0);
     for input in pieces {
         let mut rest = input;
         while !rest.is_empty() && !decoder.is_end() {
             let piece = decoder.piece(rest)?;
             let (taken, behind) = rest.split_at(piece.framing + piece.payload);
             assert!(!taken.is_empty(), "no progress");
-            decoded.payload.extend(&taken[piece.framing..]);
-            decoded.used += taken.len();
+            payload.extend(&taken[piece.framing..]);
+            used += taken.len();
             rest = behind;
         }
     }
-    decoded.is_end = decoder.is_end();
-    Ok(decoded)
+    Ok((payload, used, decoder.is_end()))
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Connection {
 
 #[cfg(test)]
 mod tests {
-    use super::response;
+    use super::{Connection, response};
 
     const INPUTS: [&[u8]; 5] = [
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhelloHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld",
@@ -116,6 +116,27 @@ mod tests {
                     response(settings, &vec![len as u8; input.len()], input);
                 }
             }
+        }
+    }
+
+    #[test]
+    fn responses_have_their_status_and_length_however_they_are_segmented() {
+        let input = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\
+            HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\n\r\n\
+            HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n\
+            HTTP/1.1 204 No Content\r\n\r\n\
+            HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld";
+        let expected = [(200, 5), (200, 7), (404, 0), (204, 0), (200, 5)];
+        for step in 1..=input.len() {
+            let found = Connection::new(false, true, false).read(input.chunks(step));
+            let responses = found.responses.iter();
+            let responses: Vec<_> = responses
+                .map(|response| (response.status, response.body_bytes))
+                .collect();
+            assert!(
+                !found.is_broken && responses == expected,
+                "{step} bytes at a time: {responses:?}"
+            );
         }
     }
 }

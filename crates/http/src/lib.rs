@@ -22,3 +22,4 @@ pub mod server;
 pub mod target;
 #[cfg(feature = "tls")]
 mod tls;
+mod transport;

@@ -4,13 +4,13 @@
 mod by_hyper;
 mod target;
 
-use std::io::{self, Read, Write};
-use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::io;
+use std::time::Instant;
 
 use linerate_model::http::NegotiatedProtocol;
 
 use crate::load::response::{ReadProgress, ReaderContext, ReceivedResponse, ResponseReader};
+use crate::transport::Transport;
 use target::{BYTES_MAX, connect};
 
 pub use target::{ProbeError, ProbeResult, ProbeTarget};
@@ -32,52 +32,40 @@ pub fn send(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<Pr
 fn send_plain(target: ProbeTarget<'_>, request: &[u8], is_head: bool) -> Result<ProbeResult, ProbeError> {
     let ProbeTarget { address, timeout, .. } = target;
     let deadline = Instant::now() + timeout;
-    let mut stream = connect(target)?;
-    let exchange = |error| ProbeError::Exchange(address, error);
-    stream.set_write_timeout(Some(timeout)).map_err(exchange)?;
-    stream.write_all(request).map_err(exchange)?;
-    read(&mut stream, is_head, deadline).map_err(|error| match error.kind() {
+    let mut transport = Transport::new(connect(target)?);
+    let completed = transport
+        .send(request, deadline)
+        .and_then(|()| read(&mut transport, is_head, deadline));
+    completed.map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => ProbeError::Protocol(address, "HTTP/1.1", error.to_string()),
         _ => ProbeError::Exchange(address, error),
     })
 }
 
-fn read(stream: &mut TcpStream, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
+fn read(transport: &mut Transport, is_head: bool, deadline: Instant) -> io::Result<ProbeResult> {
     let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(is_head, false));
-    let (mut kept, mut head, mut total) = (Vec::new(), Vec::new(), 0_u64);
-    let mut buffer = vec![0; BUFFER_BYTES];
+    let (mut head, mut total) = (Vec::new(), 0);
+    let invalid = |why: &dyn std::fmt::Display| io::Error::new(io::ErrorKind::InvalidData, why.to_string());
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        // A timeout of zero would mean none.
-        stream.set_read_timeout(Some(left.max(Duration::from_millis(1))))?;
-        let len = match stream.read(&mut buffer) {
-            Ok(len) => len,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Err(io::ErrorKind::TimedOut.into()),
-            Err(error) => return Err(error),
-        };
-        if left.is_zero() {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        if len == 0 {
+        let kept_len = transport.buffer.len();
+        if !transport.fill_or_end(deadline)? {
             let response = reader.end().ok_or(io::ErrorKind::UnexpectedEof)?;
             return Ok(probe_result(&head, &response));
         }
-        total += len as u64;
+        total += (transport.buffer.len() - kept_len) as u64;
         if total > BYTES_MAX {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "the body is larger than 1 GiB",
-            ));
+            return Err(invalid(&"the body is larger than 1 GiB"));
         }
-        kept.extend_from_slice(buffer.get(..len).unwrap_or_default());
         if head.len() < HEADER_KEPT_MAX && !reader.has_begun() {
-            head.clone_from(&kept);
+            head.clone_from(&transport.buffer);
         }
-        match reader.feed(&kept, &mut context) {
-            Ok(ReadProgress::Complete(_, response)) => return Ok(probe_result(&head, &response)),
-            Ok(ReadProgress::More) => kept.clear(),
-            Ok(ReadProgress::Incomplete(used)) => drop(kept.drain(..used)),
-            Err(error) => return Err(io::Error::new(io::ErrorKind::InvalidData, error)),
+        match reader
+            .feed(&transport.buffer, &mut context)
+            .map_err(|error| invalid(&error))?
+        {
+            ReadProgress::Complete(_, response) => return Ok(probe_result(&head, &response)),
+            ReadProgress::More => transport.buffer.clear(),
+            ReadProgress::Incomplete(used) => drop(transport.buffer.drain(..used)),
         }
     }
 }
@@ -105,13 +93,14 @@ fn probe_result(head: &[u8], response: &ReceivedResponse) -> ProbeResult {
     }
 }
 
-const BUFFER_BYTES: usize = 64 * 1024;
 const HEADER_KEPT_MAX: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::{IpAddr, SocketAddr, TcpListener};
     use std::thread;
+    use std::time::Duration;
 
     use linerate_sys::socket;
 

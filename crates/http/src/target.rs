@@ -70,7 +70,8 @@ fn parse(url: &str) -> Result<Target, &'static str> {
     })
 }
 
-fn split_authority(authority: &str) -> Result<(&str, &str), &'static str> {
+/// Host, without brackets, and text of the port, possibly empty.
+pub(crate) fn split_authority(authority: &str) -> Result<(&str, &str), &'static str> {
     let (host, ports) = match authority.strip_prefix('[') {
         Some(rest) => {
             let (host, ports) = rest.split_once(']').ok_or("a bracket is not closed")?;

@@ -15,10 +15,6 @@ pub struct Certificate {
 
 impl Certificate {
     /// Has openssl make one.
-    ///
-    /// # Panics
-    /// When it does not.
-    #[must_use]
     pub fn make() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let made = openssl(
@@ -31,16 +27,11 @@ impl Certificate {
     }
 
     /// A file of it: `cert.pem` or `key.pem`.
-    #[must_use]
     pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
     /// SHA-256 of it, as openssl writes it.
-    ///
-    /// # Panics
-    /// When openssl does not tell.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         let shown = openssl(
             self.folder.path(),

@@ -35,29 +35,17 @@ pub struct HttpLab {
 
 impl HttpLab {
     /// A server on loopback.
-    ///
-    /// # Panics
-    /// When it does not start.
-    #[must_use]
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_by(&[], &[], "127.0.0.1", arguments)
     }
 
     /// A server in one namespace, for clients in the other.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn in_net(net: &Net, arguments: &[&str]) -> Self {
         let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
         Self::start_by(&client, &server, SERVER, arguments)
     }
 
     /// The same with the words that client and server are started by.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn start_by(client: &[&str], server: &[&str], host: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let token = folder.path().join("token");
@@ -87,10 +75,6 @@ impl HttpLab {
 
     /// nginx, which serves one path (1 KiB), and an agent beside it. `words` are those of its `listen` line, such as
     /// `ssl http2`; the client is started by `client`.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn beside_nginx(words: &str, client: &[&str]) -> Self {
         let certificate = Certificate::make();
         let (nginx, url) = if words.contains("ssl") {
@@ -110,10 +94,6 @@ impl HttpLab {
     }
 
     /// An agent beside a server, on the next port, where clients look for a control channel.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn beside(server: SocketAddr, url: String, client: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let token = folder.path().join("token");
@@ -142,35 +122,22 @@ impl HttpLab {
     }
 
     /// SHA-256 of the server's certificate.
-    ///
-    /// # Panics
-    /// When it has none.
-    #[must_use]
     pub fn pin(&self) -> String {
         let (_, certificate) = self.nginx.as_ref().expect("nginx has a certificate");
         certificate.fingerprint()
     }
 
     /// The path of a file or folder of this test.
-    #[must_use]
     pub fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
     /// Writes a plan with short cells: what `text` says comes behind the defaults, which it may begin with.
-    ///
-    /// # Panics
-    /// When there is no room for it.
-    #[must_use]
     pub fn plan(&self, name: &str, text: &str) -> String {
         self.plan_of_usual_length(name, &format!("{SHORT}{text}"))
     }
 
     /// Writes a plan file of a matrix with 1 KiB and these numbers of connections.
-    ///
-    /// # Panics
-    /// As [`Self::plan`].
-    #[must_use]
     pub fn plan_of_one_cell(&self, name: &str, connections: &str) -> String {
         self.plan(
             name,
@@ -179,10 +146,6 @@ impl HttpLab {
     }
 
     /// Writes a plan file of this text, whose cells take as long as those of a user.
-    ///
-    /// # Panics
-    /// When there is no room for it.
-    #[must_use]
     pub fn plan_of_usual_length(&self, name: &str, text: &str) -> String {
         let path = self.path(name);
         fs::write(&path, text).expect("a file");
@@ -190,10 +153,6 @@ impl HttpLab {
     }
 
     /// The files of the runs in a directory of runs, with what they hold, in the order of their names.
-    ///
-    /// # Panics
-    /// When a whole one is no JSON.
-    #[must_use]
     pub fn runs(&self, directory: &str) -> Vec<(String, Value)> {
         let entries = fs::read_dir(PathBuf::from(self.path(directory)).join("cells"));
         let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
@@ -210,14 +169,12 @@ impl HttpLab {
     }
 
     /// Starts `linerate http` with these words, and what it needs for the control channel.
-    #[must_use]
     pub fn client(&self, words: &[&str]) -> Process {
         let access = ["--control-url", &self.control, "--token-file", &self.path("token")];
         self.client_without(&[words, &access].concat())
     }
 
     /// Starts `linerate http` with these words alone.
-    #[must_use]
     pub fn client_without(&self, words: &[&str]) -> Process {
         let prefix: Vec<&str> = self.client.iter().map(String::as_str).collect();
         let mut command = command(&prefix);
@@ -226,41 +183,25 @@ impl HttpLab {
     }
 
     /// Runs `linerate http` with these words to its end.
-    ///
-    /// # Panics
-    /// When it does not end.
     #[track_caller]
-    #[must_use]
     pub fn run(&self, words: &[&str]) -> Finished {
         self.client(words).finish_within(LAB_TIMEOUT)
     }
 
     /// Runs an experiment of this plan to its end, in a directory of its own, and reads what it found.
-    ///
-    /// # Panics
-    /// When it does not end with a result.
     #[track_caller]
-    #[must_use]
     pub fn study(&self, words: &[&str], plan: &str) -> HttpStudy {
         self.study_of(words, &self.url, plan)
     }
 
     /// The same with another URL.
-    ///
-    /// # Panics
-    /// As [`Self::study`].
     #[track_caller]
-    #[must_use]
     pub fn study_of(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
         self.study_within(LAB_TIMEOUT, words, url, plan)
     }
 
     /// The same with another deadline.
-    ///
-    /// # Panics
-    /// As [`Self::study`].
     #[track_caller]
-    #[must_use]
     pub fn study_within(&self, timeout: Duration, words: &[&str], url: &str, plan: &str) -> HttpStudy {
         // A second study of the same test needs a directory that does not exist yet.
         let directory = (0_u32..).map(|number| self.path(&format!("runs{number}")));
@@ -311,11 +252,7 @@ pub struct HttpStudy {
 
 impl HttpStudy {
     /// Reads the object that `--json` writes.
-    ///
-    /// # Panics
-    /// When there is none.
     #[track_caller]
-    #[must_use]
     pub fn of(finished: Finished) -> Self {
         let json: Value =
             serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
@@ -324,11 +261,7 @@ impl HttpStudy {
     }
 
     /// Entries of one of its lists.
-    ///
-    /// # Panics
-    /// When there is no such list.
     #[track_caller]
-    #[must_use]
     pub fn list(&self, name: &str) -> &Vec<Value> {
         self.json[name]
             .as_array()
@@ -336,11 +269,7 @@ impl HttpStudy {
     }
 
     /// The cell of a phase with a payload and a number of connections.
-    ///
-    /// # Panics
-    /// When there is none.
     #[track_caller]
-    #[must_use]
     pub fn cell(&self, phase: &str, payload_bytes: u64, connections: u64) -> &Value {
         let is_wanted = |cell: &&Value| {
             let key = &cell["key"];
@@ -351,13 +280,11 @@ impl HttpStudy {
     }
 
     /// The main verdict on a cell.
-    #[must_use]
     pub fn verdict(cell: &Value) -> &str {
         cell["verdict"]["primary"]["class"].as_str().unwrap_or_default()
     }
 
     /// Whether programs that are no part of the test used much of a CPU, where both ends are on one host.
-    #[must_use]
     pub fn is_disturbed(&self) -> bool {
         let cpus = self.json["client"]["cpus"].as_f64().unwrap_or(1.0);
         let is_disturbed = |cell: &Value| {
@@ -370,7 +297,6 @@ impl HttpStudy {
     }
 
     /// What the main verdict on a cell rests on.
-    #[must_use]
     pub fn evidence(cell: &Value) -> String {
         let texts = cell["verdict"]["primary"]["evidence"].as_array().into_iter().flatten();
         texts

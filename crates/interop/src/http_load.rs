@@ -18,34 +18,24 @@ pub struct HttpLoad {
 
 impl HttpLoad {
     /// Starts the program; [`Self::of`] reads its result.
-    #[must_use]
     pub fn start(url: &str, arguments: &[&str]) -> Process {
         Self::start_by(Command::new(ours().path()), url, arguments)
     }
 
     /// The same with a command that ends in the program's name.
-    #[must_use]
     pub fn start_by(mut command: Command, url: &str, arguments: &[&str]) -> Process {
         command.args(["http", "load", url, "--json"]).args(arguments);
         Process::start(command)
     }
 
     /// Runs a load to its end, which has to be one that reports a result.
-    ///
-    /// # Panics
-    /// When it does not end, or has no result.
     #[track_caller]
-    #[must_use]
     pub fn run(url: &str, arguments: &[&str]) -> Self {
         Self::of(Self::start(url, arguments).finish_within(LIMIT))
     }
 
     /// Reads the result: the object that `--json` writes, or its member `load`.
-    ///
-    /// # Panics
-    /// When there is none.
     #[track_caller]
-    #[must_use]
     pub fn of(finished: Finished) -> Self {
         let whole: Value =
             serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("no result ({error}): {finished:?}"));
@@ -55,18 +45,13 @@ impl HttpLoad {
     }
 
     /// A whole number of the result, named as in `connections/opened`.
-    ///
-    /// # Panics
-    /// When there is none.
     #[track_caller]
-    #[must_use]
     pub fn number(&self, path: &str) -> u64 {
         let number = self.result.pointer(&format!("/{path}")).and_then(Value::as_u64);
         number.unwrap_or_else(|| panic!("no number {path} in {self:?}"))
     }
 
     /// Negotiated versions of HTTP and of TLS, the latter empty in plain text.
-    #[must_use]
     pub fn protocol(&self) -> (String, String) {
         let text = |path: &str| {
             let value = self.result.pointer(path).and_then(Value::as_str);
@@ -76,7 +61,6 @@ impl HttpLoad {
     }
 
     /// Whether the result has something at a path, and not `null`.
-    #[must_use]
     pub fn has(&self, path: &str) -> bool {
         self.result
             .pointer(&format!("/{path}"))
@@ -84,17 +68,12 @@ impl HttpLoad {
     }
 
     /// A quantile in milliseconds, named as in `latency/p99`.
-    ///
-    /// # Panics
-    /// When it is absent.
     #[track_caller]
-    #[must_use]
     pub fn quantile_ms(&self, path: &str) -> f64 {
         self.number(&format!("{path}/ns")) as f64 / 1e6
     }
 
     /// Failures by their class, those that happened.
-    #[must_use]
     pub fn errors(&self) -> Vec<(String, u64)> {
         let classes = self.result.get("errors").and_then(Value::as_object);
         let classes = classes.into_iter().flatten();
@@ -104,16 +83,12 @@ impl HttpLoad {
     }
 
     /// Whether the result says this of itself.
-    #[must_use]
     pub fn has_flag(&self, flag: &str) -> bool {
         let flags = self.result.get("flags").and_then(Value::as_array);
         flags.is_some_and(|flags| flags.iter().any(|known| known == flag))
     }
 
     /// Checks that every request of the window was answered well, and that there were some.
-    ///
-    /// # Panics
-    /// When not.
     #[track_caller]
     pub fn expect_all_well(&self) -> &Self {
         self.finished.expect_code(0);
@@ -124,9 +99,6 @@ impl HttpLoad {
     }
 
     /// Checks that all of so many connections were open when the load began and when it ended, and none was lost.
-    ///
-    /// # Panics
-    /// When not.
     #[track_caller]
     pub fn expect_all_open(&self, connections: u64) -> &Self {
         self.finished.expect_code(0);
@@ -139,9 +111,6 @@ impl HttpLoad {
     }
 
     /// Checks that failures of this class happened and no others.
-    ///
-    /// # Panics
-    /// When not.
     #[track_caller]
     pub fn expect_only(&self, class: &str) -> &Self {
         let errors = self.errors();

@@ -20,19 +20,11 @@ pub struct HttpServer {
 
 impl HttpServer {
     /// Starts the server and waits until it listens.
-    ///
-    /// # Panics
-    /// When it does not.
-    #[must_use]
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_by(Command::new(ours().path()), arguments)
     }
 
     /// The same with a command that ends in the program's name.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn start_by(mut command: Command, arguments: &[&str]) -> Self {
         let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
         command
@@ -51,16 +43,11 @@ impl HttpServer {
     }
 
     /// The URL of a path.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// A new connection.
-    ///
-    /// # Panics
-    /// When there is none.
-    #[must_use]
     pub fn connect(&self) -> HttpClient {
         let stream = TcpStream::connect(self.address).expect("the server listens");
         stream.set_read_timeout(Some(TIMEOUT)).expect("a deadline");
@@ -73,10 +60,6 @@ impl HttpServer {
     }
 
     /// Ends it and returns its output.
-    ///
-    /// # Panics
-    /// When it does not end.
-    #[must_use]
     pub fn stop(self) -> Finished {
         self.process.signal(Signal::Terminate);
         self.process.finish()
@@ -104,43 +87,28 @@ pub struct HttpResponse {
 
 impl HttpClient {
     /// Sends bytes as they are.
-    ///
-    /// # Panics
-    /// When the server does not take them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.stream.write_all(bytes.as_ref()).expect("the server reads");
     }
 
     /// Asks for a path.
-    ///
-    /// # Panics
-    /// As [`Self::send`].
     pub fn ask(&mut self, path: &str) {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: test\r\n\r\n"));
     }
 
     /// Sends a request and waits for the response.
-    ///
-    /// # Panics
-    /// When there is none.
     pub fn get(&mut self, path: &str) -> HttpResponse {
         self.ask(path);
         self.response()
     }
 
     /// The next response, its body framed by `Content-Length` or absent.
-    ///
-    /// # Panics
-    /// When it does not come in time or is none.
     #[track_caller]
     pub fn response(&mut self) -> HttpResponse {
         self.try_response().expect("an answer before the end of the connection")
     }
 
     /// The next response; `None` when the server has closed the connection instead.
-    ///
-    /// # Panics
-    /// When neither happens in time, or the connection ends inside a response.
     #[track_caller]
     pub fn try_response(&mut self) -> Option<HttpResponse> {
         let end = loop {
@@ -168,9 +136,6 @@ impl HttpClient {
     }
 
     /// Whether the server closed the connection without another byte.
-    ///
-    /// # Panics
-    /// When it does neither in time.
     pub fn is_closed(&mut self) -> bool {
         self.received.is_empty() && !self.receive()
     }
@@ -194,9 +159,6 @@ impl HttpClient {
 }
 
 /// Waits until a connection is answered with this status.
-///
-/// # Panics
-/// When it is not in time.
 pub fn wait_for_status(server: &HttpServer, status: u16) {
     let seen = wait_for(TIMEOUT, || {
         let mut client = server.connect();

@@ -24,10 +24,6 @@ impl Keys {
     pub const USERS: &str = "mario,bf7a49a846d44b454a5d11e7acfaf13d138bbe0b7483aa3e050879700572709b\n";
 
     /// Makes them.
-    ///
-    /// # Panics
-    /// When openssl cannot.
-    #[must_use]
     pub fn make() -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let keys = Self { folder };
@@ -39,17 +35,12 @@ impl Keys {
     }
 
     /// Path of the `private` or `public` key, or of the file of `users`.
-    ///
-    /// # Panics
-    /// When the folder for temporary files has a name that is no UTF-8.
-    #[must_use]
     pub fn path(&self, name: &str) -> String {
         let path = self.folder.path().join(name);
         path.to_str().expect("temporary folders have plain names").to_owned()
     }
 
     /// A server in iperf3's dialect that lets mario in.
-    #[must_use]
     pub fn server(&self, program: &Program, padding: Option<&str>) -> Server {
         let (key, users) = (self.path("private"), self.path("users"));
         let mut options = vec!["--rsa-private-key-path", &key, "--authorized-users-path", &users];
@@ -58,17 +49,12 @@ impl Keys {
     }
 
     /// A service that lets mario in.
-    #[must_use]
     pub fn service(&self, more: &[&str]) -> Service {
         let (key, users) = (self.path("private"), self.path("users"));
         Service::start(&[&["--private-key", &key, "--users", &users], more].concat())
     }
 
     /// Runs a short test as mario.
-    ///
-    /// # Panics
-    /// When the port is closed, or the client does not end.
-    #[must_use]
     pub fn client(&self, port: u16, program: &Program, password: &str, more: &[&str]) -> Finished {
         // The original closes its listener after a refusal and opens another one.
         wait_for(TIMEOUT, || listens(port).then_some(())).expect("the server listens");
@@ -81,10 +67,6 @@ impl Keys {
     }
 
     /// The login of a user as clients make it, sent `clock_offset_s` from now, with openssl's name of the padding.
-    ///
-    /// # Panics
-    /// When openssl cannot make it.
-    #[must_use]
     pub fn token(&self, user: &str, password: &str, clock_offset_s: i64, padding: &str) -> String {
         let now = SystemTime::now()
             .duration_since(UNIX_EPOCH)

@@ -2,6 +2,8 @@
 //!
 //! Two environment variables choose the programs: `LINERATE_BIN` (default: the program of this build) and
 //! `IPERF3_BIN` (default `/usr/bin/iperf3`, the Debian package, 3.12).
+//!
+//! What does not happen as a function's documentation states, or not in time, is a panic: the failure of a test.
 
 #![forbid(unsafe_code)]
 
@@ -41,7 +43,7 @@ pub use net::{free_port, free_port_run, has_ipv6, is_bound_udp, is_bound_udp_bes
 pub use nginx::Nginx;
 pub use pairing::Pairing;
 pub use process::{Finished, Process, Signal};
-pub use program::{Program, original, ours};
+pub use program::{Program, linerate, original, ours, words};
 pub use raw_server::{RawServer, Then, send_text};
 pub use report::Report;
 pub use service::Service;
@@ -49,4 +51,4 @@ pub use session::{Pair, Server, run_pair, run_pair_at};
 pub use sockets::established;
 pub use status::{Status, cpu_time};
 pub use transcript::{difference, normalise};
-pub use wire::{Control, Received, cookie, frame, fresh_cookie, state};
+pub use wire::{Control, RawClient, Received, cookie, frame, fresh_cookie, state};

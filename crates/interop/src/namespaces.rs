@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
-use crate::{Process, ours, skip};
+use crate::{Process, ours, skip, words};
 
 /// Two namespaces joined by a veth pair; they go when this goes.
 pub struct Net {
@@ -25,7 +25,6 @@ pub const SERVER: &str = "10.99.0.2";
 
 impl Net {
     /// The pair; `None`, with the reason said, where namespaces cannot be made.
-    #[must_use]
     pub fn new() -> Option<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -35,46 +34,35 @@ impl Net {
             b: name("b"),
         };
         for namespace in [&net.a, &net.b] {
-            if !try_run("ip", &["netns", "add", namespace]) {
+            if !try_run(&format!("ip netns add {namespace}")) {
                 skip("network namespaces need root");
                 return None;
             }
         }
         let (a, b) = (net.a.as_str(), net.b.as_str());
-        run(
-            "ip",
-            &[
-                "-n", a, "link", "add", DEVICE, "type", "veth", "peer", "name", DEVICE, "netns", b,
-            ],
-        );
+        run(&format!(
+            "ip -n {a} link add {DEVICE} type veth peer name {DEVICE} netns {b}"
+        ));
         for (namespace, address) in [(a, CLIENT), (b, SERVER)] {
-            let address = &format!("{address}/24");
-            run("ip", &["-n", namespace, "addr", "add", address, "dev", DEVICE]);
-            run("ip", &["-n", namespace, "link", "set", DEVICE, "up"]);
-            run("ip", &["-n", namespace, "link", "set", "lo", "up"]);
+            run(&format!("ip -n {namespace} addr add {address}/24 dev {DEVICE}"));
+            run(&format!("ip -n {namespace} link set {DEVICE} up"));
+            run(&format!("ip -n {namespace} link set lo up"));
         }
         Some(net)
     }
 
     /// Takes the server's interface down: no packet arrives in either direction, and no error is reported.
     pub fn cut(&self) {
-        run("ip", &["-n", &self.b, "link", "set", DEVICE, "down"]);
+        run(&format!("ip -n {} link set {DEVICE} down", self.b));
     }
 
     /// Output of `linerate doctor` in one of them.
     pub fn doctor(&self, namespace: &str, words: &[&str]) -> Value {
-        let finished = Process::start(inside(
-            namespace,
-            ours().path(),
-            &[&["doctor", "--json"], words].concat(),
-        ))
-        .finish();
-        serde_json::from_str(&finished.stdout)
-            .unwrap_or_else(|error| panic!("{error}: {}{}", finished.stdout, finished.stderr))
+        let words = [&["doctor", "--json"], words].concat();
+        Process::start(inside(namespace, ours().path(), &words)).finish().json()
     }
 
     /// A server of ours that gives facts about its host to every client, ready for clients.
-    #[must_use]
     pub fn server(&self) -> Process {
         let server = Process::start(inside(
             &self.b,
@@ -86,7 +74,6 @@ impl Net {
     }
 
     /// A client of ours that tests the way to the server.
-    #[must_use]
     pub fn client(&self, words: &[&str]) -> Process {
         Process::start(inside(
             &self.a,
@@ -100,13 +87,12 @@ impl Drop for Net {
     fn drop(&mut self) {
         for namespace in [&self.a, &self.b] {
             // What cannot be removed was never made.
-            let _ = try_run("ip", &["netns", "del", namespace]);
+            let _ = try_run(&format!("ip netns del {namespace}"));
         }
     }
 }
 
 /// A program in a namespace.
-#[must_use]
 pub fn inside(namespace: &str, program: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("ip");
     command
@@ -119,15 +105,13 @@ pub fn inside(namespace: &str, program: &Path, words: &[&str]) -> Command {
 }
 
 /// Whether a command ends well.
-#[must_use]
-pub fn try_run(program: &str, words: &[&str]) -> bool {
-    Command::new(program)
-        .args(words)
-        .output()
-        .is_ok_and(|output| output.status.success())
+pub fn try_run(line: &str) -> bool {
+    let words = words(line);
+    let output = Command::new(words[0]).args(&words[1..]).output();
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// Runs a command that has to end well.
-pub fn run(program: &str, words: &[&str]) {
-    assert!(try_run(program, words), "{program} {words:?}");
+pub fn run(line: &str) {
+    assert!(try_run(line), "{line}");
 }

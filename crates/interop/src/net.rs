@@ -17,29 +17,17 @@ const PARTS: u16 = 16;
 const PORTS_OF_PART: u16 = PORTS / PARTS;
 
 /// A free port, TCP and UDP.
-///
-/// # Panics
-/// When there is none.
-#[must_use]
 pub fn free_port() -> u16 {
     free_port_run(1)
 }
 
 /// A port for an HTTP server. The next one stays free: our clients look for a control channel there, and
 /// another test's server would count that as a request.
-///
-/// # Panics
-/// As [`free_port`].
-#[must_use]
 pub(crate) fn free_http_port() -> u16 {
     free_port_run(2)
 }
 
 /// The first of `count` consecutive free ports, TCP and UDP.
-///
-/// # Panics
-/// When there is no such run.
-#[must_use]
 pub fn free_port_run(count: u16) -> u16 {
     static NEXT: Mutex<Option<u16>> = Mutex::new(None);
     let mut next = NEXT.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,19 +64,16 @@ fn is_free(port: u16) -> bool {
 }
 
 /// Whether this host has an IPv6 loopback address.
-#[must_use]
 pub fn has_ipv6() -> bool {
     UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).is_ok()
 }
 
 /// Whether some TCP socket of this network namespace listens on the port.
-#[must_use]
 pub fn listens(port: u16) -> bool {
     listens_beside(process::id(), port)
 }
 
 /// The same of the network namespace this process is in.
-#[must_use]
 pub fn listens_beside(process: u32, port: u16) -> bool {
     ["tcp", "tcp6"].iter().any(|table| {
         let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();
@@ -97,13 +82,11 @@ pub fn listens_beside(process: u32, port: u16) -> bool {
 }
 
 /// Whether some UDP socket of this network namespace is bound to the port.
-#[must_use]
 pub fn is_bound_udp(port: u16) -> bool {
     is_bound_udp_beside(process::id(), port)
 }
 
 /// The same of the network namespace this process is in.
-#[must_use]
 pub fn is_bound_udp_beside(process: u32, port: u16) -> bool {
     ["udp", "udp6"].iter().any(|table| {
         let table = fs::read_to_string(format!("/proc/{process}/net/{table}")).unwrap_or_default();

@@ -25,19 +25,11 @@ pub struct Nginx {
 impl Nginx {
     /// Starts it with files of 1, 10 and 100 KiB (`/1k`, `/10k`, `/100k`) and what `server` adds to its `server` block;
     /// `ROOT` in that text becomes the folder of the files.
-    ///
-    /// # Panics
-    /// When it does not start.
-    #[must_use]
     pub fn start(server: &str) -> Self {
         Self::start_speaking("", server)
     }
 
     /// The same inside TLS, with this certificate and words for its `listen` line: `ssl` or `ssl http2`.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn start_tls(certificate: &Certificate, words: &str, server: &str) -> Self {
         let [cert, key] = ["cert.pem", "key.pem"].map(|name| certificate.path(name));
         let tls = format!("ssl_certificate {cert}; ssl_certificate_key {key}; ");
@@ -45,10 +37,6 @@ impl Nginx {
     }
 
     /// The same with words for its `listen` line, such as `http2`.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn start_speaking(words: &str, server: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let address = SocketAddr::from(([127, 0, 0, 1], free_http_port()));
@@ -75,31 +63,22 @@ impl Nginx {
     }
 
     /// The URL of a path.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// The URL of a path inside TLS.
-    #[must_use]
     pub fn https_url(&self, path: &str) -> String {
         format!("https://{}{path}", self.address)
     }
 
     /// Requests in its log. One is written there after its answer was sent.
-    ///
-    /// # Panics
-    /// When there is no log.
-    #[must_use]
     pub fn logged(&self) -> u64 {
         let log = fs::read_to_string(self.folder.path().join("access.log")).expect("a log");
         log.lines().count() as u64
     }
 
     /// Waits until the log has so many requests, and fails when it has others.
-    ///
-    /// # Panics
-    /// When it has not in time.
     #[track_caller]
     pub fn expect_logged(&self, requests: u64) {
         let equal = wait_for(TIMEOUT, || (self.logged() >= requests).then(|| self.logged()));

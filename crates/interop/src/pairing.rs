@@ -20,7 +20,6 @@ impl Pairing {
     pub const ALL: [Self; 3] = [Self::OursToOriginal, Self::OriginalToOurs, Self::OursToOurs];
 
     /// The program that plays the client.
-    #[must_use]
     pub fn client(self) -> &'static Program {
         match self {
             Self::OriginalToOurs => original(),
@@ -29,7 +28,6 @@ impl Pairing {
     }
 
     /// The program that plays the server.
-    #[must_use]
     pub fn server(self) -> &'static Program {
         match self {
             Self::OursToOriginal => original(),

@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::deadline::{TIMEOUT, wait_for};
 use crate::status::Status;
 
@@ -38,17 +40,11 @@ pub enum Signal {
 
 impl Process {
     /// Starts the command without input.
-    ///
-    /// # Panics
-    /// When it cannot be started.
     pub fn start(command: Command) -> Self {
         Self::start_reading(command, Stdio::null())
     }
 
     /// Starts the command; `input` is what it finds on its standard input.
-    ///
-    /// # Panics
-    /// When it cannot be started.
     pub fn start_reading(mut command: Command, input: impl Into<Stdio>) -> Self {
         let command_line = format!("{command:?}");
         command.stdin(input).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -67,19 +63,16 @@ impl Process {
     }
 
     /// Process id.
-    #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
     /// Standard output so far.
-    #[must_use]
     pub fn stdout(&self) -> String {
         self.stdout.text()
     }
 
     /// Standard error so far.
-    #[must_use]
     pub fn stderr(&self) -> String {
         self.stderr.text()
     }
@@ -90,9 +83,6 @@ impl Process {
     }
 
     /// Waits until standard output contains `text` at least `times` times.
-    ///
-    /// # Panics
-    /// When it does not in time.
     pub fn wait_for_stdout(&self, text: &str, times: usize) {
         let seen = wait_for(TIMEOUT, || (self.stdout().matches(text).count() >= times).then_some(()));
         assert!(seen.is_some(), "no {times}x {text:?} on stdout of {self:?}");
@@ -100,9 +90,6 @@ impl Process {
 
     /// Waits until the process holds no more descriptors and threads than in `idle`, and returns what it holds then.
     /// Farewells of a connection take a moment, so this is not asked once.
-    ///
-    /// # Panics
-    /// When it keeps more.
     pub fn wait_for_idle(&self, idle: Status) -> Status {
         let is_idle = |now: &Status| now.descriptors <= idle.descriptors && now.threads <= idle.threads;
         let status = wait_for(TIMEOUT, || Some(Status::of(self.id())).filter(is_idle));
@@ -110,9 +97,6 @@ impl Process {
     }
 
     /// Sends a signal. The shell does it, because the call itself needs code this crate must not contain.
-    ///
-    /// # Panics
-    /// When the process is gone.
     pub fn signal(&self, signal: Signal) {
         let name = match signal {
             Signal::Interrupt => "INT",
@@ -129,17 +113,11 @@ impl Process {
     }
 
     /// Waits for the end.
-    ///
-    /// # Panics
-    /// When the process does not end in `TIMEOUT`.
     pub fn finish(self) -> Finished {
         self.finish_within(TIMEOUT)
     }
 
     /// Waits for the end.
-    ///
-    /// # Panics
-    /// When the process does not end within `limit`.
     pub fn finish_within(mut self, limit: Duration) -> Finished {
         let status = wait_for(limit, || self.child.try_wait().ok().flatten());
         let Some(status) = status else {
@@ -194,15 +172,11 @@ pub struct Finished {
 
 impl Finished {
     /// Exit code; `None` when a signal killed it.
-    #[must_use]
     pub fn code(&self) -> Option<i32> {
         self.status.code()
     }
 
     /// Checks the exit code.
-    ///
-    /// # Panics
-    /// When it is another one.
     #[track_caller]
     pub fn expect_code(&self, code: i32) -> &Self {
         assert_eq!(self.code(), Some(code), "exit code of {self:?}");
@@ -210,9 +184,6 @@ impl Finished {
     }
 
     /// Checks for a clean end: code 0 and nothing on standard error.
-    ///
-    /// # Panics
-    /// When it was not clean.
     #[track_caller]
     pub fn expect_clean(&self) -> &Self {
         self.expect_code(0);
@@ -221,9 +192,6 @@ impl Finished {
     }
 
     /// Checks that standard output contains `text`.
-    ///
-    /// # Panics
-    /// When it does not.
     #[track_caller]
     pub fn expect_stdout(&self, text: &str) -> &Self {
         assert!(self.stdout.contains(text), "no {text:?} on stdout of {self:?}");
@@ -231,13 +199,18 @@ impl Finished {
     }
 
     /// Checks that standard error contains `text`.
-    ///
-    /// # Panics
-    /// When it does not.
     #[track_caller]
     pub fn expect_stderr(&self, text: &str) -> &Self {
         assert!(self.stderr.contains(text), "no {text:?} on stderr of {self:?}");
         self
+    }
+}
+
+impl Finished {
+    /// Standard output as one JSON document.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 }
 

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::process::Process;
+
 /// A program with iperf3's command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
@@ -25,22 +27,40 @@ impl Program {
     }
 
     /// Where the program is.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Whether this is the original, so that options it does not have cannot be asked of it.
-    #[must_use]
     pub fn is_original(&self) -> bool {
         self == original()
     }
 }
 
+/// Our program; where the original stands in for it, the test ends with the reason.
+#[macro_export]
+macro_rules! ours_only {
+    ($reason:literal) => {{
+        if $crate::ours().is_original() {
+            return $crate::skip($reason);
+        }
+        $crate::ours()
+    }};
+}
+
+/// Starts `linerate` with the words of a line.
+pub fn linerate(line: &str) -> Process {
+    let mut command = Command::new(ours().path());
+    command.args(words(line));
+    Process::start(command)
+}
+
+/// The words of a command line.
+pub fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// The program under test.
-///
-/// # Panics
-/// When it was not built.
 pub fn ours() -> &'static Program {
     static OURS: OnceLock<Program> = OnceLock::new();
     OURS.get_or_init(|| {
@@ -53,9 +73,6 @@ pub fn ours() -> &'static Program {
 }
 
 /// The original iperf3.
-///
-/// # Panics
-/// When it is not installed.
 pub fn original() -> &'static Program {
     static ORIGINAL: OnceLock<Program> = OnceLock::new();
     ORIGINAL.get_or_init(|| {

@@ -33,10 +33,6 @@ pub enum Then {
 impl RawServer {
     /// Starts one that lets `response` write what follows each request without a body; it is given the number of the
     /// request since the start, from 0 on.
-    ///
-    /// # Panics
-    /// When there is no port.
-    #[must_use]
     pub fn start(response: impl Fn(u64, &mut TcpStream) -> Then + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", free_http_port())).expect("a port");
         let address = listener.local_addr().expect("it is bound");
@@ -52,23 +48,17 @@ impl RawServer {
     }
 
     /// One that writes the same bytes after each request.
-    ///
-    /// # Panics
-    /// As [`Self::start`].
-    #[must_use]
     pub fn that_sends(bytes: impl Into<Vec<u8>>, then: Then) -> Self {
         let bytes = bytes.into();
         Self::start(move |_, stream| send_text(stream, &bytes, then))
     }
 
     /// The URL of a path.
-    #[must_use]
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// Requests so far.
-    #[must_use]
     pub fn requested(&self) -> u64 {
         self.requested.load(Ordering::SeqCst)
     }

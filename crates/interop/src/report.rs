@@ -11,11 +11,7 @@ pub struct Report {
 
 impl Report {
     /// Reads a report.
-    ///
-    /// # Panics
-    /// When the text is not one JSON document.
     #[track_caller]
-    #[must_use]
     pub fn parse(text: &str) -> Self {
         match serde_json::from_str(text) {
             Ok(root) => Self { root },
@@ -24,39 +20,26 @@ impl Report {
     }
 
     /// The value at a JSON pointer (RFC 6901), if there.
-    #[must_use]
     pub fn get(&self, pointer: &str) -> Option<&Value> {
         self.root.pointer(pointer)
     }
 
     /// The number at a pointer.
-    ///
-    /// # Panics
-    /// When there is none.
     #[track_caller]
-    #[must_use]
     pub fn number(&self, pointer: &str) -> f64 {
         let number = self.get(pointer).and_then(Value::as_f64);
         number.unwrap_or_else(|| panic!("no number at {pointer} in {:#}", self.root))
     }
 
     /// The text at a pointer.
-    ///
-    /// # Panics
-    /// When there is none.
     #[track_caller]
-    #[must_use]
     pub fn text(&self, pointer: &str) -> &str {
         let text = self.get(pointer).and_then(Value::as_str);
         text.unwrap_or_else(|| panic!("no text at {pointer} in {:#}", self.root))
     }
 
     /// The elements of the array at a pointer.
-    ///
-    /// # Panics
-    /// When there is none.
     #[track_caller]
-    #[must_use]
     pub fn array(&self, pointer: &str) -> &[Value] {
         let array = self.get(pointer).and_then(Value::as_array);
         array.unwrap_or_else(|| panic!("no array at {pointer} in {:#}", self.root))

@@ -21,22 +21,14 @@ pub struct Service {
 
 impl Service {
     /// Starts the service and waits until it listens.
-    ///
-    /// # Panics
-    /// When it does not.
     #[track_caller]
-    #[must_use]
     pub fn start(arguments: &[&str]) -> Self {
         Self::start_by(Command::new(ours().path()), arguments)
     }
 
     /// The same with a command that ends in the program's name, for example one that enters a namespace first. It must
     /// share this process's network namespace, or the caller waits for the log.
-    ///
-    /// # Panics
-    /// When it does not listen.
     #[track_caller]
-    #[must_use]
     pub fn start_by(command: Command, arguments: &[&str]) -> Self {
         let port = free_port();
         let mut service = Self::spawn(command, port, arguments);
@@ -46,7 +38,6 @@ impl Service {
     }
 
     /// Starts the service without waiting.
-    #[must_use]
     pub fn spawn(mut command: Command, port: u16, arguments: &[&str]) -> Self {
         let port_text = port.to_string();
         command
@@ -59,17 +50,12 @@ impl Service {
     }
 
     /// Starts a client of this service.
-    #[must_use]
     pub fn client(&self, program: &Program, arguments: &[&str]) -> Process {
         let port = self.port.to_string();
         Process::start(program.command(["-c", "127.0.0.1", "-p", &port].iter().chain(arguments)))
     }
 
     /// All log lines of one kind so far.
-    ///
-    /// # Panics
-    /// When a line is not JSON.
-    #[must_use]
     pub fn events(&self, kind: &str) -> Vec<Value> {
         let text = self.process.stdout();
         // The last line may not be complete yet.
@@ -81,11 +67,7 @@ impl Service {
     }
 
     /// Waits until there are at least so many log lines of one kind, and returns them.
-    ///
-    /// # Panics
-    /// When they do not come in time.
     #[track_caller]
-    #[must_use]
     pub fn wait_for_events(&self, kind: &str, count: usize, limit: Duration) -> Vec<Value> {
         let events = wait_for(limit, || Some(self.events(kind)).filter(|events| events.len() >= count));
         events.unwrap_or_else(|| panic!("no {count} {kind} within {limit:?}: {self:?}"))

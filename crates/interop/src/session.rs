@@ -19,18 +19,12 @@ pub struct Server {
 
 impl Server {
     /// Starts a server and waits until it listens.
-    ///
-    /// # Panics
-    /// When it does not.
     #[track_caller]
     pub fn start(program: &Program, arguments: &[&str]) -> Self {
         Self::start_at(program, free_port(), arguments)
     }
 
     /// The same on a given port.
-    ///
-    /// # Panics
-    /// When it does not listen.
     #[track_caller]
     pub fn start_at(program: &Program, port: u16, arguments: &[&str]) -> Self {
         let port_text = port.to_string();
@@ -42,24 +36,18 @@ impl Server {
     }
 
     /// Starts a client of this server.
-    #[must_use]
     pub fn client(&self, program: &Program, host: &str, arguments: &[&str]) -> Process {
         let port = self.port.to_string();
         Process::start(program.command(["-c", host, "-p", &port].iter().chain(arguments)))
     }
 
     /// Runs a client over IPv4 to its end.
-    #[must_use]
     pub fn run(&self, program: &Program, arguments: &[&str]) -> Finished {
         self.client(program, "127.0.0.1", arguments).finish()
     }
 
     /// Starts a server and looks at what it holds before its first client.
-    ///
-    /// # Panics
-    /// When it does not listen.
     #[track_caller]
-    #[must_use]
     pub fn start_idle(program: &Program) -> (Self, Status) {
         let server = Self::start(program, &[]);
         // Listening is not the last thing a server prepares, announcing it is. The original keeps its announcement in a
@@ -72,9 +60,6 @@ impl Server {
     }
 
     /// Waits for the end of a server that ends by itself.
-    ///
-    /// # Panics
-    /// When it does not.
     #[track_caller]
     pub fn finish(self) -> Finished {
         self.process.finish_within(Duration::from_secs(20))
@@ -91,18 +76,12 @@ pub struct Pair {
 }
 
 /// Runs one test over IPv4: `(server program, its options)`, `(client program, its options)`.
-///
-/// # Panics
-/// When one end hangs.
 #[track_caller]
 pub fn run_pair(server: (&Program, &[&str]), client: (&Program, &[&str])) -> Pair {
     run_pair_at("127.0.0.1", server, client)
 }
 
 /// The same at another address of this host.
-///
-/// # Panics
-/// When one end hangs.
 #[track_caller]
 pub fn run_pair_at(host: &str, server: (&Program, &[&str]), client: (&Program, &[&str])) -> Pair {
     let server_options: Vec<&str> = ["-1"].iter().chain(server.1).copied().collect();

@@ -16,11 +16,7 @@ pub struct Status {
 
 impl Status {
     /// Looks at a process (proc_pid_status(5), proc_pid_fd(5)).
-    ///
-    /// # Panics
-    /// When it is gone.
     #[track_caller]
-    #[must_use]
     pub fn of(process_id: u32) -> Self {
         let folder = format!("/proc/{process_id}");
         let status = fs::read_to_string(format!("{folder}/status")).expect("the process runs");
@@ -34,11 +30,7 @@ impl Status {
 }
 
 /// CPU time of a process so far, in steps of 10 ms (proc_pid_stat(5), fields `utime` and `stime`).
-///
-/// # Panics
-/// When it is gone.
 #[track_caller]
-#[must_use]
 pub fn cpu_time(process_id: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{process_id}/stat")).expect("the process runs");
     // The name in parentheses may hold anything; what follows it begins with field 3.

@@ -4,7 +4,6 @@
 ///
 /// A number after blanks is a padded column: blanks and digits together become `#`, one per character, so that the
 /// width of the column stays visible. Any other number becomes `N`. Units follow the size of a number and become `U`.
-#[must_use]
 pub fn normalise(text: &str) -> String {
     text.lines().map(normalise_line).collect::<Vec<_>>().join("\n")
 }
@@ -54,7 +53,6 @@ fn without_unit(after: &str) -> Option<&str> {
 }
 
 /// The rows in which two texts differ, or `None` when there are none.
-#[must_use]
 pub fn difference(original: &str, ours: &str) -> Option<String> {
     let (original, ours): (Vec<_>, Vec<_>) = (original.lines().collect(), ours.lines().collect());
     let show = |row: usize| match (original.get(row), ours.get(row)) {

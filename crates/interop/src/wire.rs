@@ -5,6 +5,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::deadline::{TIMEOUT, wait_for};
 
 /// Numbers of the control dialogue.
@@ -39,7 +41,6 @@ pub mod state {
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// A well-formed cookie that no other test of this process uses.
-#[must_use]
 pub fn fresh_cookie() -> [u8; 37] {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +54,6 @@ pub fn fresh_cookie() -> [u8; 37] {
 }
 
 /// A well-formed cookie.
-#[must_use]
 pub fn cookie() -> [u8; 37] {
     let mut cookie = [b'a'; 37];
     cookie[36] = 0;
@@ -61,10 +61,6 @@ pub fn cookie() -> [u8; 37] {
 }
 
 /// JSON as it travels: length, text.
-///
-/// # Panics
-/// When the text is longer than 4 GiB.
-#[must_use]
 pub fn frame(json: &str) -> Vec<u8> {
     let length = u32::try_from(json.len()).expect("test texts are short");
     [&length.to_be_bytes(), json.as_bytes()].concat()
@@ -89,21 +85,13 @@ pub enum Received {
 
 impl Control {
     /// Connects to a server.
-    ///
-    /// # Panics
-    /// When the port is closed.
     #[track_caller]
-    #[must_use]
     pub fn connect(port: u16) -> Self {
         Self::over(TcpStream::connect(("127.0.0.1", port)).expect("the server listens"))
     }
 
     /// Takes the next client of a scripted server.
-    ///
-    /// # Panics
-    /// When none comes.
     #[track_caller]
-    #[must_use]
     pub fn accept(listener: &TcpListener) -> Self {
         listener
             .set_nonblocking(true)
@@ -114,16 +102,6 @@ impl Control {
         // Linux does not hand the listener's mode on, others do.
         stream.set_nonblocking(false).expect("the socket is connected");
         Self::over(stream)
-    }
-
-    /// Connects from a local address.
-    ///
-    /// # Panics
-    /// When the port is closed.
-    #[track_caller]
-    #[must_use]
-    pub fn connect_to(address: std::net::SocketAddr) -> Self {
-        Self::over(TcpStream::connect(address).expect("the server listens"))
     }
 
     fn over(stream: TcpStream) -> Self {
@@ -148,9 +126,6 @@ impl Control {
     }
 
     /// Waits for one byte, for some time.
-    ///
-    /// # Panics
-    /// When `limit` is zero.
     pub fn response_within(&mut self, limit: Duration) -> Received {
         self.stream.set_read_timeout(Some(limit)).expect("the time is not zero");
         let mut byte = [0];
@@ -164,9 +139,6 @@ impl Control {
     }
 
     /// Waits for the peer to close, and returns what it sent before.
-    ///
-    /// # Panics
-    /// When it neither speaks nor closes.
     #[track_caller]
     pub fn drain(&mut self) -> Vec<u8> {
         let mut output = Vec::new();
@@ -180,20 +152,13 @@ impl Control {
     }
 
     /// Waits for one byte of a kind.
-    ///
-    /// # Panics
-    /// When something else comes.
     #[track_caller]
     pub fn expect(&mut self, byte: u8) {
         assert_eq!(self.response(), Received::Byte(byte));
     }
 
     /// Reads exactly `count` bytes.
-    ///
-    /// # Panics
-    /// When the peer sends fewer.
     #[track_caller]
-    #[must_use]
     pub fn take(&mut self, count: usize) -> Vec<u8> {
         let mut bytes = vec![0; count];
         self.stream
@@ -203,13 +168,101 @@ impl Control {
     }
 
     /// Reads one JSON text.
-    ///
-    /// # Panics
-    /// When the peer sends none.
     #[track_caller]
-    #[must_use]
     pub fn take_json(&mut self) -> String {
         let length = self.take(4).iter().fold(0, |sum, byte| sum * 256 + usize::from(*byte));
         String::from_utf8(self.take(length)).expect("JSON is UTF-8")
+    }
+}
+
+/// A client of which the test decides every step; its methods wait for what the server sends in between.
+#[derive(Debug)]
+pub struct RawClient {
+    /// The control connection.
+    pub control: Control,
+    /// The data connection.
+    pub data: Option<Control>,
+    cookie: [u8; 37],
+    port: u16,
+}
+
+impl RawClient {
+    /// A client whose cookie the server awaits.
+    #[track_caller]
+    pub fn connect(port: u16) -> Self {
+        Self {
+            control: Control::connect(port),
+            data: None,
+            cookie: fresh_cookie(),
+            port,
+        }
+    }
+
+    /// One whose parameters the server awaits.
+    #[track_caller]
+    pub fn named(port: u16) -> Self {
+        let mut client = Self::connect(port);
+        client.control.send(&client.cookie);
+        client.control.expect(state::PARAM_EXCHANGE);
+        client
+    }
+
+    /// One whose streams the server awaits.
+    #[track_caller]
+    pub fn accepted(port: u16, parameters: &str) -> Self {
+        let mut client = Self::named(port);
+        client.control.send(&frame(parameters));
+        client.control.expect(state::CREATE_STREAMS);
+        client
+    }
+
+    /// One whose test of one TCP stream runs.
+    #[track_caller]
+    pub fn running(port: u16, parameters: &str) -> Self {
+        let mut client = Self::accepted(port, parameters);
+        client.open_stream();
+        client
+    }
+
+    /// Opens the only stream and waits for the start of the test.
+    #[track_caller]
+    pub fn open_stream(&mut self) {
+        let mut data = Control::connect(self.port);
+        data.send(&self.cookie);
+        self.data = Some(data);
+        self.expect_start();
+    }
+
+    /// Waits for the start of the test, when its streams are open.
+    #[track_caller]
+    pub fn expect_start(&mut self) {
+        self.control.expect(state::TEST_START);
+        self.control.expect(state::TEST_RUNNING);
+    }
+
+    /// Ends the test; the server awaits results.
+    #[track_caller]
+    pub fn end(&mut self) {
+        self.control.send(&[state::TEST_END]);
+        self.control.expect(state::EXCHANGE_RESULTS);
+    }
+
+    /// Exchanges results; the server awaits the last message.
+    #[track_caller]
+    pub fn exchange_results(&mut self) -> Value {
+        let cpu = r#""cpu_util_total":0,"cpu_util_user":0,"cpu_util_system":0,"sender_has_retransmits":0"#;
+        self.control.send(&frame(&format!("{{{cpu},\"streams\":[]}}")));
+        let results = self.control.take_json();
+        self.control.expect(state::DISPLAY_RESULTS);
+        serde_json::from_str(&results).expect("JSON")
+    }
+
+    /// Ends the test and returns the server's results.
+    #[track_caller]
+    pub fn finish(mut self) -> Value {
+        self.end();
+        let results = self.exchange_results();
+        self.control.send(&[state::IPERF_DONE]);
+        results
     }
 }

@@ -45,11 +45,7 @@ const ALLOWED: [(&str, &[&str]); 13] = [
             "linerate-model",
             "linerate-sys",
             "linerate-iperf3",
-            "linerate-iperf2",
             "linerate-report",
-            "linerate-engine",
-            "linerate-doctor",
-            "linerate-host",
             "linerate-lab",
             "linerate-http",
         ],
@@ -94,7 +90,9 @@ fn crates_depend_in_the_allowed_directions_only() {
             .expect("cargo metadata lists dependencies")
         {
             let to = name(dependency);
-            if ours.contains(to) && !allowed.contains(&to) {
+            // Tests of the lab apply the rules of the doctor, which its callers pass in.
+            let is_tested_with = dependency["kind"] == "dev" && (from, to) == ("linerate-lab", "linerate-doctor");
+            if ours.contains(to) && !allowed.contains(&to) && !is_tested_with {
                 wrong.push(format!("{from} depends on {to}"));
             }
             if RESERVED

@@ -1,8 +1,9 @@
-//! The client of an iperf3 test.
+//! Clients of tests.
 
 use std::time::Duration;
 
 use linerate_engine::Interrupts;
+use linerate_engine::dialect::iperf2;
 use linerate_engine::dialect::iperf3::client::{self, ClientResult};
 use linerate_model::spec::{ClientSpec, LocalOptions};
 use linerate_model::{EventSink, Failure, TestSpec};
@@ -70,6 +71,14 @@ impl Client {
             traced(client::run(&self.spec, &mut *report, interrupts)).outcome
         }
     }
+}
+
+/// Runs one test against an iperf 2 server and reports it to `sink`.
+///
+/// # Errors
+/// A server that cannot be reached, a failure of either end, or an interrupt.
+pub fn run_iperf2(spec: &ClientSpec, sink: &mut dyn EventSink, interrupts: &dyn Interrupts) -> Result<(), Failure> {
+    iperf2::client::run(spec, sink, interrupts)
 }
 
 fn traced(result: ClientResult) -> ClientResult {

@@ -13,7 +13,7 @@
 
 #![forbid(unsafe_code)]
 
-mod client;
+pub mod client;
 pub mod command_line;
 pub mod diagnose;
 pub mod http;

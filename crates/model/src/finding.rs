@@ -1,5 +1,7 @@
 //! A diagnosis: findings with their evidence, rules that were ruled out, and rules that could not be checked.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// Schema name of a [`Diagnosis`] on disk.
@@ -63,12 +65,57 @@ impl Confidence {
 /// A fact that made a rule fire.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Key of the fact or counter.
+    /// Key of the fact or counter, or what was measured in words.
     pub fact: String,
-    /// Its value.
+    /// Its value; empty where `fact` is a whole statement.
     pub value: String,
-    /// What it was compared with, in words.
+    /// What it was compared with, in words; empty where its presence alone counts.
     pub threshold: String,
+}
+
+impl Evidence {
+    /// A statement with its values in it.
+    #[must_use]
+    pub fn statement(text: impl Into<String>) -> Self {
+        Self {
+            fact: text.into(),
+            value: String::new(),
+            threshold: String::new(),
+        }
+    }
+}
+
+/// `busiest thread of the server 0.98, at least 0.95`
+impl fmt::Display for Evidence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { fact, value, threshold } = self;
+        match (value.is_empty(), threshold.is_empty()) {
+            (true, _) => write!(f, "{fact}"),
+            (false, true) => write!(f, "{fact}: {value}"),
+            (false, false) => write!(f, "{fact} {value}, {threshold}"),
+        }
+    }
+}
+
+/// Evidence as `[{"text": "…"}]`, the form of the HTTP lab.
+pub(crate) mod evidence_texts {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::Evidence;
+
+    #[derive(Serialize, Deserialize)]
+    struct Text {
+        text: String,
+    }
+
+    pub(crate) fn serialize<S: Serializer>(evidence: &[Evidence], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(evidence.iter().map(|one| Text { text: one.to_string() }))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Evidence>, D::Error> {
+        let texts = Vec::<Text>::deserialize(deserializer)?;
+        Ok(texts.into_iter().map(|one| Evidence::statement(one.text)).collect())
+    }
 }
 
 /// One explained observation.

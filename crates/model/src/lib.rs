@@ -17,6 +17,7 @@ pub mod interval;
 pub mod measure;
 pub mod metrics;
 pub mod network;
+pub mod numbers;
 pub mod policy;
 pub mod runs;
 pub mod service;
@@ -26,6 +27,7 @@ pub mod spec;
 pub mod spread;
 pub mod stream;
 pub mod summary;
+pub mod sweep;
 pub mod units;
 pub mod workload;
 

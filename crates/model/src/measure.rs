@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_a_direction_are_those_of_all_its_streams() {
+    fn amounts_of_a_direction_are_those_of_all_its_streams() {
         let forward = |receiver| stream(Flow::Forward, receiver);
         let both = summary(vec![
             forward(end(1000, 1, None)),

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-/// The text is the one of this file. With `LINERATE_UPDATE_EXPECTED` set, the file is written instead.
+/// The text is the one of this file. With `UPDATE_SNAPSHOTS` set, the file is written instead.
 pub(crate) fn assert_expected(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/expected").join(name);
-    if std::env::var_os("LINERATE_UPDATE_EXPECTED").is_some() {
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
         std::fs::write(&path, text).expect("a writable source folder");
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();

@@ -26,7 +26,6 @@ mod expected;
 mod flood;
 mod glyphs;
 mod number;
-mod numbers;
 mod output;
 mod page;
 mod pretty;
@@ -35,6 +34,7 @@ pub mod service;
 mod write_queue;
 
 pub use glyphs::Glyphs;
+use linerate_model::numbers;
 pub use output::{DroppedNotice, Output};
 
 /// A value as indented JSON with a line end.

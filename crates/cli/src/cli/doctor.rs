@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use linerate::diagnose::{Query, Source, ceilings, diagnose};
-use linerate_doctor::catalogue;
+use linerate::diagnose::{Query, Source, ceilings, diagnose, explanation};
 use linerate_model::facts;
 use linerate_model::finding::Severity;
 use linerate_report::doctor as report;
@@ -103,18 +102,10 @@ pub(crate) fn main(args: &DoctorArgs) -> ExitCode {
 }
 
 fn explain(id: &str) -> ExitCode {
-    let Some(rule) = catalogue().find(|rule| rule.id.eq_ignore_ascii_case(id)) else {
-        return complain(&format!("there is no rule {id}"), ExitCode::Usage);
-    };
-    print(&format!(
-        "{}  {}\n\n{}\n\nseverity    {}\nconfidence  {} at best\nsee         {}\n",
-        rule.id,
-        rule.title,
-        rule.explanation,
-        rule.severity.name(),
-        rule.confidence.name(),
-        rule.reference
-    ))
+    match explanation(id) {
+        Some(text) => print(&text),
+        None => complain(&format!("there is no rule {id}"), ExitCode::Usage),
+    }
 }
 
 /// Explains the fact of a key, or lists the keys of all facts.

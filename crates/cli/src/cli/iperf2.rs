@@ -7,8 +7,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use linerate::command_line::iperf2::{Command, Message, OutputOptions, Request, parse};
-use linerate::server;
-use linerate_engine::dialect::iperf2::{client as iperf2_client, server as iperf2_server};
+use linerate::{client, server};
 use linerate_model::FailureKind;
 use linerate_model::event::Endpoint;
 use linerate_model::spec::{ClientSpec, ServerSpec};
@@ -71,7 +70,7 @@ fn run_client(spec: &ClientSpec, output: &OutputOptions) -> ExitCode {
     };
     let mut sink = iperf2::client_sink(output.report_options(Endpoint::Client, &spec.local), stream);
     // It has been reported.
-    match iperf2_client::run(spec, &mut *sink, &signals) {
+    match client::run_iperf2(spec, &mut *sink, &signals) {
         Err(failure) if failure.code.is_some() => ExitCode::NotCompleted,
         _ => ExitCode::Done,
     }
@@ -88,7 +87,7 @@ fn run_server(spec: &ServerSpec, daemon: bool, output: &OutputOptions) -> ExitCo
         Err(text) => return refuse(&text),
     };
     let mut reporter = iperf2::server_reporter(output.report_options(Endpoint::Server, &spec.local), stream.clone());
-    let outcome = iperf2_server::run(spec, &mut *reporter, &signals);
+    let outcome = server::run_iperf2(spec, &mut *reporter, &signals);
     if let Err(failure) = &outcome
         && failure.kind != FailureKind::Interrupted
     {

@@ -1,8 +1,11 @@
-//! The catalogue, in the order of its layers. One file per subject; a rule is a row of text and a function.
+//! The catalogue, in the order of its layers. One file per subject; a rule is a row of text and a function. Rules of the
+//! HTTP lab are applied to a cell ([`cell`]) or to a plan ([`preflight`]), those of a sweep to a setting ([`sweep`]), not to a snapshot.
 
 mod application;
 mod bus;
+pub(crate) mod cell;
 mod cpu;
+pub(crate) mod flags;
 mod flow_control;
 mod http;
 mod link;
@@ -11,8 +14,11 @@ mod network;
 mod nic;
 mod offload;
 mod path;
+pub(crate) mod preflight;
 mod qdisc;
 mod queues;
+mod remedies;
+pub(crate) mod sweep;
 mod virtualisation;
 mod window;
 

@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Instant;
 
-use linerate_model::policy::ServerPolicy;
 use linerate_model::service::{RefusalReason, TestFacts};
 use linerate_model::spec::ServerSpec;
 use linerate_model::{Failure, ServerEvent, ServerReporter, Summary};
@@ -13,7 +12,7 @@ use linerate_sys::poll::Epoll;
 use linerate_sys::{process, stream_io};
 
 use super::CLOSING;
-use super::access::{AccessError, AccessList, read_text};
+use super::access::{AccessList, read_text};
 use super::admission::Admission;
 use super::limits::pending_limit::{PendingBounds, PendingLimit};
 use super::listeners::Listeners;
@@ -50,12 +49,6 @@ impl<'a> ServerContext<'a> {
             epoll: Epoll::new().map_err(Operation::Init.failed())?,
             next_id: 1,
         })
-    }
-
-    /// Reads the lists of addresses again; those in force stay if that fails.
-    pub(super) fn reload(&mut self, policy: &ServerPolicy) -> Result<(), AccessError> {
-        self.access = AccessList::load(&policy.access, read_text)?;
-        Ok(())
     }
 
     /// Number of the next connection or test. Numbers ascend.

@@ -10,6 +10,7 @@ use linerate_model::{Failure, FailureKind, ServerEvent, ServerReporter};
 use linerate_sys::poll::{self, Interest, Ready};
 use linerate_sys::{OsError, clock, scheduling};
 
+use super::access::{AccessList, read_text};
 use super::context::ServerContext;
 use super::limits::quotas::CHECK_NS;
 use super::listeners::accept_pause::AcceptPause;
@@ -106,6 +107,7 @@ impl<'a> Server<'a> {
         for dialect in &mut self.dialects {
             dialect.start(&mut self.context)?;
         }
+        self.idle_since = Some(Instant::now());
         let mut events = Vec::new();
         loop {
             self.next_heartbeat = self.interrupts.alive();
@@ -206,13 +208,10 @@ impl<'a> Server<'a> {
         let Some(owner) = self.dialects.get_mut(dialect) else {
             return Ok(());
         };
-        let refused = if self.context.access.admits(peer.ip()) {
-            match owner.intake(&self.context.admission) {
-                Intake::Refused(reason) => Some(reason),
-                Intake::Open | Intake::Paused | Intake::Closed => None,
-            }
-        } else {
-            Some(RefusalReason::Address)
+        let refused = match owner.intake(&self.context.admission) {
+            _ if !self.context.access.admits(peer.ip()) => Some(RefusalReason::Address),
+            Intake::Refused(reason) => Some(reason),
+            Intake::Open | Intake::Paused | Intake::Closed => None,
         };
         if let Some(reason) = refused {
             self.context.refuse(fd, peer, reason, &owner.refusal(reason));
@@ -236,8 +235,12 @@ impl<'a> Server<'a> {
     }
 
     fn pass_on(&mut self, connection: Accepted, dialect: usize) -> Result<(), Failure> {
-        let dialect = self.dialects.get_mut(dialect);
-        dialect.map_or(Ok(()), |dialect| dialect.accept(connection, &mut self.context))
+        let Some(dialect) = self.dialects.get_mut(dialect) else {
+            return Ok(());
+        };
+        let (id, peer, name) = (connection.id, connection.peer, dialect.name());
+        tracing::debug!(client = id, %peer, dialect = name, "dialect recognised");
+        dialect.accept(connection, &mut self.context)
     }
 
     fn evict(&mut self, id: u64) {
@@ -262,11 +265,7 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         match (progress, self.acceptor.take(id, &self.context.epoll)) {
-            (Progress::Recognised(dialect), Some(connection)) => {
-                let name = self.dialects[dialect].name();
-                tracing::debug!(client = id, peer = %connection.peer, dialect = name, "dialect recognised");
-                self.pass_on(connection, dialect)
-            }
+            (Progress::Recognised(dialect), Some(connection)) => self.pass_on(connection, dialect),
             _ => {
                 self.context.pending_limit.leave(id);
                 Ok(())
@@ -371,19 +370,23 @@ impl<'a> Server<'a> {
             return Ok(false);
         }
         self.flush_closing();
-        if stopped.contains(&Stopped::Ended { is_reported: true }) {
+        if stopped.contains(&Stopped::Reported) {
             return Ok(true);
         }
         Err(interruption(&signal_text))
     }
 
     fn reload(&mut self) {
-        match self.context.reload(&self.spec.policy) {
-            Ok(()) => self.context.out.server_event(&ServerEvent::Reloaded),
-            Err(error) => self
-                .context
-                .out
-                .warning(&format!("the lists of addresses stay as they were: {error}")),
+        let context = &mut self.context;
+        match AccessList::load(&self.spec.policy.access, read_text) {
+            Ok(access) => {
+                context.access = access;
+                context.out.server_event(&ServerEvent::Reloaded);
+            }
+            Err(error) => {
+                let text = format!("the lists of addresses stay as they were: {error}");
+                context.out.warning(&text);
+            }
         }
     }
 

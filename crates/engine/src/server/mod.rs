@@ -131,10 +131,9 @@ pub(crate) enum Stopped {
     /// Its tests run to their end, and so does the server.
     Draining,
     /// Its tests are over.
-    Ended {
-        /// Their reports contain the signal.
-        is_reported: bool,
-    },
+    Ended,
+    /// Its tests are over, and their reports contain the signal.
+    Reported,
 }
 
 /// A failure of this end without a code.

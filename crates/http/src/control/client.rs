@@ -12,6 +12,7 @@ use super::error::ControlError;
 use super::link::{Failure, Link};
 use super::message::{CellBegun, CellMark, Clock, ErrorText, Info, PROGRAM};
 use super::token::Token;
+use crate::target;
 
 /// Timeout of one attempt; collecting facts takes the server a part of a second.
 const TIMEOUT: Duration = Duration::from_secs(4);
@@ -82,11 +83,7 @@ impl ControlClient {
     /// [`ControlError::Foreign`] for other programs.
     pub fn info(&mut self, peer: Option<std::net::IpAddr>) -> Result<Info, ControlError> {
         let path = peer.map_or_else(|| "/v1/info".to_owned(), |peer| format!("/v1/info?peer={peer}"));
-        let info: Info = self.request("GET", &path, b"")?;
-        if info.program != PROGRAM {
-            return Err(ControlError::Foreign("it calls itself otherwise".to_owned()));
-        }
-        Ok(info)
+        self.info_at(&path, &RETRY_PAUSES)
     }
 
     /// As [`Self::info`], in one attempt: for a channel that may not exist.
@@ -94,8 +91,11 @@ impl ControlClient {
     /// # Errors
     /// As [`Self::info`].
     pub fn info_if_there(&mut self) -> Result<Info, ControlError> {
-        let response = self.exchange_with("GET", "/v1/info", b"", &[])?;
-        let info: Info = serde_json::from_slice(&response).map_err(|error| ControlError::Foreign(error.to_string()))?;
+        self.info_at("/v1/info", &[])
+    }
+
+    fn info_at(&mut self, path: &str, pauses: &[Duration]) -> Result<Info, ControlError> {
+        let info: Info = parse(path, &self.exchange("GET", path, b"", pauses)?)?;
         if info.program != PROGRAM {
             return Err(ControlError::Foreign("it calls itself otherwise".to_owned()));
         }
@@ -146,20 +146,16 @@ impl ControlClient {
     /// # Errors
     /// Any; [`ControlError::Refused`] with status 501 without such threads.
     pub fn restart_workers(&mut self) -> Result<(), ControlError> {
-        self.exchange("POST", "/v1/restart-workers", b"").map(drop)
+        self.exchange("POST", "/v1/restart-workers", b"", &RETRY_PAUSES)
+            .map(drop)
     }
 
     fn request<T: DeserializeOwned>(&mut self, method: &str, path: &str, body: &[u8]) -> Result<T, ControlError> {
-        let response = self.exchange(method, path, body)?;
-        serde_json::from_slice(&response).map_err(|error| ControlError::Foreign(format!("{path}: {error}")))
+        parse(path, &self.exchange(method, path, body, &RETRY_PAUSES)?)
     }
 
-    /// One request with retries. All requests are idempotent.
-    fn exchange(&mut self, method: &str, path: &str, body: &[u8]) -> Result<Vec<u8>, ControlError> {
-        self.exchange_with(method, path, body, &RETRY_PAUSES)
-    }
-
-    fn exchange_with(
+    /// One request with retries after these pauses. All requests are idempotent.
+    fn exchange(
         &mut self,
         method: &str,
         path: &str,
@@ -205,6 +201,10 @@ impl ControlClient {
     }
 }
 
+fn parse<T: DeserializeOwned>(path: &str, response: &[u8]) -> Result<T, ControlError> {
+    serde_json::from_slice(response).map_err(|error| ControlError::Foreign(format!("{path}: {error}")))
+}
+
 fn refused(status: u16, body: &[u8]) -> ControlError {
     if status == 401 {
         return ControlError::Unauthorized;
@@ -217,30 +217,10 @@ fn refused(status: u16, body: &[u8]) -> ControlError {
 
 /// Host and port of a URL without path, user or query.
 fn authority(url: &str) -> Option<(&str, u16)> {
-    let rest = url.strip_prefix("http://")?;
-    let authority = rest.strip_suffix('/').unwrap_or(rest);
-    if authority.is_empty() || authority.contains(['/', '?', '#', '@', ' ']) {
-        return None;
-    }
-    let (host, port) = match authority.strip_prefix('[') {
-        Some(bracketed) => {
-            let (host, behind) = bracketed.split_once(']')?;
-            (
-                host,
-                if behind.is_empty() {
-                    None
-                } else {
-                    Some(behind.strip_prefix(':')?)
-                },
-            )
-        }
-        None => match authority.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (authority, None),
-        },
-    };
-    let port = port.map_or(Some(PORT), |port| port.parse().ok())?;
-    (!host.is_empty() && port != 0).then_some((host, port))
+    let authority = url.strip_prefix("http://")?;
+    let (host, port) = target::split_authority(authority.strip_suffix('/').unwrap_or(authority)).ok()?;
+    let port = if port.is_empty() { PORT } else { port.parse().ok()? };
+    (port != 0).then_some((host, port))
 }
 
 #[cfg(test)]

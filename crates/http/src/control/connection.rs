@@ -1,6 +1,5 @@
 //! Server side of one connection of the control channel.
 
-use std::fmt::Write;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
@@ -10,10 +9,10 @@ use super::proof::{self, Challenge, Exchange, Nonce};
 use super::route::{self, ControlResponse};
 use super::slots::SlotGuard;
 use super::token::{self, Token};
-use super::transport::{BodyError, Transport};
-use crate::message::chunked;
 use crate::message::framing::BodyFraming;
-use crate::message::request::{RequestError, RequestHeader, Target};
+use crate::message::request::{RequestHeader, Target};
+use crate::message::{chunked, reason};
+use crate::transport::{BodyError, Transport};
 
 /// Timeout of a request from its first byte or from the start of the connection, and of its response.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,8 +44,7 @@ pub(super) fn serve(
         proofs: 0,
         exchange: None,
     };
-    // A broken connection concerns its client alone.
-    let _ = connection.serve();
+    connection.serve();
     connection.transport.close(Instant::now() + CLOSE_TIMEOUT);
 }
 
@@ -66,114 +64,118 @@ struct Connection<'a> {
     exchange: Option<Exchange>,
 }
 
+/// Why a connection ends.
+enum End {
+    /// After this response.
+    Refused(ControlResponse),
+    /// It is broken, which concerns its client alone.
+    Broken,
+}
+
+impl From<io::Error> for End {
+    fn from(_: io::Error) -> Self {
+        Self::Broken
+    }
+}
+
+impl From<BodyError> for End {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge(max) => Self::refused(413, format!("a body has at most {max} bytes")),
+            BodyError::Chunked(error) => Self::refused(400, error.to_string()),
+            BodyError::Io(error) => Self::unread(&error),
+        }
+    }
+}
+
+impl End {
+    fn refused(status: u16, why: impl Into<String>) -> Self {
+        Self::Refused(ControlResponse::refusal(status, why))
+    }
+
+    fn unauthorized() -> Self {
+        Self::refused(401, "the token is missing or wrong")
+    }
+
+    /// A request could not be read.
+    fn unread(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::TimedOut => Self::refused(408, "the request did not arrive in time"),
+            _ => Self::Broken,
+        }
+    }
+}
+
 impl Connection<'_> {
-    fn serve(&mut self) -> io::Result<()> {
-        while self.serve_request()? && !self.guard.is_closing() {
+    fn serve(&mut self) {
+        loop {
+            let served = match self.serve_request() {
+                Err(End::Refused(response)) => self.reply(response, false),
+                served => served,
+            };
+            if !matches!(served, Ok(true)) || self.guard.is_closing() {
+                return;
+            }
             self.exchange = None;
         }
-        Ok(())
     }
 
     /// Reads and serves one request; `false` when it was the last.
-    fn serve_request(&mut self) -> io::Result<bool> {
-        if self.transport.buffer.is_empty() {
-            let timeout = if self.is_authenticated { IDLE_TIMEOUT } else { TIMEOUT };
-            match self.transport.fill(Instant::now() + timeout) {
-                Err(error) if error.kind() == io::ErrorKind::TimedOut && !self.is_authenticated => {
-                    return self.refuse_timeout();
-                }
-                other => other?,
-            }
+    fn serve_request(&mut self) -> Result<bool, End> {
+        if self.transport.buffer.is_empty() && self.is_authenticated {
+            self.transport.fill(Instant::now() + IDLE_TIMEOUT)?;
         }
         let deadline = Instant::now() + TIMEOUT;
         loop {
             // The parsed header borrows the bytes, and the body is appended to the buffer.
             let bytes = self.transport.buffer.clone();
-            match RequestHeader::parse(&bytes) {
-                Ok(Some(head)) => {
+            match RequestHeader::parse(&bytes).map_err(|error| End::refused(error.status(), error.to_string()))? {
+                Some(head) => {
                     self.transport.buffer.drain(..head.len.min(bytes.len()));
                     return self.handle(&head, deadline);
                 }
-                Ok(None) => match self.transport.fill(deadline) {
-                    Err(error) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_timeout(),
-                    other => other?,
-                },
-                Err(error) => return self.refuse(error),
+                None => self.transport.fill(deadline).map_err(|error| End::unread(&error))?,
             }
         }
     }
 
-    fn refuse_timeout(&mut self) -> io::Result<bool> {
-        self.reply(
-            ControlResponse::refusal(408, "the request did not arrive in time"),
-            false,
-        )
-    }
-
-    fn refuse(&mut self, error: RequestError) -> io::Result<bool> {
-        self.reply(ControlResponse::refusal(error.status(), error.to_string()), false)
-    }
-
-    fn handle(&mut self, head: &RequestHeader<'_>, deadline: Instant) -> io::Result<bool> {
+    fn handle(&mut self, head: &RequestHeader<'_>, deadline: Instant) -> Result<bool, End> {
+        let stays_open = head.keep_alive && head.is_http11;
         if head.has_origin {
             // Web pages have no access, not even with a token known to the user's browser.
-            return self.reply(
-                ControlResponse::refusal(403, "requests of a web page (with Origin) are refused"),
-                false,
-            );
+            return Err(End::refused(403, "requests of a web page (with Origin) are refused"));
         }
         if self.token.is_none() && head.host.is_some_and(|host| !is_address(host)) {
-            return self.reply(
-                ControlResponse::refusal(421, "without a token, Host must be an IP address or localhost"),
-                false,
-            );
+            let why = "without a token, Host must be an IP address or localhost";
+            return Err(End::refused(421, why));
         }
         if self.token.is_some() && self.nonce.is_none() && is_for_nonce(head) {
             let nonce = self.nonce.insert(Nonce::fresh()?).clone();
-            let response = ControlResponse::json(200, &Challenge { nonce });
-            return self.reply(response, head.keep_alive && head.is_http11);
+            return self.reply(ControlResponse::json(200, &Challenge { nonce }), stays_open);
         }
         let given = head.authorization.unwrap_or_default();
         let claim = proof::read_authorization(given).filter(|_| self.nonce.is_some());
         if self.token.is_some_and(|token| claim.is_none() && !token.is_in(given)) {
             // Without a token the body is not read.
-            return self.refuse_unauthorized();
+            return Err(End::unauthorized());
         }
         if head.expects_continue && head.framing != BodyFraming::None {
             self.transport.send(b"HTTP/1.1 100 Continue\r\n\r\n", deadline)?;
         }
-        let body = match self.transport.body(head.framing, BODY_BYTES_MAX, deadline) {
-            Ok(body) => body,
-            Err(BodyError::TooLarge(max)) => {
-                return self.reply(
-                    ControlResponse::refusal(413, format!("a body has at most {max} bytes")),
-                    false,
-                );
-            }
-            Err(BodyError::Chunked(error)) => {
-                return self.reply(ControlResponse::refusal(400, error.to_string()), false);
-            }
-            Err(BodyError::Io(error)) if error.kind() == io::ErrorKind::TimedOut => return self.refuse_timeout(),
-            Err(BodyError::Io(error)) => return Err(error),
-        };
+        let body = self.transport.body(head.framing, BODY_BYTES_MAX, deadline)?;
         if claim.is_some_and(|(client, given)| !self.is_proved(head, &body, client, given)) {
-            return self.refuse_unauthorized();
+            return Err(End::unauthorized());
         }
         self.is_authenticated = true;
         self.guard.authenticate();
         match route::response(head, &body, self.peer, self.agent) {
             // Only HTTP/1.1 has the chunked coding, which an endless response needs.
-            ControlResponse::Samples(_) if !head.is_http11 => self.reply(
-                ControlResponse::refusal(505, "a stream of readings takes HTTP/1.1"),
-                false,
-            ),
-            ControlResponse::Samples(from) => self.stream(from).map(|()| false),
-            response => self.reply(response, head.keep_alive && head.is_http11),
+            ControlResponse::Samples(_) if !head.is_http11 => {
+                Err(End::refused(505, "a stream of readings takes HTTP/1.1"))
+            }
+            ControlResponse::Samples(from) => Ok(self.stream(from).map(|()| false)?),
+            response => self.reply(response, stays_open),
         }
-    }
-
-    fn refuse_unauthorized(&mut self) -> io::Result<bool> {
-        self.reply(ControlResponse::refusal(401, "the token is missing or wrong"), false)
     }
 
     /// Checks the proof of a request; its response carries one as well.
@@ -200,23 +202,25 @@ impl Connection<'_> {
         proof.map_or_else(String::new, |proof| format!("Authentication-Info: proof={proof}\r\n"))
     }
 
-    fn reply(&mut self, response: ControlResponse, stays: bool) -> io::Result<bool> {
+    /// Sends a response; returns whether the connection stays open.
+    fn reply(&mut self, response: ControlResponse, stays_open: bool) -> Result<bool, End> {
         let ControlResponse::Complete(status, body) = response else {
             return Ok(false);
         };
         let mut message = header_of(status) + &self.proof_field(status, &body);
         if status != 204 {
-            let _ = write!(
-                message,
-                "Content-Type: application/json\r\nContent-Length: {}\r\n",
-                body.len()
-            );
+            let length = body.len();
+            message += &format!("Content-Type: application/json\r\nContent-Length: {length}\r\n");
         }
-        message.push_str(if stays { "\r\n" } else { "Connection: close\r\n\r\n" });
+        message.push_str(if stays_open {
+            "\r\n"
+        } else {
+            "Connection: close\r\n\r\n"
+        });
         let mut message = message.into_bytes();
         message.extend(body);
         self.transport.send(&message, Instant::now() + TIMEOUT)?;
-        Ok(stays)
+        Ok(stays_open)
     }
 
     fn stream(&mut self, mut from: u64) -> io::Result<()> {
@@ -265,30 +269,12 @@ fn target_of(head: &RequestHeader<'_>) -> String {
 }
 
 fn header_of(status: u16) -> String {
-    let reason = match status {
-        200 => "OK",
-        204 => "No Content",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        405 => "Method Not Allowed",
-        408 => "Request Timeout",
-        413 => "Content Too Large",
-        417 => "Expectation Failed",
-        421 => "Misdirected Request",
-        431 => "Request Header Fields Too Large",
-        500 => "Internal Server Error",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        505 => "HTTP Version Not Supported",
-        _ => "Refused",
-    };
     let challenge = if status == 401 {
         "WWW-Authenticate: Bearer, Linerate\r\n"
     } else {
         ""
     };
+    let reason = reason(status);
     format!("HTTP/1.1 {status} {reason}\r\nCache-Control: no-store\r\n{challenge}")
 }
 

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::error::{ControlError, text};
 use super::proof::{self, Challenge, Exchange, Nonce};
 use super::token::{self, Token};
-use super::transport::{BodyError, Transport};
 use crate::load::{Local, single};
 use crate::message::response::{self, ResponseHeader};
+use crate::transport::{BodyError, Transport};
 
 /// Longest response.
 const RESPONSE_BYTES_MAX: usize = 1 << 20;

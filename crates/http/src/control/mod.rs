@@ -28,7 +28,6 @@ mod route;
 mod server;
 mod slots;
 mod token;
-mod transport;
 
 pub use agent::{Agent, Refusal};
 pub use client::{ClockOffset, ControlClient};

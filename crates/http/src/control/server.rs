@@ -18,7 +18,7 @@ use super::agent::Agent;
 use super::connection;
 use super::slots::Slots;
 use super::token::Token;
-use super::transport::Transport;
+use crate::transport::Transport;
 
 /// Delay before accept(2) is retried without descriptors.
 const PAUSE: Duration = Duration::from_millis(100);

@@ -198,7 +198,7 @@ fn exchange(stream: &mut TcpStream, request: &[u8]) -> String {
     let mut response = Vec::new();
     loop {
         let mut step = [0; 4096];
-        let read = stream.read(&mut step).expect("an response");
+        let read = stream.read(&mut step).expect("a response");
         response.extend_from_slice(&step[..read]);
         let text = String::from_utf8_lossy(&response).into_owned();
         if read == 0 || text.split_once("\r\n\r\n").is_some_and(|(_, body)| body.ends_with('}')) {
@@ -279,60 +279,29 @@ fn impostor_without_token_is_rejected_and_learns_nothing() {
 #[test]
 fn invalid_and_oversized_requests_are_refused_with_reason() {
     let (control, _) = open(None);
-    let endless = format!(
-        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: {}\r\n\r\n",
-        "y".repeat(20 << 10)
-    );
-    let chunked = format!("10001\r\n{}\r\n0\r\n\r\n", "z".repeat(0x10001));
+    let http = |line: &str, rest: &str| format!("{line} HTTP/1.1\r\nHost: 127.0.0.1\r\n{rest}");
+    let last = |line: &str| http(line, "Connection: close\r\n\r\n");
+    let cell = |length: usize, body: &str| {
+        let rest = format!("Content-Length: {length}\r\nConnection: close\r\n\r\n{body}");
+        http("POST /v1/cell", &rest)
+    };
+    let chunked = |body: &str| http("POST /v1/cell", &format!("Transfer-Encoding: chunked\r\n\r\n{body}"));
+    let endless = format!("X: {}\r\n\r\n", "y".repeat(20 << 10));
+    let large = format!("10001\r\n{}\r\n0\r\n\r\n", "z".repeat(0x10001));
     let rows: [(&str, String); 14] = [
         ("400", "nonsense\r\n\r\n".to_owned()),
-        ("431", endless),
-        (
-            "413",
-            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 65537\r\n\r\n".to_owned(),
-        ),
-        (
-            "413",
-            format!("POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
-        ),
-        (
-            "400",
-            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nx\r\n".to_owned(),
-        ),
-        (
-            "400",
-            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}".to_owned(),
-        ),
-        (
-            "400",
-            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 12\r\nConnection: close\r\n\r\n{\"id\":\"a/b\"}"
-                .to_owned(),
-        ),
-        (
-            "200",
-            "POST /v1/cell HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 10\r\nConnection: close\r\n\r\n{\"id\":\"a\"}"
-                .to_owned(),
-        ),
-        (
-            "400",
-            "GET /v1/samples?from=-1 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
-        ),
-        (
-            "400",
-            "GET /v1/info?peer=x HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
-        ),
-        (
-            "405",
-            "DELETE /v1/info HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
-        ),
-        (
-            "404",
-            "GET /v2 HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
-        ),
-        (
-            "404",
-            "DELETE /v1/cell/ HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".to_owned(),
-        ),
+        ("431", http("GET /", &endless)),
+        ("413", cell(65_537, "")),
+        ("413", chunked(&large)),
+        ("400", chunked("x\r\n")),
+        ("400", cell(2, "{}")),
+        ("400", cell(12, r#"{"id":"a/b"}"#)),
+        ("200", cell(10, r#"{"id":"a"}"#)),
+        ("400", last("GET /v1/samples?from=-1")),
+        ("400", last("GET /v1/info?peer=x")),
+        ("405", last("DELETE /v1/info")),
+        ("404", last("GET /v2")),
+        ("404", last("DELETE /v1/cell/")),
         ("505", "GET /v1/samples HTTP/1.0\r\n\r\n".to_owned()),
     ];
     for (expected, request) in rows {
@@ -426,10 +395,10 @@ fn client_retries_until_the_channel_is_back_or_reports_it_lost() {
     assert!(matches!(error, ControlError::Refused { status: 404, .. }), "{error}");
     server.join().expect("thread");
     let began = Instant::now();
-    let error = ControlClient::at(address, None).end_cell("a").expect_err("nobody");
+    let error = ControlClient::at(address, None).end_cell("a").expect_err("no listener");
     assert!(
         matches!(&error, ControlError::Lost { why, .. } if why == "Connection refused"),
         "{error}"
     );
-    assert!(began.elapsed() < TIMEOUT, "it gives up");
+    assert!(began.elapsed() < TIMEOUT, "retries end");
 }

@@ -1,7 +1,7 @@
 //! The load generator.
 //!
 //! A run has one coordinator and several workers, threads of this process or of worker processes. A worker owns its
-//! connections and [`LoadStats`]: it opens its share of the connections, waits for the other workers, sends at its pace and
+//! connections and statistics: it opens its share of the connections, waits for the other workers, sends at its pace and
 //! drains outstanding responses. The coordinator starts the load, merges seconds and statistics and enforces limits.
 
 mod backlog;

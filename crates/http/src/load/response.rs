@@ -244,48 +244,6 @@ const HASH_PRIME: u64 = 0x0100_0000_01b3;
 mod tests {
     use super::*;
 
-    /// Parses `input` in segments of `step` bytes.
-    fn responses(input: &[u8], step: usize) -> Result<Vec<(u16, u64)>, ReadError> {
-        let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(false, true));
-        let (mut kept, mut found) = (Vec::new(), Vec::new());
-        for part in input.chunks(step) {
-            kept.extend_from_slice(part);
-            loop {
-                match reader.feed(&kept, &mut context)? {
-                    ReadProgress::Incomplete(used) => {
-                        kept.drain(..used);
-                        break;
-                    }
-                    ReadProgress::More => {
-                        kept.clear();
-                        break;
-                    }
-                    ReadProgress::Complete(used, response) => {
-                        found.push((response.status, response.body_bytes));
-                        kept.drain(..used);
-                    }
-                }
-                if kept.is_empty() {
-                    break;
-                }
-            }
-        }
-        Ok(found)
-    }
-
-    #[test]
-    fn responses_do_not_depend_on_segmentation() {
-        let input = b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello\
-            HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n4;x\r\ndefg\r\n0\r\n\r\n\
-            HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n\
-            HTTP/1.1 204 No Content\r\n\r\n\
-            HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nworld";
-        let expected = vec![(200, 5), (200, 7), (404, 0), (204, 0), (200, 5)];
-        for step in 1..=input.len() {
-            assert_eq!(responses(input, step), Ok(expected.clone()), "{step} bytes at a time");
-        }
-    }
-
     #[test]
     fn response_without_length_ends_with_the_connection() {
         let (mut reader, mut context) = (ResponseReader::default(), ReaderContext::new(false, false));

@@ -111,7 +111,7 @@ impl Drop for Workers {
     }
 }
 
-/// Main function of a worker process: reads its [`WorkerAssignment`], runs its workers, forwards commands and messages.
+/// Main function of a worker process: reads its assignment, runs its workers, forwards commands and messages.
 ///
 /// # Errors
 /// Invalid input, or a thread or descriptor could not be created.

@@ -1,7 +1,8 @@
 //! Headers that are accepted, and near-misses that are refused.
 
 use super::framing::BodyFraming;
-use super::request::{FIELDS_MAX, HEADER_BYTES_MAX, RequestError, RequestHeader, Target};
+use super::request::RequestError::{self, *};
+use super::request::{FIELDS_MAX, HEADER_BYTES_MAX, RequestHeader, Target};
 
 fn parse(head: &str) -> Result<RequestHeader<'_>, RequestError> {
     RequestHeader::parse(head.as_bytes()).map(|head| head.expect("a complete head"))
@@ -101,70 +102,55 @@ fn bodies_have_one_unambiguous_framing() {
             Ok(BodyFraming::Length(12)),
         ),
         ("transfer-ENCODING:  Chunked \r\n", Ok(BodyFraming::Chunked)),
-        (
-            "Content-Length: 12\r\nContent-Length: 13\r\n",
-            Err(RequestError::ContentLength),
-        ),
-        ("Content-Length: 12, 12\r\n", Err(RequestError::ContentLength)),
-        ("Content-Length: +12\r\n", Err(RequestError::ContentLength)),
-        ("Content-Length: -1\r\n", Err(RequestError::ContentLength)),
-        ("Content-Length: 1 2\r\n", Err(RequestError::ContentLength)),
-        ("Content-Length: 0x1\r\n", Err(RequestError::ContentLength)),
-        ("Content-Length:\r\n", Err(RequestError::ContentLength)),
-        (
-            "Content-Length: 99999999999999999999\r\n",
-            Err(RequestError::ContentLength),
-        ),
-        (
-            "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
-            Err(RequestError::TwoFramings),
-        ),
-        (
-            "Transfer-Encoding: chunked\r\nContent-Length: 0\r\n",
-            Err(RequestError::TwoFramings),
-        ),
-        ("Transfer-Encoding: gzip, chunked\r\n", Err(RequestError::UnknownCoding)),
-        (
-            "Transfer-Encoding: chunked, identity\r\n",
-            Err(RequestError::UnknownCoding),
-        ),
-        ("Transfer-Encoding: xchunked\r\n", Err(RequestError::UnknownCoding)),
-        ("Transfer-Encoding: \"chunked\"\r\n", Err(RequestError::UnknownCoding)),
-        ("Transfer-Encoding: \u{b}chunked\r\n", Err(RequestError::Syntax)),
+        ("Content-Length: 12\r\nContent-Length: 13\r\n", Err(ContentLength)),
+        ("Content-Length: 12, 12\r\n", Err(ContentLength)),
+        ("Content-Length: +12\r\n", Err(ContentLength)),
+        ("Content-Length: -1\r\n", Err(ContentLength)),
+        ("Content-Length: 1 2\r\n", Err(ContentLength)),
+        ("Content-Length: 0x1\r\n", Err(ContentLength)),
+        ("Content-Length:\r\n", Err(ContentLength)),
+        ("Content-Length: 99999999999999999999\r\n", Err(ContentLength)),
+        ("Content-Length: 3\r\nTransfer-Encoding: chunked\r\n", Err(TwoFramings)),
+        ("Transfer-Encoding: chunked\r\nContent-Length: 0\r\n", Err(TwoFramings)),
+        ("Transfer-Encoding: gzip, chunked\r\n", Err(UnknownCoding)),
+        ("Transfer-Encoding: chunked, identity\r\n", Err(UnknownCoding)),
+        ("Transfer-Encoding: xchunked\r\n", Err(UnknownCoding)),
+        ("Transfer-Encoding: \"chunked\"\r\n", Err(UnknownCoding)),
+        ("Transfer-Encoding: \u{b}chunked\r\n", Err(Syntax)),
         (
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-            Err(RequestError::TransferEncoding),
+            Err(TransferEncoding),
         ),
-        ("Transfer-Encoding: identity\r\n", Err(RequestError::UnknownCoding)),
-        ("Transfer-Encoding:\r\n", Err(RequestError::TransferEncoding)),
-        ("Transfer-Encoding : chunked\r\n", Err(RequestError::Syntax)),
-        ("Content-Length : 3\r\n", Err(RequestError::Syntax)),
-        (" Content-Length: 3\r\n", Err(RequestError::Syntax)),
-        ("X: y\r\n Transfer-Encoding: chunked\r\n", Err(RequestError::Syntax)),
-        ("X: y\r\n\tfolded\r\n", Err(RequestError::Syntax)),
-        ("X: y\nTransfer-Encoding: chunked\r\n", Err(RequestError::BareLineFeed)),
-        ("X: y\rTransfer-Encoding: chunked\r\n", Err(RequestError::Syntax)),
-        ("X: \0\r\n", Err(RequestError::Syntax)),
-        ("Content-Length\0: 3\r\n", Err(RequestError::Syntax)),
-        (": y\r\n", Err(RequestError::Syntax)),
-        ("no colon\r\n", Err(RequestError::Syntax)),
+        ("Transfer-Encoding: identity\r\n", Err(UnknownCoding)),
+        ("Transfer-Encoding:\r\n", Err(TransferEncoding)),
+        ("Transfer-Encoding : chunked\r\n", Err(Syntax)),
+        ("Content-Length : 3\r\n", Err(Syntax)),
+        (" Content-Length: 3\r\n", Err(Syntax)),
+        ("X: y\r\n Transfer-Encoding: chunked\r\n", Err(Syntax)),
+        ("X: y\r\n\tfolded\r\n", Err(Syntax)),
+        ("X: y\nTransfer-Encoding: chunked\r\n", Err(BareLineFeed)),
+        ("X: y\rTransfer-Encoding: chunked\r\n", Err(Syntax)),
+        ("X: \0\r\n", Err(Syntax)),
+        ("Content-Length\0: 3\r\n", Err(Syntax)),
+        (": y\r\n", Err(Syntax)),
+        ("no colon\r\n", Err(Syntax)),
     ] {
         let head = with(fields);
         assert_eq!(parse(&head).map(|request| request.framing), expected, "{fields:?}");
     }
     let old = "POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n";
-    assert_eq!(parse(old), Err(RequestError::TransferEncoding));
+    assert_eq!(parse(old), Err(TransferEncoding));
 }
 
 #[test]
 fn exactly_one_host_is_required() {
     for (head, expected) in [
-        ("GET / HTTP/1.1\r\n\r\n", Err(RequestError::Host)),
-        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Err(RequestError::Host)),
-        ("GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", Err(RequestError::Host)),
-        ("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", Err(RequestError::Host)),
-        ("GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", Err(RequestError::Host)),
-        ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", Err(RequestError::Host)),
+        ("GET / HTTP/1.1\r\n\r\n", Err(Host)),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", Err(Host)),
+        ("GET / HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n", Err(Host)),
+        ("GET / HTTP/1.1\r\nHost: a b\r\n\r\n", Err(Host)),
+        ("GET / HTTP/1.1\r\nHost: a, b\r\n\r\n", Err(Host)),
+        ("GET / HTTP/1.1\r\nHost: a/b\r\n\r\n", Err(Host)),
         ("GET / HTTP/1.1\r\nHost:\r\n\r\n", Ok(())),
         ("GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", Ok(())),
         ("GET / HTTP/1.0\r\n\r\n", Ok(())),
@@ -176,20 +162,20 @@ fn exactly_one_host_is_required() {
 #[test]
 fn lines_and_versions_are_exact() {
     for (head, expected) in [
-        ("GET / HTTP/1.1\nHost: a\r\n\r\n", RequestError::BareLineFeed),
-        ("GET / HTTP/1.1\r\nHost: a\n\r\n", RequestError::BareLineFeed),
-        ("GET / HTTP/1.1\r\nHost: a\r\n\n", RequestError::BareLineFeed),
-        ("\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", RequestError::Syntax),
-        ("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", RequestError::Syntax),
-        ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", RequestError::Syntax),
-        ("GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", RequestError::Syntax),
-        (" GET / HTTP/1.1\r\nHost: a\r\n\r\n", RequestError::Syntax),
-        ("G(T / HTTP/1.1\r\nHost: a\r\n\r\n", RequestError::Syntax),
-        ("GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", RequestError::Syntax),
-        ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", RequestError::Version),
-        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", RequestError::Version),
-        ("GET /\r\n\r\n", RequestError::Syntax),
-        ("\u{16}\u{3}\u{1}", RequestError::Syntax),
+        ("GET / HTTP/1.1\nHost: a\r\n\r\n", BareLineFeed),
+        ("GET / HTTP/1.1\r\nHost: a\n\r\n", BareLineFeed),
+        ("GET / HTTP/1.1\r\nHost: a\r\n\n", BareLineFeed),
+        ("\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", Syntax),
+        ("\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", Syntax),
+        ("GET  / HTTP/1.1\r\nHost: a\r\n\r\n", Syntax),
+        ("GET\t/ HTTP/1.1\r\nHost: a\r\n\r\n", Syntax),
+        (" GET / HTTP/1.1\r\nHost: a\r\n\r\n", Syntax),
+        ("G(T / HTTP/1.1\r\nHost: a\r\n\r\n", Syntax),
+        ("GET /\0 HTTP/1.1\r\nHost: a\r\n\r\n", Syntax),
+        ("GET / HTTP/2.0\r\nHost: a\r\n\r\n", Version),
+        ("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", Version),
+        ("GET /\r\n\r\n", Syntax),
+        ("\u{16}\u{3}\u{1}", Syntax),
     ] {
         assert_eq!(RequestHeader::parse(head.as_bytes()), Err(expected), "{head:?}");
     }
@@ -200,9 +186,9 @@ fn lines_and_versions_are_exact() {
 #[test]
 fn invalid_header_is_refused_as_soon_as_it_is_certain() {
     let bare = b"GET / HTTP/1.1\r\nHost: a\n";
-    assert_eq!(RequestHeader::parse(bare), Err(RequestError::BareLineFeed));
+    assert_eq!(RequestHeader::parse(bare), Err(BareLineFeed));
     let endless = [b"GET /".as_slice(), &[b'x'; HEADER_BYTES_MAX]].concat();
-    assert_eq!(RequestHeader::parse(&endless), Err(RequestError::TooLarge));
+    assert_eq!(RequestHeader::parse(&endless), Err(TooLarge));
     assert_eq!(RequestHeader::parse(&endless[..HEADER_BYTES_MAX - 1]), Ok(None));
 }
 
@@ -211,34 +197,22 @@ fn header_is_limited_in_bytes_and_fields() {
     let filler = |bytes: usize| format!("X: {}\r\n", "y".repeat(bytes));
     let empty = with(&filler(0)).len();
     assert!(parse(&with(&filler(HEADER_BYTES_MAX - empty))).is_ok());
-    assert_eq!(
-        parse(&with(&filler(HEADER_BYTES_MAX - empty + 1))),
-        Err(RequestError::TooLarge)
-    );
+    assert_eq!(parse(&with(&filler(HEADER_BYTES_MAX - empty + 1))), Err(TooLarge));
     assert!(parse(&with(&"X: y\r\n".repeat(FIELDS_MAX - 1))).is_ok());
-    assert_eq!(
-        parse(&with(&"X: y\r\n".repeat(FIELDS_MAX))),
-        Err(RequestError::TooLarge)
-    );
+    assert_eq!(parse(&with(&"X: y\r\n".repeat(FIELDS_MAX))), Err(TooLarge));
 }
 
 #[test]
 fn first_reason_decides_however_the_header_is_segmented() {
     let many_fields = "X: y\r\n".repeat(FIELDS_MAX);
     for (head, expected) in [
-        (
-            format!("GET / HTTP/1.1\nHost: a\r\n{many_fields}\r\n"),
-            RequestError::BareLineFeed,
-        ),
+        (format!("GET / HTTP/1.1\nHost: a\r\n{many_fields}\r\n"), BareLineFeed),
         (
             format!("GET / HTTP/1.1\r\nHost: a\r\n{many_fields}X: y\n\r\n"),
-            RequestError::TooLarge,
+            TooLarge,
         ),
-        ("GET / HTTP/2.0\r\nHost: a\n\r\n".to_owned(), RequestError::Version),
-        (
-            format!("GET /{} \0", "x".repeat(HEADER_BYTES_MAX)),
-            RequestError::TooLarge,
-        ),
+        ("GET / HTTP/2.0\r\nHost: a\n\r\n".to_owned(), Version),
+        (format!("GET /{} \0", "x".repeat(HEADER_BYTES_MAX)), TooLarge),
     ] {
         let cut = (0..=head.len()).find_map(|end| RequestHeader::parse(&head.as_bytes()[..end]).err());
         assert_eq!((cut, parse(&head).err()), (Some(expected), Some(expected)), "{head:?}");
@@ -249,7 +223,7 @@ fn first_reason_decides_however_the_header_is_segmented() {
 fn only_100_continue_is_an_expectation() {
     let request = with("Content-Length: 9\r\nExpect: 100-Continue\r\n");
     assert!(parse(&request).expect("valid").expects_continue);
-    assert_eq!(parse(&with("Expect: 200-ok\r\n")), Err(RequestError::Expectation));
+    assert_eq!(parse(&with("Expect: 200-ok\r\n")), Err(Expectation));
     let old = "POST / HTTP/1.0\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n";
     assert!(
         !parse(old).expect("valid").expects_continue,
@@ -260,12 +234,12 @@ fn only_100_continue_is_an_expectation() {
 #[test]
 fn every_error_has_its_status() {
     for (error, status) in [
-        (RequestError::Syntax, 400),
-        (RequestError::TwoFramings, 400),
-        (RequestError::TooLarge, 431),
-        (RequestError::Version, 505),
-        (RequestError::UnknownCoding, 501),
-        (RequestError::Expectation, 417),
+        (Syntax, 400),
+        (TwoFramings, 400),
+        (TooLarge, 431),
+        (Version, 505),
+        (UnknownCoding, 501),
+        (Expectation, 417),
     ] {
         assert_eq!(error.status(), status, "{error}");
     }

@@ -128,6 +128,7 @@ impl Fields {
 
 #[cfg(test)]
 mod tests {
+    use super::ResponseError::*;
     use super::*;
 
     fn head(text: &str) -> Result<Option<ResponseHeader>, ResponseError> {
@@ -149,19 +150,13 @@ mod tests {
         assert_eq!(framing("Transfer-Encoding: Chunked\r\n"), Ok(BodyFraming::Chunked));
         assert_eq!(framing(""), Ok(BodyFraming::UntilClose));
         for (fields, expected) in [
-            ("Content-Length: 12\r\nContent-Length: 13\r\n", ResponseError::Length),
-            ("Content-Length: +12\r\n", ResponseError::Length),
-            ("Content-Length: 1, 1\r\n", ResponseError::Length),
-            ("Content-Length:\r\n", ResponseError::Length),
-            (
-                "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
-                ResponseError::LengthAndChunks,
-            ),
-            ("Transfer-Encoding: gzip, chunked\r\n", ResponseError::Coding),
-            (
-                "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-                ResponseError::Coding,
-            ),
+            ("Content-Length: 12\r\nContent-Length: 13\r\n", Length),
+            ("Content-Length: +12\r\n", Length),
+            ("Content-Length: 1, 1\r\n", Length),
+            ("Content-Length:\r\n", Length),
+            ("Content-Length: 1\r\nTransfer-Encoding: chunked\r\n", LengthAndChunks),
+            ("Transfer-Encoding: gzip, chunked\r\n", Coding),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", Coding),
         ] {
             assert_eq!(framing(fields), Err(expected), "{fields:?}");
         }
@@ -223,10 +218,10 @@ mod tests {
     #[test]
     fn endless_and_foreign_headers_are_refused() {
         let endless = format!("HTTP/1.1 200 OK\r\nX: {}", "a".repeat(HEADER_BYTES_MAX));
-        assert_eq!(head(&endless), Err(ResponseError::TooLong));
+        assert_eq!(head(&endless), Err(TooLong));
         let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(FIELDS_MAX + 1));
-        assert_eq!(head(&many), Err(ResponseError::TooLong));
-        assert!(matches!(head("SSH-2.0-x\r\n\r\n"), Err(ResponseError::Malformed(_))));
-        assert_eq!(head("HTTP/1.1 101 X\r\n\r\n"), Err(ResponseError::Upgrade));
+        assert_eq!(head(&many), Err(TooLong));
+        assert!(matches!(head("SSH-2.0-x\r\n\r\n"), Err(Malformed(_))));
+        assert_eq!(head("HTTP/1.1 101 X\r\n\r\n"), Err(Upgrade));
     }
 }

@@ -1,5 +1,6 @@
 //! Response headers.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use super::chunks::Chunks;
@@ -8,6 +9,7 @@ use super::date::{DATE_BYTES, imf_fixdate};
 use super::resource::Resource;
 use super::stats::Counters;
 use super::write_queue::WriteQueue;
+use crate::message::reason;
 
 /// Writes responses. One per thread.
 #[derive(Debug)]
@@ -97,7 +99,7 @@ impl ResponseWriter {
     fn write_header(&self, bytes: &mut Vec<u8>, response: &Response, is_chunked: bool) {
         match response.resource.status {
             200 => bytes.extend_from_slice(b"HTTP/1.1 200 OK\r\n"),
-            status => write_status_line(bytes, status),
+            status => bytes.extend_from_slice(format!("HTTP/1.1 {status} {}\r\n", reason(status)).as_bytes()),
         }
         if let Some(date) = &self.date {
             bytes.extend_from_slice(b"Date: ");
@@ -109,9 +111,8 @@ impl ResponseWriter {
             if is_chunked {
                 bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
             } else {
-                bytes.extend_from_slice(b"Content-Length: ");
-                write_decimal(bytes, body_bytes);
-                bytes.extend_from_slice(b"\r\n");
+                // Writing to a vector does not fail.
+                let _ = write!(bytes, "Content-Length: {body_bytes}\r\n");
             }
         }
         bytes.extend_from_slice(&self.server_field);
@@ -122,46 +123,6 @@ impl ResponseWriter {
             bytes.extend_from_slice(b"Connection: keep-alive\r\n");
         }
         bytes.extend_from_slice(b"\r\n");
-    }
-}
-
-fn write_status_line(bytes: &mut Vec<u8>, status: u16) {
-    bytes.extend_from_slice(b"HTTP/1.1 ");
-    write_decimal(bytes, status.into());
-    bytes.push(b' ');
-    bytes.extend_from_slice(reason(status).as_bytes());
-    bytes.extend_from_slice(b"\r\n");
-}
-
-/// Decimal digits without `fmt`, because every response has some.
-fn write_decimal(bytes: &mut Vec<u8>, number: u64) {
-    let mut digits = [0; 20];
-    let mut rest = number;
-    let mut first = digits.len();
-    for (index, digit) in digits.iter_mut().enumerate().rev() {
-        *digit = b'0' + u8::try_from(rest % 10).unwrap_or_default();
-        rest /= 10;
-        first = index;
-        if rest == 0 {
-            break;
-        }
-    }
-    bytes.extend_from_slice(digits.get(first..).unwrap_or_default());
-}
-
-/// Reason phrases of RFC 9110 for the codes this server sends.
-fn reason(status: u16) -> &'static str {
-    match status {
-        204 => "No Content",
-        400 => "Bad Request",
-        404 => "Not Found",
-        413 => "Content Too Large",
-        417 => "Expectation Failed",
-        431 => "Request Header Fields Too Large",
-        501 => "Not Implemented",
-        503 => "Service Unavailable",
-        505 => "HTTP Version Not Supported",
-        _ => "",
     }
 }
 
@@ -220,14 +181,5 @@ mod tests {
             !text.contains("Date") && text.contains("\r\nServer: linerate/1\r\n"),
             "{text}"
         );
-    }
-
-    #[test]
-    fn numbers_are_written_as_digits() {
-        for number in [0, 7, 10, 102_400, u64::MAX] {
-            let mut bytes = Vec::new();
-            write_decimal(&mut bytes, number);
-            assert_eq!(bytes, number.to_string().into_bytes());
-        }
     }
 }

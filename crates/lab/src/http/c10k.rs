@@ -249,7 +249,8 @@ mod tests {
     use super::*;
     use crate::http::fixture::{load_of, observed, resting, run};
     use crate::http::medians::medians;
-    use linerate_model::http::{CellKey, CellVerdict, Confidence, ErrorClass, Judgement, Mode, Peak, VerdictClass};
+    use linerate_model::finding::Confidence;
+    use linerate_model::http::{CellKey, CellVerdict, ErrorClass, Judgement, Mode, Peak, VerdictClass};
 
     const KIB: u64 = 1024;
     const MIB: u64 = 1 << 20;
@@ -373,6 +374,7 @@ mod tests {
     #[test]
     fn a_low_rate_is_served_when_all_is_answered_in_time() {
         use crate::http::fixture::latency;
+        type Row = (fn(&mut CellRun), Option<bool>);
         fn load(run: &mut CellRun) -> &mut linerate_model::http::LoadResult {
             run.load.as_mut().expect("done")
         }
@@ -382,7 +384,7 @@ mod tests {
             served.evidence,
             "10,000 of 10,000 answered, 0 failed, 99 % within 990 µs"
         );
-        let rows: [(fn(&mut CellRun), Option<bool>); 4] = [
+        let rows: [Row; 4] = [
             (|run| load(run).latency = latency(5_000_000), Some(false)),
             (
                 |run| load(run).errors.add(ErrorClass::Timeout, String::new),

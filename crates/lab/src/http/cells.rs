@@ -9,7 +9,7 @@ use fastrand::Rng;
 use linerate_model::http::{CellKey, Mode, Phase};
 
 use super::plan::{Direction, Plan};
-use super::units::{nanoseconds, payload_name};
+use super::units::nanoseconds;
 
 /// Selected phases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,19 +84,8 @@ impl PlannedRun {
     /// Name of the file it is kept in.
     #[must_use]
     pub fn file_name(&self) -> String {
-        format!("{}-r{}.json", cell_name(&self.key), self.repeat)
+        format!("{}-r{}.json", self.key.name(), self.repeat)
     }
-}
-
-/// What a cell is called in messages and file names: `matrix-10k-c64`.
-#[must_use]
-pub fn cell_name(key: &CellKey) -> String {
-    format!(
-        "{}-{}-c{}",
-        key.phase.name(),
-        payload_name(key.payload_bytes),
-        key.connections
-    )
 }
 
 /// Tests of phase 0 in their order.
@@ -306,7 +295,7 @@ mod tests {
         assert_eq!(own("[phase1]\nconnections = 65", "0-3"), 9);
         assert_eq!(own("[phase1]\npayloads = [\"1k\", \"2k\"]", "0-3"), 3);
         let by_product = by_product(&Plan::default(), Phases::ALL, 1024).expect("in the matrix");
-        assert_eq!(cell_name(&by_product), "matrix-1k-c64");
+        assert_eq!(by_product.name(), "matrix-1k-c64");
     }
 
     #[test]

@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use linerate_model::http::{Baseline, CellRun, EndpointStats, Flag, Phase, RunState, Study};
+use linerate_model::http::{
+    Baseline, CellKey, CellRun, Check, CheckStatus, EndpointStats, Flag, Phase, RunState, Study,
+};
 
 use super::cells::{self, PlannedRun, PlannedTest};
-use super::preflight::blocked;
 use super::study::{self, Setup, StudyInput};
 use super::units::nanoseconds;
 
@@ -231,6 +232,18 @@ impl<R: CellRunner> Experiment<'_, R> {
     }
 }
 
+/// The cells that cannot be run, given the checks.
+fn blocked(checks: &[Check], cells: &[CellKey]) -> Vec<CellKey> {
+    let failed = checks.iter().filter(|check| check.status == CheckStatus::Fail);
+    let failed: Vec<&Check> = failed.collect();
+    let is_blocked = |key: &&CellKey| {
+        let name = key.name();
+        let mut failed = failed.iter();
+        failed.any(|check| check.cells.is_empty() || check.cells.contains(&name))
+    };
+    cells.iter().filter(is_blocked).copied().collect()
+}
+
 /// Phases whose cells leave few sockets behind.
 fn is_isolated(phase: Phase) -> bool {
     matches!(phase, Phase::Baseline | Phase::Payload | Phase::Matrix)
@@ -412,10 +425,10 @@ mod tests {
     #[test]
     fn cells_that_a_check_advises_against_are_skipped_unless_forced() {
         let mut setup = matrix(TWO_CELLS);
-        setup.checks = vec![linerate_model::http::Check {
+        setup.checks = vec![Check {
             id: "nofile.hard".to_owned(),
             side: linerate_model::http::Side::Client,
-            status: linerate_model::http::CheckStatus::Fail,
+            status: CheckStatus::Fail,
             have: String::new(),
             need: String::new(),
             fix: Vec::new(),

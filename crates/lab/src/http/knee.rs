@@ -1,9 +1,8 @@
 //! Throughput and latency over the connections of one payload: where throughput stops growing, where latency jumps, and which number of
 //! connections is best.
 
-use linerate_model::http::Row;
+use linerate_model::http::{Position, Row};
 
-use super::classify::Position;
 use super::plan::Objective;
 use super::units::{percent, rounded};
 

@@ -1,21 +1,19 @@
 //! The HTTP lab without input and output: what to run in which order, what the network allows, what the hosts must be
-//! able to do, and the verdicts the runs allow.
+//! able to do. Verdicts come from the rules that the caller passes in ([`study::Setup::judge`]).
 
 pub mod c10k;
 pub mod ceiling;
 pub mod cells;
-pub mod classify;
 pub mod compare;
 pub mod environment;
 pub mod estimate;
 pub mod experiment;
-pub mod fixes;
+mod facts;
 #[cfg(test)]
 mod fixture;
-pub mod flags;
 pub mod knee;
 pub mod medians;
 pub mod plan;
-pub mod preflight;
 pub mod study;
-pub mod units;
+
+pub use linerate_model::http::units;

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use super::reasons::{self, Hosts, Reason};
+use linerate_model::sweep::{Hosts, Reason, ReasonRules, SettingFacts};
+
 use super::result::{Cost, Degradation, FactorResult, Level, PlateauSide, Recommendation, Run, RunMetrics, Sweep};
 use super::space::SettingSpace;
 use super::spec::SweepSpec;
@@ -28,7 +29,7 @@ pub struct RunLog {
     pub elapsed: Duration,
 }
 
-/// The result of a sweep.
+/// The result of a sweep, with the reasons that the rules give.
 #[must_use]
 pub fn sweep(
     spec: &SweepSpec,
@@ -37,6 +38,7 @@ pub fn sweep(
     estimate: Estimate,
     outcome: &Outcome<RunMetrics>,
     log: &RunLog,
+    rules: ReasonRules,
 ) -> Sweep {
     let view = View {
         spec,
@@ -44,6 +46,7 @@ pub fn sweep(
         plan,
         outcome,
         hosts: log.hosts,
+        rules,
     };
     Sweep {
         spec: spec.clone(),
@@ -76,6 +79,7 @@ struct View<'a> {
     plan: &'a Plan,
     outcome: &'a Outcome<RunMetrics>,
     hosts: Hosts,
+    rules: ReasonRules,
 }
 
 impl View<'_> {
@@ -117,7 +121,7 @@ impl View<'_> {
             plateau: stage.plateau.clone(),
             advised,
             chance: stage.chance,
-            limits: reasons::of_limit(&self.setting_metrics(stage, advised), &self.hosts),
+            limits: (self.rules)(None, &self.setting_facts(stage, advised), &self.hosts),
             degradations: Vec::new(),
         };
         if factor.is_amount {
@@ -187,18 +191,15 @@ impl View<'_> {
     }
 
     fn reasons(&self, stage: &Stage, best: usize, worst: usize) -> Vec<Reason> {
-        reasons::of_degradation(
-            &self.setting_metrics(stage, best),
-            &self.setting_metrics(stage, worst),
-            &self.hosts,
-        )
+        let best = self.setting_facts(stage, best);
+        (self.rules)(Some(&best), &self.setting_facts(stage, worst), &self.hosts)
     }
 
-    fn setting_metrics(&self, stage: &Stage, place: usize) -> reasons::SettingMetrics {
+    fn setting_facts(&self, stage: &Stage, place: usize) -> SettingFacts {
         let point = &self.outcome.points[stage.points[place]];
         let choice = self.space.test_settings(&point.setting);
         let metrics = medians(point);
-        reasons::SettingMetrics {
+        SettingFacts {
             streams: choice.streams,
             window_bytes: choice.window_bytes,
             stream_rate_bps: choice.rate_bps,
@@ -282,7 +283,15 @@ mod tests {
         };
         let mut runner = Surface { rate_bps, runs: 0 };
         let outcome = explore(&plan, &mut runner);
-        sweep(&spec, &space, &plan, plan.estimate(), &outcome, &RunLog::default())
+        sweep(
+            &spec,
+            &space,
+            &plan,
+            plan.estimate(),
+            &outcome,
+            &RunLog::default(),
+            linerate_doctor::sweep_reasons,
+        )
     }
 
     #[test]
@@ -344,16 +353,7 @@ mod tests {
             );
             let fall = &sweep.factors[0].degradations[0];
             assert_eq!((fall.side, sweep.factors[0].levels[fall.worst].level), (side, 16_384));
-            let window = |reason: &Reason| {
-                matches!(
-                    reason,
-                    Reason::WindowBelowBdp {
-                        window_bytes: 16_384,
-                        ..
-                    }
-                )
-            };
-            assert!(window(&fall.reasons[0]), "{fall:?}");
+            assert_eq!(fall.reasons[0].window.map(|window| window.window_bytes), Some(16_384));
         }
     }
 

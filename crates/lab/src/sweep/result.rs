@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::reasons::Reason;
+use linerate_model::sweep::Reason;
+
 use super::spec::SweepSpec;
 use crate::stats::Interval;
 

@@ -69,6 +69,21 @@ pub fn diagnose(query: &Query) -> Result<Diagnosis, Error> {
     judged(query)
 }
 
+/// The rule with this id as text: what it finds, why that matters and where to read on; `None` if there is no such rule.
+#[must_use]
+pub fn explanation(id: &str) -> Option<String> {
+    let rule = catalogue().find(|rule| rule.id.eq_ignore_ascii_case(id))?;
+    Some(format!(
+        "{}  {}\n\n{}\n\nseverity    {}\nconfidence  {} at best\nsee         {}\n",
+        rule.id,
+        rule.title,
+        rule.explanation,
+        rule.severity.name(),
+        rule.confidence.name(),
+        rule.reference
+    ))
+}
+
 fn judged(query: &Query) -> Result<Diagnosis, Error> {
     let mut unread = Vec::new();
     let mut observed = match &query.source {

@@ -4,11 +4,12 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use linerate_host::{EnvironmentQuery, Tested, Watched, environment};
+use linerate_host::{EnvironmentQuery, Tested, Watched, environment, listening_processes};
 use linerate_http::control::{
     Agent, CellBegun, CellMark, Control, ControlSpec, Info, PROGRAM, Refusal, TCP_CAPABILITY,
 };
 use linerate_model::http::{EndpointStats, Reading};
+use linerate_sys::process;
 
 use super::cannot_watch;
 use super::watch::{STEP, STEP_LONG, Watch};
@@ -22,6 +23,29 @@ pub struct AgentSpec {
     pub watched: Watched,
     /// Address and access of the channel.
     pub control: ControlChannel,
+}
+
+impl AgentSpec {
+    /// Observes the process `pid`, or else the listeners of a TCP port, or else this process; with a port also its connections.
+    ///
+    /// # Errors
+    /// No such process, or no listener on the port.
+    pub fn find(pid: Option<u32>, listen_port: Option<u16>, control: ControlChannel) -> Result<Self, Error> {
+        let is_alive = |pid: u32| i32::try_from(pid).is_ok_and(process::pid_is_alive);
+        let pids = match (pid, listen_port) {
+            (Some(pid), _) if is_alive(pid) => vec![pid],
+            (Some(pid), _) => return Err(Error::usage(format!("--pid {pid}: there is no such process"))),
+            (None, Some(port)) => {
+                listening_processes(port).map_err(|why| Error::usage(format!("--listen-port {port}: {why}")))?
+            }
+            (None, None) => vec![std::process::id()],
+        };
+        let tested = listen_port.map_or(Tested::Nothing, |port| Tested::Server { port });
+        Ok(Self {
+            watched: Watched { pids, tested },
+            control,
+        })
+    }
 }
 
 /// A control channel, resolved.

@@ -3,10 +3,10 @@
 use std::fs;
 use std::net::{IpAddr, SocketAddr};
 
+use linerate_doctor::http::{descriptors_for, worker_processes};
 use linerate_http::load::ports::parse_reserved;
 use linerate_http::load::{PortChoice, Processes, WorkerPool};
 use linerate_http::target::Target;
-use linerate_lab::http::preflight::{descriptors_for, worker_processes};
 use linerate_sys::socket::{self, Family};
 use linerate_sys::{cpu, interfaces, process};
 

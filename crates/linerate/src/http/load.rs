@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use linerate_doctor::http::{cell_verdict, run_flags};
 use linerate_host as host;
 use linerate_http::control::CellMark;
 use linerate_http::load::{self, Breaker, LoadSpec, Local, SecondPart};
@@ -10,7 +11,6 @@ use linerate_http::probe::{self, ProbeResult, ProbeTarget};
 use linerate_http::safety_limits::{self, TargetOwnership, TargetScope};
 use linerate_lab::http::ceiling::IpVersion;
 use linerate_lab::http::cells::Phases;
-use linerate_lab::http::flags;
 use linerate_lab::http::plan::Plan;
 use linerate_lab::http::study::{Setup, StudyInput, study};
 use linerate_model::http::{Cell, CellKey, CellRun, Flag, LoadResult, Mode, Phase, RunState};
@@ -171,7 +171,7 @@ fn watched(
     let sides = seen.stats;
     progress.progress.clear();
     let mut load = outcome.map_err(Error::failed)?;
-    load.flags = flags::flags(&load);
+    load.flags = run_flags(&load);
     Ok(Watched { load, sides })
 }
 
@@ -330,6 +330,7 @@ fn judged(plan: &LoadPlan, run: &CellRun, side: Option<&ServerSide>, address: Op
         checks: Vec::new(),
         client,
         server: side.map(|side| side.info.environment.clone()),
+        judge: cell_verdict,
     };
     let study = study(&StudyInput {
         setup: &setup,

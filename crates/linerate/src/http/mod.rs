@@ -18,6 +18,7 @@ use linerate_http::probe::ProbeError;
 use crate::{Error, Outcome};
 
 pub use generator::{Opening, Resolved};
+pub use linerate_doctor::http::too_many_connections;
 pub use output::{Files, Output};
 pub use server_side::ControlPath;
 

@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::diagnose::observed_test;
 use crate::outcome::failure;
+use linerate_engine::dialect::iperf2;
 use linerate_engine::dialect::iperf3::server;
 use linerate_model::policy::{AccessRules, ServerPolicy};
 use linerate_model::sink::PeerRequests;
@@ -44,6 +45,18 @@ pub fn run_iperf3(
             metrics::offer(reporter, address).map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
     }
     server::run(spec, requests, &mut service::managed(reporter), interrupts)
+}
+
+/// Serves iperf 2 clients until `interrupts` or `spec` end it, and reports every test.
+///
+/// # Errors
+/// What ended the server; also a signal.
+pub fn run_iperf2(
+    spec: &ServerSpec,
+    reporter: &mut dyn ServerReporter,
+    interrupts: &dyn Interrupts,
+) -> Result<(), Failure> {
+    iperf2::server::run(spec, reporter, interrupts)
 }
 
 /// Gives the reader of a server's output time to take the rest. After a signal the server ends soon, as promised.

@@ -41,7 +41,15 @@ pub fn sweep(spec: &SweepSpec, signals: &Signals, mut progress: Progress) -> Res
     let outcome = explore(&plan, &mut network);
     let (log, ending) = network.finish();
     Ok(SweepResult {
-        sweep: linerate_lab::sweep::sweep(spec, &space, &plan, estimate, &outcome, &log),
+        sweep: linerate_lab::sweep::sweep(
+            spec,
+            &space,
+            &plan,
+            estimate,
+            &outcome,
+            &log,
+            linerate_doctor::sweep_reasons,
+        ),
         has_result: ending.has_result,
         is_interrupted: ending.is_interrupted,
         ended_by: outcome.ended_by,

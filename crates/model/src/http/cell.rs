@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::units::payload_name;
 use super::{CellVerdict, EndpointStats, Flag, LoadResult};
 
 /// Part of the experiment.
@@ -48,6 +49,19 @@ pub struct CellKey {
     pub connections: u32,
     /// Requests per second of an open loop; absent in a closed one.
     pub rate_per_s: Option<u32>,
+}
+
+impl CellKey {
+    /// Its name in messages and file names: `matrix-10k-c64`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!(
+            "{}-{}-c{}",
+            self.phase.name(),
+            payload_name(self.payload_bytes),
+            self.connections
+        )
+    }
 }
 
 /// How a run ended.

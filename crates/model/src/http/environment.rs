@@ -79,3 +79,15 @@ pub struct Environment {
     /// What could not be read, and why.
     pub missing: Vec<String>,
 }
+
+/// Choice of local ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ports {
+    /// By the kernel as long as its range suffices, then explicit.
+    Auto,
+    /// By the kernel.
+    Kernel,
+    /// By the generator.
+    Explicit,
+}

@@ -30,6 +30,17 @@ pub enum Mode {
     },
 }
 
+impl Mode {
+    /// Requests that each connection keeps outstanding, at least 1: pipelined ones, or streams of HTTP/2.
+    #[must_use]
+    pub fn streams(self) -> u32 {
+        match self {
+            Self::Closed { pipeline, .. } => pipeline.max(1),
+            Self::Open { .. } | Self::Idle { .. } => 1,
+        }
+    }
+}
+
 /// Spread of the due times of an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -175,10 +186,7 @@ impl LoadResult {
     /// Requests that each connection keeps outstanding, at least 1: pipelined ones, or streams of HTTP/2.
     #[must_use]
     pub fn streams(&self) -> u32 {
-        match self.mode {
-            Mode::Closed { pipeline, .. } => pipeline.max(1),
-            Mode::Open { .. } | Mode::Idle { .. } => 1,
-        }
+        self.mode.streams()
     }
 
     /// Complete 2xx responses per second of the window; absent for an empty window.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::finding::{Confidence, Evidence, evidence_texts};
+
 /// Kinds of bottleneck, in the order in which they are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -53,31 +55,13 @@ impl VerdictClass {
     }
 }
 
-/// Distance of the values from the thresholds that decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Confidence {
-    /// Within 3 points of one.
-    Low,
-    /// Within 10 points.
-    Medium,
-    /// Further away.
-    High,
-}
-
-/// One comparison a verdict rests on.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
-    /// As text with values and units, for instance `link 0.994 of 1 Gbit/s used, at least 0.97`.
-    pub text: String,
-}
-
 /// One class that fits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Judgement {
     /// The class.
     pub class: VerdictClass,
-    /// What it rests on.
+    /// What it rests on; in JSON one `text` each.
+    #[serde(with = "evidence_texts")]
     pub evidence: Vec<Evidence>,
     /// What to do, or why there is nothing to do.
     pub advice: String,
@@ -90,6 +74,6 @@ pub struct CellVerdict {
     pub primary: Judgement,
     /// Others that fit as well.
     pub contributing: Vec<Judgement>,
-    /// How sure the first is.
+    /// How sure the first is: [`Confidence::Low`] within 3 points of a threshold, [`Confidence::Medium`] within 10.
     pub confidence: Confidence,
 }

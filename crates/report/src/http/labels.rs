@@ -2,52 +2,32 @@
 
 pub(super) use crate::number::counted;
 
-use linerate_model::http::{
-    Arrivals, CellVerdict, CheckStatus, Confidence, ErrorClass, Flag, Phase, Side, VerdictClass,
-};
+use linerate_model::http::{Arrivals, CellVerdict, CheckStatus, ErrorClass, Flag, Phase, Side, VerdictClass};
 
-/// The letter a kind of bottleneck has in a matrix.
-pub(super) fn letter(class: VerdictClass) -> char {
+/// The letter of a kind of bottleneck in a matrix, and its meaning.
+pub(super) fn letter(class: VerdictClass) -> (char, &'static str) {
     match class {
-        VerdictClass::Invalid => 'x',
-        VerdictClass::ClientLimit => 'L',
-        VerdictClass::ServerLimit => 'S',
-        VerdictClass::NetworkBound => 'N',
-        VerdictClass::NetworkLoss => 'n',
-        VerdictClass::CpuBoundTotal => 'C',
-        VerdictClass::CpuBoundCore => 'c',
-        VerdictClass::QueueingBound => 'Q',
-        VerdictClass::ConcurrencyLimited => 'f',
-        VerdictClass::ServerInternal => 'i',
-        VerdictClass::NotSaturated => 'o',
-        VerdictClass::Unknown => 'u',
-    }
-}
-
-/// The meaning of a letter.
-pub(super) fn meaning(class: VerdictClass) -> &'static str {
-    match class {
-        VerdictClass::Invalid => "invalid, says nothing",
-        VerdictClass::ClientLimit => "limit of the client's host",
-        VerdictClass::ServerLimit => "limit of the server's queues or descriptors",
-        VerdictClass::NetworkBound => "network-bound",
-        VerdictClass::NetworkLoss => "network loses segments",
-        VerdictClass::CpuBoundTotal => "all processors of the server busy",
-        VerdictClass::CpuBoundCore => "one processor of the server busy",
-        VerdictClass::QueueingBound => "queueing, only latency grows",
-        VerdictClass::ConcurrencyLimited => "too few requests in flight",
-        VerdictClass::ServerInternal => "server waits for itself",
-        VerdictClass::NotSaturated => "offered rate met",
-        VerdictClass::Unknown => "unknown",
+        VerdictClass::Invalid => ('x', "invalid, says nothing"),
+        VerdictClass::ClientLimit => ('L', "limit of the client's host"),
+        VerdictClass::ServerLimit => ('S', "limit of the server's queues or descriptors"),
+        VerdictClass::NetworkBound => ('N', "network-bound"),
+        VerdictClass::NetworkLoss => ('n', "network loses segments"),
+        VerdictClass::CpuBoundTotal => ('C', "all processors of the server busy"),
+        VerdictClass::CpuBoundCore => ('c', "one processor of the server busy"),
+        VerdictClass::QueueingBound => ('Q', "queueing, only latency grows"),
+        VerdictClass::ConcurrencyLimited => ('f', "too few requests in flight"),
+        VerdictClass::ServerInternal => ('i', "server waits for itself"),
+        VerdictClass::NotSaturated => ('o', "offered rate met"),
+        VerdictClass::Unknown => ('u', "unknown"),
     }
 }
 
 /// The letters of a verdict: the first class, and those that fit as well after a `+`.
 pub(super) fn letters(verdict: &CellVerdict) -> String {
-    let mut letters = String::from(letter(verdict.primary.class));
+    let mut letters = String::from(letter(verdict.primary.class).0);
     if !verdict.contributing.is_empty() {
         letters.push('+');
-        letters.extend(verdict.contributing.iter().map(|judgement| letter(judgement.class)));
+        letters.extend(verdict.contributing.iter().map(|judgement| letter(judgement.class).0));
     }
     letters
 }
@@ -61,15 +41,6 @@ pub(super) fn phase(phase: Phase) -> &'static str {
         Phase::Idle => "idle",
         Phase::LowRate => "low rate",
         Phase::Active => "active",
-    }
-}
-
-/// How sure a verdict is.
-pub(super) fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
     }
 }
 
@@ -94,41 +65,46 @@ pub(super) fn belongs_to(class: ErrorClass) -> &'static str {
     }
 }
 
+/// The name of a flag as in JSON, and its meaning.
+fn flag_words(flag: Flag) -> (&'static str, &'static str) {
+    match flag {
+        Flag::GeneratorLate => (
+            "generator-late",
+            "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
+             the median latency), so latencies are in part its own",
+        ),
+        Flag::Unsteady => (
+            "unsteady",
+            "the two halves of the window differ by more than 5 % in throughput",
+        ),
+        Flag::Overload => ("overload", "the offered rate cannot be sustained; the run ended early"),
+        Flag::Little => (
+            "little",
+            "throughput times mean latency is not the number of connections (Little's law, within 10 %); some \
+             connections idled, or something was counted wrongly",
+        ),
+        Flag::DirtyStart => ("dirty-start", "the hosts had not come to rest when it began"),
+        Flag::BreakerTripped => (
+            "breaker-tripped",
+            "too many failures, or the server asked for a pause (Retry-After), so the run was ended",
+        ),
+        Flag::ControlLost => (
+            "control-lost",
+            "the control channel broke, so the server's figures are incomplete",
+        ),
+        Flag::Interrupted => ("interrupted", "the user ended it"),
+    }
+}
+
 /// The name of a flag, as in JSON.
 pub(super) fn flag_name(flag: Flag) -> &'static str {
-    match flag {
-        Flag::GeneratorLate => "generator-late",
-        Flag::Unsteady => "unsteady",
-        Flag::Overload => "overload",
-        Flag::Little => "little",
-        Flag::DirtyStart => "dirty-start",
-        Flag::BreakerTripped => "breaker-tripped",
-        Flag::ControlLost => "control-lost",
-        Flag::Interrupted => "interrupted",
-    }
+    flag_words(flag).0
 }
 
 /// What a flag means, in a sentence.
 pub(super) fn flag(flag: Flag) -> String {
-    let meaning = match flag {
-        Flag::GeneratorLate => {
-            "the generator itself sent late although a connection was free (99th percentile above 1 ms or a tenth of \
-             the median latency), so latencies are in part its own"
-        }
-        Flag::Unsteady => "the two halves of the window differ by more than 5 % in throughput",
-        Flag::Overload => "the offered rate cannot be sustained; the run ended early",
-        Flag::Little => {
-            "throughput times mean latency is not the number of connections (Little's law, within 10 %); some \
-             connections idled, or something was counted wrongly"
-        }
-        Flag::DirtyStart => "the hosts had not come to rest when it began",
-        Flag::BreakerTripped => {
-            "too many failures, or the server asked for a pause (Retry-After), so the run was ended"
-        }
-        Flag::ControlLost => "the control channel broke, so the server's figures are incomplete",
-        Flag::Interrupted => "the user ended it",
-    };
-    format!("{}: {meaning}", flag_name(flag))
+    let (name, meaning) = flag_words(flag);
+    format!("{name}: {meaning}")
 }
 
 /// The word for an outcome, as it is printed.

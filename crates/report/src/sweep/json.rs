@@ -1,6 +1,5 @@
 //! The report for programs: one object, units in the names, `null` for what was not reported.
 
-use linerate_lab::sweep::reasons::Reason;
 use serde_json::{Map, Value, json};
 
 use super::sentences;
@@ -83,7 +82,7 @@ fn factor(factor: &FactorResult) -> Value {
         "advised": label(factor.advised),
         "chance": factor.chance,
         "plateau": [label(*factor.plateau.start()), label(*factor.plateau.end())],
-        "limits": factor.limits.iter().map(reason).collect::<Vec<_>>(),
+        "limits": factor.limits,
         "degradations": factor.degradations.iter().map(|one| degradation(factor, one)).collect::<Vec<_>>(),
         "levels": factor.levels.iter().map(level).collect::<Vec<_>>(),
     })
@@ -96,25 +95,8 @@ fn degradation(factor: &FactorResult, fall: &Degradation) -> Value {
         "edge": label(fall.edge),
         "worst": label(fall.worst),
         "change_percent": fall.change_percent,
-        "reasons": fall.reasons.iter().map(reason).collect::<Vec<_>>(),
+        "reasons": fall.reasons,
     })
-}
-
-fn reason(reason: &Reason) -> Value {
-    let mut object = json!({ "reason": sentences::reason_name(reason), "sentence": sentences::reason(reason) });
-    if let Reason::WindowBelowBdp {
-        window_bytes,
-        rtt_us,
-        wanted_bps,
-        bdp_bytes,
-    } = reason
-    {
-        object["window_bytes"] = json!(window_bytes);
-        object["rtt_us"] = json!(rtt_us);
-        object["stream_rate_bps"] = json!(wanted_bps);
-        object["bdp_bytes"] = json!(bdp_bytes);
-    }
-    object
 }
 
 fn level(level: &Level) -> Value {

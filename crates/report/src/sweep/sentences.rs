@@ -1,10 +1,9 @@
 //! The findings in sentences, for text and HTML.
 
-use linerate_lab::sweep::reasons::{Reason, Unchecked};
-use linerate_model::event::Endpoint;
+use linerate_model::sweep::Reason;
 
 use super::values;
-use crate::numbers::{bytes, clock, rate};
+use crate::numbers::clock;
 use linerate_lab::sweep::{Degradation, FactorResult, Objective, PlateauSide, Recommendation, Sweep};
 
 /// The answer in one sentence.
@@ -147,106 +146,6 @@ fn degradation(sweep: &Sweep, factor: &FactorResult, fall: &Degradation) -> Stri
 }
 
 fn reasons(reasons: &[Reason]) -> String {
-    let words: Vec<String> = reasons.iter().map(reason).collect();
+    let words: Vec<&str> = reasons.iter().map(|reason| reason.sentence.as_str()).collect();
     words.join("; ")
-}
-
-/// One reason with its metrics.
-pub(super) fn reason(reason: &Reason) -> String {
-    match reason {
-        Reason::StreamsBeyondCores { end, streams, cores } => format!(
-            "{streams} streams are more than the {cores} cores of the {}, which are busy",
-            name(*end)
-        ),
-        Reason::CoresBusy { ends, percent, cores } => format!(
-            "{} of the {} {} busy ({percent:.0} % of {}00 %)",
-            if *cores == 1 {
-                "the only core".to_owned()
-            } else {
-                format!("all {cores} cores")
-            },
-            if ends.len() > 1 {
-                "host that is both client and server"
-            } else {
-                name(ends[0])
-            },
-            if *cores == 1 { "is" } else { "are" },
-            cores
-        ),
-        Reason::CoreSaturated {
-            end,
-            percent,
-            streams: 1,
-        } => {
-            format!(
-                "one core of the {} is full ({percent:.0} %) with one stream",
-                name(*end)
-            )
-        }
-        Reason::CoreSaturated { end, percent, streams } => format!(
-            "the program of the {} uses one whole core ({percent:.0} %) and no other for {streams} streams, as iperf3 \
-             before 3.16 does",
-            name(*end)
-        ),
-        Reason::WindowBelowBdp {
-            window_bytes,
-            rtt_us,
-            wanted_bps,
-            bdp_bytes,
-        } => format!(
-            "the window of {} is below the bandwidth-delay product of {} ({} per stream x {rtt_us:.0} us)",
-            bytes(*window_bytes as f64),
-            bytes(*bdp_bytes),
-            rate(*wanted_bps)
-        ),
-        Reason::RetransmitsRise { best_per_s, here_per_s } => {
-            format!("retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second")
-        }
-        Reason::Loss {
-            best_percent,
-            here_percent,
-        } if *best_percent > 0.0 => {
-            format!("{here_percent:.2} % of the datagrams are lost, {best_percent:.2} % at the best setting")
-        }
-        Reason::Loss { here_percent, .. } => format!("{here_percent:.2} % of the datagrams are lost"),
-        Reason::SenderLimited { stream_rate_bps, .. } => {
-            format!("each stream is at its rate limit of {}", rate(*stream_rate_bps as f64))
-        }
-        Reason::NotKnown { unchecked } if unchecked.is_empty() => "not known".to_owned(),
-        Reason::NotKnown { unchecked } => {
-            let words: Vec<&str> = unchecked.iter().map(|what| missing(*what)).collect();
-            format!("not known; not reported: {}", words.join(", "))
-        }
-    }
-}
-
-/// The kind of a reason, for programs.
-pub(super) fn reason_name(reason: &Reason) -> &'static str {
-    match reason {
-        Reason::StreamsBeyondCores { .. } => "streams-beyond-cores",
-        Reason::CoresBusy { .. } => "cores-busy",
-        Reason::CoreSaturated { .. } => "core-saturated",
-        Reason::WindowBelowBdp { .. } => "window-below-bdp",
-        Reason::RetransmitsRise { .. } => "retransmits-rise",
-        Reason::Loss { .. } => "loss",
-        Reason::SenderLimited { .. } => "sender-limited",
-        Reason::NotKnown { .. } => "not-known",
-    }
-}
-
-pub(super) fn name(end: Endpoint) -> &'static str {
-    match end {
-        Endpoint::Client => "client",
-        Endpoint::Server => "server",
-    }
-}
-
-fn missing(what: Unchecked) -> &'static str {
-    match what {
-        Unchecked::ServerCores => "how many cores the server has",
-        Unchecked::Cpu(Endpoint::Client) => "the client's CPU time",
-        Unchecked::Cpu(Endpoint::Server) => "the server's CPU time",
-        Unchecked::RoundTripTime => "the round-trip time",
-        Unchecked::Retransmits => "what was sent again",
-    }
 }

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use linerate_lab::stats::Interval;
-use linerate_lab::sweep::reasons::{Reason, Unchecked};
 use linerate_lab::sweep::{
     Cost, Degradation, FactorResult, Held, Level, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
     Sweep, SweepSpec,
 };
-use linerate_model::event::Endpoint;
+use linerate_model::sweep::{Reason, WindowDeficit};
 
 use super::*;
 use crate::expected::assert_expected;
@@ -48,6 +47,14 @@ fn run(level: &str, value: f64) -> Run {
                 ..RunMetrics::default()
             },
         )),
+    }
+}
+
+fn reason(name: &'static str, sentence: &str) -> Reason {
+    Reason {
+        name,
+        sentence: sentence.to_owned(),
+        window: None,
     }
 }
 
@@ -114,20 +121,20 @@ fn sweep() -> Sweep {
                     edge: 1,
                     worst: 0,
                     change_percent: -88.5,
-                    reasons: vec![Reason::CoreSaturated {
-                        end: Endpoint::Server,
-                        percent: 99.0,
-                        streams: 1,
-                    }],
+                    reasons: vec![reason(
+                        "core-saturated",
+                        "one core of the server is full (99 %) with one stream",
+                    )],
                 },
                 Degradation {
                     side: PlateauSide::Above,
                     edge: 2,
                     worst: 3,
                     change_percent: -43.4,
-                    reasons: vec![Reason::NotKnown {
-                        unchecked: vec![Unchecked::ServerCores],
-                    }],
+                    reasons: vec![reason(
+                        "not-known",
+                        "not known; not reported: how many cores the server has",
+                    )],
                 },
             ],
         }],
@@ -225,22 +232,20 @@ fn html_is_one_file_without_script_and_nothing_in_it_is_markup_of_others() {
 #[test]
 fn window_below_the_bandwidth_delay_product_has_both_numbers() {
     let mut sweep = sweep();
-    sweep.factors[0].degradations[0].reasons = vec![Reason::WindowBelowBdp {
+    let window = WindowDeficit {
         window_bytes: 65_536,
         rtt_us: 200.0,
-        wanted_bps: 4e9,
+        stream_rate_bps: 4e9,
         bdp_bytes: 100_000.0,
+    };
+    sweep.factors[0].degradations[0].reasons = vec![Reason {
+        window: Some(window),
+        ..reason("window-below-bdp", "the window is too small")
     }];
-    let text = text(&sweep, Glyphs::Ascii);
-    assert!(
-        text.contains(
-            "the window of 64.0 KiB is below the bandwidth-delay product of\n  97.7 KiB (4.00 Gbit/s per stream x 200 us)"
-        ),
-        "{text}"
-    );
     let value: serde_json::Value = serde_json::from_str(&json(&sweep)).expect("JSON");
-    assert_eq!(
-        value["factors"][0]["degradations"][0]["reasons"][0]["bdp_bytes"],
-        100_000.0
-    );
+    let reason = serde_json::json!({
+        "reason": "window-below-bdp", "sentence": "the window is too small",
+        "window_bytes": 65_536, "rtt_us": 200.0, "stream_rate_bps": 4e9, "bdp_bytes": 100_000.0,
+    });
+    assert_eq!(value["factors"][0]["degradations"][0]["reasons"][0], reason);
 }

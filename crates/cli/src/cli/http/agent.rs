@@ -1,7 +1,6 @@
 //! The command line of `linerate http agent`.
 
 use clap::Args;
-use linerate_host::{Tested, Watched, listening_processes};
 
 use super::control::ControlArgs;
 use linerate::http::agent::{AgentSpec, RunningAgent};
@@ -37,20 +36,10 @@ impl AgentArgs {
     /// Finds the processes.
     ///
     /// # Errors
-    /// No such process, or no listener on the port.
+    /// No such process, no listener on the port, or an invalid token.
     pub(crate) fn resolve(&self) -> Result<AgentSpec, String> {
-        let pids = match (self.pid, self.listen_port) {
-            (Some(pid), _) if is_alive(pid) => vec![pid],
-            (Some(pid), _) => return Err(format!("--pid {pid}: there is no such process")),
-            (None, Some(port)) => listening_processes(port).map_err(|why| format!("--listen-port {port}: {why}"))?,
-            (None, None) => vec![std::process::id()],
-        };
-        let tested = self.listen_port.map_or(Tested::Nothing, |port| Tested::Server { port });
         let control = self.control.resolve(self.listen_port.unwrap_or(PORT_BEFORE))?;
-        Ok(AgentSpec {
-            watched: Watched { pids, tested },
-            control,
-        })
+        AgentSpec::find(self.pid, self.listen_port, control).map_err(|error| error.to_string())
     }
 }
 
@@ -68,8 +57,4 @@ pub(super) fn run(spec: &AgentSpec) -> Result<Outcome, Error> {
     super::say(agent.introduction());
     super::wait_for_signal(&signals);
     Ok(Outcome::Done)
-}
-
-fn is_alive(pid: u32) -> bool {
-    i32::try_from(pid).is_ok_and(linerate_sys::process::pid_is_alive)
 }

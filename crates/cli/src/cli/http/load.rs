@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use linerate::http::too_many_connections;
 use linerate_http::load::PortChoice;
 use linerate_http::protocol::Protocol;
 use linerate_http::request::RequestSpec;
 use linerate_http::safety_limits::Demand;
 use linerate_http::target::Target;
 use linerate_lab::http::plan;
-use linerate_lab::http::preflight::too_many_connections;
 use linerate_model::http::{Arrivals, Mode};
 
 use super::output::OutputArgs;

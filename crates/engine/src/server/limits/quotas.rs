@@ -270,20 +270,25 @@ mod tests {
         }
     }
 
-    fn tests(n: u32) -> Limits {
-        Limits {
-            tests: Some(n),
-            ..Limits::default()
-        }
+    fn limited_rates(server_bps: u64, address_bps: u64) -> Quotas {
+        let mut limits = ServerLimits::default();
+        limits.server.rate_bps = Some(server_bps);
+        limits.address.rate_bps = Some(address_bps);
+        Quotas::new(limits)
+    }
+
+    fn limited_bytes(bytes: u64) -> Quotas {
+        let mut limits = ServerLimits::default();
+        limits.server.bytes = Some(bytes);
+        Quotas::new(limits)
     }
 
     #[test]
     fn tests_are_counted_per_scope() {
-        let mut quotas = Quotas::new(ServerLimits {
-            server: tests(4),
-            address: tests(2),
-            user: tests(1),
-        });
+        let mut limits = ServerLimits::default();
+        let [server, address, user] = [&mut limits.server, &mut limits.address, &mut limits.user].map(|l| &mut l.tests);
+        (*server, *address, *user) = (Some(4), Some(2), Some(1));
+        let mut quotas = Quotas::new(limits);
         assert_eq!(quotas.take(1, request(1, Some("mario"))), Ok(()));
         assert_eq!(quotas.take(2, request(2, Some("mario"))), Err(RefusalReason::UserTests));
         assert_eq!(quotas.take(2, request(1, None)), Ok(()));
@@ -297,89 +302,35 @@ mod tests {
 
     #[test]
     fn the_strictest_size_decides() {
-        let mut quotas = Quotas::new(ServerLimits {
-            server: Limits {
-                streams: Some(8),
-                duration: Some(Duration::from_secs(60)),
-                bytes: Some(1000),
-                ..Limits::default()
-            },
-            address: Limits {
-                streams: Some(4),
-                ..Limits::default()
-            },
-            user: Limits {
-                duration: Some(Duration::from_secs(20)),
-                ..Limits::default()
-            },
-        });
-        let rows: [(QuotaRequest, Result<(), RefusalReason>); 7] = [
-            (
-                QuotaRequest {
-                    streams: 4,
-                    ..request(1, None)
-                },
-                Ok(()),
-            ),
-            (
-                QuotaRequest {
-                    streams: 5,
-                    ..request(1, None)
-                },
-                Err(RefusalReason::Streams),
-            ),
-            (
-                QuotaRequest {
-                    duration: Some(Duration::from_secs(30)),
-                    ..request(1, None)
-                },
-                Ok(()),
-            ),
-            (
-                QuotaRequest {
-                    duration: Some(Duration::from_secs(30)),
-                    ..request(1, Some("mario"))
-                },
-                Err(RefusalReason::Duration),
-            ),
-            (
-                QuotaRequest {
-                    duration: None,
-                    ..request(1, None)
-                },
-                Err(RefusalReason::Duration),
-            ),
-            (
-                QuotaRequest {
-                    bytes: 1000,
-                    ..request(1, None)
-                },
-                Ok(()),
-            ),
-            (
-                QuotaRequest {
-                    bytes: 1001,
-                    ..request(1, None)
-                },
-                Err(RefusalReason::Bytes),
-            ),
+        let seconds = |s| Some(Duration::from_secs(s));
+        let mut limits = ServerLimits::default();
+        (limits.server.streams, limits.server.duration, limits.server.bytes) = (Some(8), seconds(60), Some(1000));
+        limits.address.streams = Some(4);
+        limits.user.duration = seconds(20);
+        let mut quotas = Quotas::new(limits);
+        let rows = [
+            (None, 4, seconds(10), 0, Ok(())),
+            (None, 5, seconds(10), 0, Err(RefusalReason::Streams)),
+            (None, 1, seconds(30), 0, Ok(())),
+            (Some("mario"), 1, seconds(30), 0, Err(RefusalReason::Duration)),
+            (None, 1, None, 0, Err(RefusalReason::Duration)),
+            (None, 1, seconds(10), 1000, Ok(())),
+            (None, 1, seconds(10), 1001, Err(RefusalReason::Bytes)),
         ];
-        for (request, expected) in rows {
+        for (user, streams, duration, bytes, expected) in rows {
+            let request = QuotaRequest {
+                streams,
+                duration,
+                bytes,
+                ..request(1, user)
+            };
             assert_eq!(quotas.take(1, request.clone()), expected, "{request:?}");
         }
     }
 
     #[test]
     fn announced_rates_add_up_in_their_scope() {
-        let limit = |rate_bps| Limits {
-            rate_bps: Some(rate_bps),
-            ..Limits::default()
-        };
-        let mut quotas = Quotas::new(ServerLimits {
-            server: limit(100),
-            address: limit(60),
-            user: Limits::default(),
-        });
+        let mut quotas = limited_rates(100, 60);
         let at = |last, rate_bps| QuotaRequest {
             rate_bps,
             ..request(last, None)
@@ -393,15 +344,7 @@ mod tests {
 
     #[test]
     fn tests_share_the_rates_of_their_scopes() {
-        let limit = |rate_bps| Limits {
-            rate_bps: Some(rate_bps),
-            ..Limits::default()
-        };
-        let mut quotas = Quotas::new(ServerLimits {
-            server: limit(8_000_000),
-            address: limit(4_000_000),
-            user: Limits::default(),
-        });
+        let mut quotas = limited_rates(8_000_000, 4_000_000);
         for (id, last) in [(1, 1), (2, 1), (3, 2)] {
             quotas.take(id, request(last, None)).expect("no announced rate");
         }
@@ -418,13 +361,7 @@ mod tests {
 
     #[test]
     fn an_announced_amount_may_end_with_a_block_of_each_stream() {
-        let mut quotas = Quotas::new(ServerLimits {
-            server: Limits {
-                bytes: Some(1000),
-                ..Limits::default()
-            },
-            ..ServerLimits::default()
-        });
+        let mut quotas = limited_bytes(1000);
         let announced = QuotaRequest {
             bytes: 900,
             last_blocks_bytes: 300,
@@ -465,13 +402,7 @@ mod tests {
 
     #[test]
     fn a_test_that_moved_too_much_has_to_go() {
-        let mut quotas = Quotas::new(ServerLimits {
-            server: Limits {
-                bytes: Some(1000),
-                ..Limits::default()
-            },
-            ..ServerLimits::default()
-        });
+        let mut quotas = limited_bytes(1000);
         assert!(!quotas.needs_checks());
         quotas.take(1, request(1, None)).expect("within the limits");
         assert!(quotas.needs_checks());

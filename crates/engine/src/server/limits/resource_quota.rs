@@ -222,55 +222,46 @@ mod tests {
     #[test]
     fn reserved_resources_are_missing_until_released() {
         let mut quota = quota();
-        assert_eq!(quota.take(1, address(1), requirements(6, 10)), Ok(()));
-        assert_eq!(
-            quota.take(2, address(2), requirements(5, 10)),
-            Err(RefusalReason::Descriptors)
-        );
-        assert_eq!(quota.take(2, address(2), requirements(4, 10)), Ok(()));
+        let take = |quota: &mut ResourceQuota, id, last, descriptors| {
+            quota.take(id, address(last), requirements(descriptors, 10))
+        };
+        assert_eq!(take(&mut quota, 1, 1, 6), Ok(()));
+        assert_eq!(take(&mut quota, 2, 2, 5), Err(RefusalReason::Descriptors));
+        assert_eq!(take(&mut quota, 2, 2, 4), Ok(()));
         quota.release(1);
         quota.release(1);
-        assert_eq!(quota.take(3, address(1), requirements(6, 10)), Ok(()));
+        assert_eq!(take(&mut quota, 3, 1, 6), Ok(()));
         assert_eq!(quota.taken().count(), 2);
         quota.release(2);
-        assert_eq!(
-            quota.take(4, address(1), requirements(3, 1)),
-            Err(RefusalReason::Descriptors)
-        );
-        assert_eq!(quota.take(4, address(2), requirements(3, 1)), Ok(()));
+        assert_eq!(take(&mut quota, 4, 1, 3), Err(RefusalReason::Descriptors));
+        assert_eq!(take(&mut quota, 4, 2, 3), Ok(()));
     }
 
     #[test]
     fn memory_has_a_bound_for_one_address_and_for_all() {
         let mut quota = quota();
-        assert_eq!(quota.take(1, address(1), requirements(1, 50)), Ok(()));
-        assert_eq!(
-            quota.take(2, address(1), requirements(1, 11)),
-            Err(RefusalReason::Memory)
-        );
-        assert_eq!(quota.take(2, address(1), requirements(1, 10)), Ok(()));
-        assert_eq!(
-            quota.take(3, address(2), requirements(1, 41)),
-            Err(RefusalReason::Memory)
-        );
-        assert_eq!(quota.take(3, address(2), requirements(1, 40)), Ok(()));
+        let mut take = |id, last, bytes| quota.take(id, address(last), requirements(1, bytes));
+        assert_eq!(take(1, 1, 50), Ok(()));
+        assert_eq!(take(2, 1, 11), Err(RefusalReason::Memory));
+        assert_eq!(take(2, 1, 10), Ok(()));
+        assert_eq!(take(3, 2, 41), Err(RefusalReason::Memory));
+        assert_eq!(take(3, 2, 40), Ok(()));
     }
 
     #[test]
     fn flows_have_a_share_of_the_places() {
         let mut quota = quota();
-        let flow = Requirements {
-            is_unproven: true,
-            ..requirements(1, 1)
+        let mut take = |id, last, descriptors, is_unproven| {
+            let requirements = Requirements {
+                is_unproven,
+                ..requirements(descriptors, 1)
+            };
+            quota.take(id, address(last), requirements)
         };
-        let greedy = Requirements {
-            is_unproven: true,
-            ..requirements(6, 1)
-        };
-        assert_eq!(quota.take(1, address(1), greedy), Err(RefusalReason::Flows));
-        assert_eq!(quota.take(1, address(1), flow), Ok(()));
-        assert_eq!(quota.take(2, address(2), flow), Err(RefusalReason::Flows));
-        assert_eq!(quota.take(2, address(2), requirements(1, 1)), Ok(()));
+        assert_eq!(take(1, 1, 6, true), Err(RefusalReason::Flows));
+        assert_eq!(take(1, 1, 1, true), Ok(()));
+        assert_eq!(take(2, 2, 1, true), Err(RefusalReason::Flows));
+        assert_eq!(take(2, 2, 1, false), Ok(()));
     }
 
     #[test]

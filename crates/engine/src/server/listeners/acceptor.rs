@@ -24,13 +24,8 @@ pub(crate) struct Accepted {
 /// Reads the first bytes of connections until a dialect recognises them.
 #[derive(Debug, Default)]
 pub(in crate::server) struct Acceptor {
-    pending: BTreeMap<u64, Pending>,
-}
-
-#[derive(Debug)]
-struct Pending {
-    connection: Accepted,
-    deadline: Instant,
+    /// With their deadlines.
+    pending: BTreeMap<u64, (Accepted, Instant)>,
 }
 
 /// What a read brought.
@@ -55,12 +50,12 @@ impl Acceptor {
         // Without an event the deadline ends it.
         let _ = epoll.add(connection.fd.as_fd(), token, Interest::READ);
         let deadline = Instant::now() + HEADER_TIMEOUT;
-        self.pending.insert(connection.id, Pending { connection, deadline });
+        self.pending.insert(connection.id, (connection, deadline));
     }
 
     /// Reads what has arrived, and not a byte beyond what the dialects need: the rest is for the session.
     pub(in crate::server) fn read(&mut self, id: u64, dialects: &[Box<dyn ServerDialect>]) -> Progress {
-        let Some(Pending { connection, .. }) = self.pending.get_mut(&id) else {
+        let Some((connection, _)) = self.pending.get_mut(&id) else {
             return Progress::Incomplete;
         };
         let mut buffer = [0; READ_BYTES];
@@ -84,19 +79,19 @@ impl Acceptor {
 
     /// Takes a connection out of the event loop. It still counts against the limit.
     pub(in crate::server) fn take(&mut self, id: u64, epoll: &Epoll) -> Option<Accepted> {
-        let Pending { connection, .. } = self.pending.remove(&id)?;
+        let (connection, _) = self.pending.remove(&id)?;
         let _ = epoll.remove(connection.fd.as_fd());
         Some(connection)
     }
 
     pub(in crate::server) fn next_deadline(&self) -> Option<Instant> {
         // Later connections have later deadlines.
-        self.pending.first_key_value().map(|(_, p)| p.deadline)
+        self.pending.first_key_value().map(|(_, (_, deadline))| *deadline)
     }
 
     /// Connections whose time is up.
     pub(in crate::server) fn late(&self, now: Instant) -> Vec<u64> {
-        let late = self.pending.iter().take_while(|(_, p)| p.deadline <= now);
+        let late = self.pending.iter().take_while(|(_, (_, deadline))| *deadline <= now);
         late.map(|(&id, _)| id).collect()
     }
 }

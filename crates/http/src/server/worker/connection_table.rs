@@ -148,18 +148,21 @@ impl ConnectionTable {
 const GENERATIONS: u32 = u32::MAX;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn connection() -> Connection {
-        Connection {
+impl Connection {
+    pub(super) fn of_test(since: Ticks, partial: Option<Box<PartialIo>>) -> Self {
+        Self {
             fd: std::fs::File::open("/dev/null").expect("always there").into(),
-            since: 0,
+            since,
             awaited: AwaitedEvent::Readable,
             is_admitted: true,
-            partial: None,
+            partial,
         }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
 
     #[test]
     fn an_idle_connection_takes_32_bytes() {
@@ -169,11 +172,11 @@ mod tests {
     #[test]
     fn token_of_a_removed_connection_matches_no_later_one() {
         let mut table = ConnectionTable::default();
-        let first = table.insert(connection()).expect("room");
-        let second = table.insert(connection()).expect("room");
+        let first = table.insert(Connection::of_test(0, None)).expect("room");
+        let second = table.insert(Connection::of_test(0, None)).expect("room");
         assert!(table.remove(first).is_some());
         assert!(table.remove(first).is_none(), "once");
-        let third = table.insert(connection()).expect("room");
+        let third = table.insert(Connection::of_test(0, None)).expect("room");
         assert_ne!(first, third);
         assert_eq!(first.index(), third.index());
         assert!(table.get(first).is_none());

@@ -70,35 +70,25 @@ const LINGER_TIMEOUT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {
-    use super::super::connection_table::{AwaitedEvent, PartialIo};
+    use super::super::connection_table::PartialIo;
     use super::*;
-
-    fn connection(since: Ticks, partial: Option<Box<PartialIo>>) -> Connection {
-        Connection {
-            fd: std::fs::File::open("/dev/null").expect("always there").into(),
-            since,
-            awaited: AwaitedEvent::Readable,
-            is_admitted: true,
-            partial,
-        }
-    }
 
     #[test]
     fn idle_connections_expire_and_unfinished_ones_earlier() {
         let idle_timeouts = IdleTimeouts::new(Duration::from_secs(600));
         let mut table = ConnectionTable::default();
-        let idle = table.insert(connection(0, None)).expect("room");
-        let busy = table.insert(connection(6000, None)).expect("room");
+        let idle = table.insert(Connection::of_test(0, None)).expect("room");
+        let busy = table.insert(Connection::of_test(6000, None)).expect("room");
         let slow = Box::new(PartialIo {
             input: b"GET ".to_vec(),
             ..PartialIo::default()
         });
-        let slow = table.insert(connection(0, Some(slow))).expect("room");
+        let slow = table.insert(Connection::of_test(0, Some(slow))).expect("room");
         let lingering = Box::new(PartialIo {
             is_closing: true,
             ..PartialIo::default()
         });
-        let lingering = table.insert(connection(0, Some(lingering))).expect("room");
+        let lingering = table.insert(Connection::of_test(0, Some(lingering))).expect("room");
         assert_eq!(idle_timeouts.expired(&table, 20), []);
         assert_eq!(idle_timeouts.expired(&table, 21), [lingering]);
         table.remove(lingering);

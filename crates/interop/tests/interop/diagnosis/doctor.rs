@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run, try_run};
-use linerate_interop::{Process, TIMEOUT, original, ours, skip, wait_for};
+use linerate_interop::{Process, TIMEOUT, linerate, original, ours, skip, wait_for, words};
 use serde_json::Value;
 
 fn ids(diagnosis: &Value) -> Vec<&str> {
@@ -84,13 +84,8 @@ fn facts_are_listed_and_explained() {
 fn left_over_shaper_is_found() {
     for rate in ["100mbit", "1gbit"] {
         let Some(net) = Net::new() else { return };
-        run(
-            "tc",
-            &[
-                "-n", &net.a, "qdisc", "add", "dev", DEVICE, "root", "tbf", "rate", rate, "burst", "256kb", "latency",
-                "50ms",
-            ],
-        );
+        let shaper = format!("root tbf rate {rate} burst 256kb latency 50ms");
+        run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
         let _server = net.server();
         let client = net.client(&["-t", "30"]);
         sending(&client);
@@ -127,7 +122,7 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
     assert!(lost.is_some(), "no datagram was lost");
     let diagnosis = net.doctor(&net.b, &[DEVICE, "--window", "3s"]);
     assert!(ids(&diagnosis).contains(&"UDP-01"), "{diagnosis:#}");
-    let report: Value = serde_json::from_str(&client.finish().stdout).expect("a report");
+    let report = client.finish().json();
     let lost = report["end"]["sum_received"]["lost_packets"]
         .as_f64()
         .or_else(|| report["end"]["sum"]["lost_packets"].as_f64())
@@ -143,7 +138,7 @@ fn timed_datagrams_that_overflow_a_socket_are_no_loss_of_the_network() {
 #[test]
 fn two_sizes_of_packets_are_seen_from_both_snapshots() {
     let Some(net) = Net::new() else { return };
-    run("ip", &["-n", &net.b, "link", "set", DEVICE, "mtu", "1400"]);
+    run(&format!("ip -n {} link set {DEVICE} mtu 1400", net.b));
     let directory = tempfile::tempdir().expect("a temporary directory");
     let save = |namespace: &str, name: &str| {
         let path = directory.path().join(name).to_str().expect("a path").to_owned();
@@ -159,25 +154,19 @@ fn two_sizes_of_packets_are_seen_from_both_snapshots() {
         (&first["key"], &first["a"], &first["b"]),
         (&"nic.*.net.mtu".into(), &"1500".into(), &"1400".into())
     );
-    run("ip", &["-n", &net.b, "link", "set", DEVICE, "mtu", "1500"]);
+    run(&format!("ip -n {} link set {DEVICE} mtu 1500", net.b));
     let b = save(&net.b, "c.json");
     assert_eq!(ids(&net.doctor(&net.a, &["--from", &a, "--from", &b])), [""; 0]);
 }
 
 #[test]
 fn facts_agree_with_ethtool_ip_and_tc() {
-    if !try_run("ethtool", &["--version"]) {
-        skip("ethtool is not installed");
-        return;
+    if !try_run("ethtool --version") {
+        return skip("ethtool is not installed");
     }
     let Some(net) = Net::new() else { return };
-    run(
-        "tc",
-        &[
-            "-n", &net.a, "qdisc", "add", "dev", DEVICE, "root", "tbf", "rate", "50mbit", "burst", "32kb", "latency",
-            "50ms",
-        ],
-    );
+    let shaper = "root tbf rate 50mbit burst 32kb latency 50ms";
+    run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
     let directory = tempfile::tempdir().expect("a temporary directory");
     let commands = [
         "ethtool lr0",
@@ -240,10 +229,7 @@ fn own_device() -> Option<String> {
 }
 
 fn diagnosis_of(words: &[&str]) -> Value {
-    let mut command = std::process::Command::new(ours().path());
-    command.args(["doctor", "--json"]).args(words);
-    let finished = Process::start(command).finish();
-    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+    linerate(&format!("doctor --json {}", words.join(" "))).finish().json()
 }
 
 #[test]
@@ -267,9 +253,8 @@ fn a_device_with_one_queue_is_named() {
 #[test]
 fn facts_of_the_bus_agree_with_lspci() {
     let Some(device) = own_device() else { return };
-    if !try_run("lspci", &["--version"]) {
-        skip("lspci is not installed");
-        return;
+    if !try_run("lspci --version") {
+        return skip("lspci is not installed");
     }
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str| directory.path().join(name).to_str().expect("a path").to_owned();
@@ -299,16 +284,8 @@ fn facts_of_the_bus_agree_with_lspci() {
             .map(|(_, known)| known["v"].clone())
     };
     // Both read the same registers, or neither does.
-    let read_by_both = [
-        "cur_speed_gts",
-        "cur_width",
-        "max_speed_gts",
-        "max_width",
-        "mps_bytes",
-        "mps_supported_bytes",
-        "mrrs_bytes",
-        "aspm",
-    ];
+    let read_by_both =
+        words("cur_speed_gts cur_width max_speed_gts max_width mps_bytes mps_supported_bytes mrrs_bytes aspm");
     for fact in read_by_both {
         assert_eq!(of_tool(fact).as_ref(), live[key(fact)].get("v"), "{fact}: {text}");
         let is_explained = live[key(fact)].get("v").is_some() || live[key(fact)]["absent"].is_string();
@@ -337,24 +314,12 @@ fn facts_of(net: &Net, namespace: &str) -> Value {
 #[test]
 fn a_class_that_was_left_behind_is_found() {
     let Some(net) = Net::new() else { return };
-    let tc = |words: &[&str]| run("tc", &[&["-n", &net.a], words].concat());
-    tc(&[
-        "qdisc", "add", "dev", DEVICE, "root", "handle", "1:", "htb", "default", "10",
-    ]);
-    let class = |parent: &str, id: &str, rates: &[&str]| {
-        tc(&[
-            &["class", "add", "dev", DEVICE, "parent", parent, "classid", id, "htb"],
-            rates,
-        ]
-        .concat());
-    };
-    class("1:", "1:1", &["rate", "200mbit"]);
+    let tc = |words: &str| run(&format!("tc -n {} {words}", net.a));
+    tc(&format!("qdisc add dev {DEVICE} root handle 1: htb default 10"));
+    let class = |words: &str| tc(&format!("class add dev {DEVICE} parent {words}"));
+    class("1: classid 1:1 htb rate 200mbit");
     // What may be borrowed limits, not what is guaranteed.
-    class(
-        "1:1",
-        "1:10",
-        &["rate", "20mbit", "ceil", "100mbit", "burst", "256kb", "cburst", "256kb"],
-    );
+    class("1:1 classid 1:10 htb rate 20mbit ceil 100mbit burst 256kb cburst 256kb");
     let facts = facts_of(&net, &net.a);
     assert_eq!(facts["nic.lr0.qdisc.root.rate_bps"]["v"], 1e8, "{facts:#}");
     let _server = net.server();
@@ -372,13 +337,13 @@ fn filters_and_rules_of_the_firewall_are_counted() {
     let Some(net) = Net::new() else { return };
     let before = facts_of(&net, &net.a);
     assert_eq!(before["nic.lr0.qdisc.filter.count"]["v"], 0, "{before:#}");
-    let tc = |words: &[&str]| run("tc", &[&["-n", &net.a], words].concat());
-    tc(&["qdisc", "add", "dev", DEVICE, "ingress"]);
+    let tc = |words: &str| run(&format!("tc -n {} {words}", net.a));
+    tc(&format!("qdisc add dev {DEVICE} ingress"));
     for (priority, source) in [("3", "192.0.2.1"), ("4", "192.0.2.2")] {
-        let words = [
-            "filter", "add", "dev", DEVICE, "parent", "ffff:", "protocol", "ip", "prio", priority,
-        ];
-        tc(&[&words[..], &["u32", "match", "ip", "src", source, "flowid", ":1"]].concat());
+        let matched = format!("u32 match ip src {source} flowid :1");
+        tc(&format!(
+            "filter add dev {DEVICE} parent ffff: protocol ip prio {priority} {matched}"
+        ));
     }
     let facts = facts_of(&net, &net.a);
     assert_eq!(facts["nic.lr0.qdisc.filter.count"]["v"], 2, "{facts:#}");

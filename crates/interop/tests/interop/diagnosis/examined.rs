@@ -1,22 +1,17 @@
 //! Goal: a test with `--lr-doctor` ends with its limit, seen from both ends, and has no effect on a peer that lacks
 //! it. Method: veth pairs in network namespaces of our own with one fault each, and the original at either end.
 
-use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
-use linerate_interop::{Keys, Process, Server, original, ours};
+use linerate_interop::namespaces::{DEVICE, Net, run};
+use linerate_interop::{Keys, Server, original, ours};
 use serde_json::Value;
 
 /// Findings that this machine may add to any test: its default congestion control paces, its two CPUs serve both
 /// ends and others, and so a first second may be slow.
 const CIRCUMSTANCES: [&str; 5] = ["QD-05", "OFF-02", "CPU-04", "WIN-06", "TOOL-04"];
 
-fn json(client: Process) -> Value {
-    let finished = client.finish();
-    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
-}
-
 /// A test of ours against ours, with the diagnosis.
 fn examined(net: &Net, words: &[&str]) -> (Value, Value) {
-    let report = json(net.client(&[&["-J", "--lr-doctor"], words].concat()));
+    let report = net.client(&[&["-J", "--lr-doctor"], words].concat()).finish().json();
     let diagnosis = report["lr_doctor"].clone();
     assert_eq!(diagnosis["schema"], "linerate.doctor/1", "{report:#}");
     assert_eq!(diagnosis["hosts"], Value::from(vec!["client", "server"]), "{report:#}");
@@ -36,15 +31,8 @@ fn left_over_shaper_is_the_verdict() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
     for (rate, words) in [("100mbit", &["-t", "6"][..]), ("1gbit", &["-t", "6", "-P", "2"])] {
-        let tbf = ["rate", rate, "burst", "256kb", "latency", "50ms"];
-        run(
-            "tc",
-            &[
-                &["-n", &net.a, "qdisc", "replace", "dev", DEVICE, "root", "tbf"],
-                &tbf[..],
-            ]
-            .concat(),
-        );
+        let shaper = format!("root tbf rate {rate} burst 256kb latency 50ms");
+        run(&format!("tc -n {} qdisc replace dev {DEVICE} {shaper}", net.a));
         let (_, diagnosis) = examined(&net, words);
         assert_eq!(diagnosis["verdict"]["verdict"], "configured-rate", "{diagnosis:#}");
         let found = findings(&diagnosis);
@@ -58,8 +46,7 @@ fn left_over_shaper_is_the_verdict() {
             .map(|f| f["undo"][0].clone());
         let undo = undo.as_ref().and_then(Value::as_str).expect("a way back");
         // The way back is a command that works.
-        let words: Vec<&str> = undo.split(' ').collect();
-        run("ip", &[&["netns", "exec", &net.a], words.as_slice()].concat());
+        run(&format!("ip netns exec {} {undo}", net.a));
     }
 }
 
@@ -86,15 +73,8 @@ fn timed_lost_datagrams_are_split_by_place() {
 fn timed_a_small_window_is_found() {
     let Some(net) = Net::new() else { return };
     // A shaper far above what the window permits tells the doctor what the path could carry.
-    let shaper = ["rate", "10gbit", "burst", "4mb", "latency", "50ms"];
-    run(
-        "tc",
-        &[
-            &["-n", &net.a, "qdisc", "add", "dev", DEVICE, "root", "tbf"],
-            &shaper[..],
-        ]
-        .concat(),
-    );
+    let shaper = "root tbf rate 10gbit burst 4mb latency 50ms";
+    run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
     let _server = net.server();
     // Beside other work the receiver may be late as well, which is true and not the point.
     let (_, diagnosis) = examined(&net, &["-t", "5", "-w", "4K", "-C", "cubic"]);
@@ -110,15 +90,12 @@ fn timed_a_small_window_is_found() {
 fn a_path_that_swallows_large_packets_is_found() {
     let Some(net) = Net::new() else { return };
     // The MTU of the receiver is below the sender's, and no ICMP error reports it.
-    run(
-        "ip",
-        &[
-            "netns", "exec", &net.a, "ethtool", "-K", DEVICE, "gso", "off", "tso", "off",
-        ],
-    );
-    run("ip", &["-n", &net.b, "link", "set", DEVICE, "mtu", "1400"]);
-    let route = ["route", "change", "10.99.0.0/24", "dev", DEVICE, "advmss", "1460"];
-    run("ip", &[&["-n", &net.b], &route[..]].concat());
+    run(&format!("ip netns exec {} ethtool -K {DEVICE} gso off tso off", net.a));
+    run(&format!("ip -n {} link set {DEVICE} mtu 1400", net.b));
+    run(&format!(
+        "ip -n {} route change 10.99.0.0/24 dev {DEVICE} advmss 1460",
+        net.b
+    ));
     let _server = net.server();
     let (_, diagnosis) = examined(&net, &["-t", "5"]);
     let found = findings(&diagnosis);
@@ -182,7 +159,7 @@ fn facts_are_not_exchanged_with_the_original() {
     let stock = Server::start(original(), &[]);
     let client = stock.run(ours(), &["-t", "1", "-J", "--lr-doctor"]);
     client.expect_clean();
-    let report: Value = serde_json::from_str(&client.stdout).expect("JSON");
+    let report = client.json();
     assert_eq!(report["lr_doctor"]["hosts"], Value::from(vec!["client"]));
     let server = Server::start(ours(), &[]);
     server.run(original(), &["-t", "1"]).expect_clean();
@@ -193,7 +170,7 @@ fn facts_are_not_exchanged_with_the_original() {
 /// Hosts in the diagnosis of a test with this server, whose result is as any other's.
 fn hosts(server: &Server) -> Value {
     let client = server.run(ours(), &["-n", "1M", "-J", "--lr-doctor"]);
-    let report: Value = serde_json::from_str(&client.expect_clean().stdout).expect("JSON");
+    let report = client.expect_clean().json();
     assert!(report["end"]["sum_received"]["bytes"].as_u64() > Some(0), "{report:#}");
     report["lr_doctor"]["hosts"].clone()
 }
@@ -223,7 +200,7 @@ fn a_client_that_has_logged_in_gets_facts() {
     ] {
         let service = keys.service(words);
         let client = keys.client(service.port, ours(), "rossi", &["-J", "--lr-doctor"]);
-        let report: Value = serde_json::from_str(&client.expect_clean().stdout).expect("JSON");
+        let report = client.expect_clean().json();
         assert_eq!(
             report["lr_doctor"]["hosts"],
             Value::from(expected.to_vec()),
@@ -236,13 +213,9 @@ fn a_client_that_has_logged_in_gets_facts() {
 fn a_diagnosis_may_be_of_an_interrupted_test() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
-    let client = Process::start(inside(
-        &net.a,
-        ours().path(),
-        &["iperf3", "-c", SERVER, "-t", "60", "--forceflush", "--lr-doctor"],
-    ));
+    let client = net.client(&["-t", "60", "--lr-doctor"]);
     client.wait_for_stdout("sec ", 2);
     client.signal(linerate_interop::Signal::Interrupt);
     let finished = client.finish();
-    assert!(finished.stdout.contains("\nclient: "), "{finished:?}");
+    finished.expect_stdout("\nclient: ");
 }

@@ -5,13 +5,7 @@ use std::io::{Seek, Write};
 use std::net::{TcpListener, UdpSocket};
 use std::process::Command;
 
-use linerate_interop::{Finished, Keys, Pairing, Process, each_case, free_port, ours};
-
-fn linerate(words: &[&str]) -> Process {
-    let mut command = Command::new(ours().path());
-    command.args(words);
-    Process::start(command)
-}
+use linerate_interop::{Finished, Keys, Pairing, Process, each_case, free_port, linerate, ours};
 
 /// `linerate generate user` with this standard input.
 fn generate_user(name: &str, input: &[u8]) -> Finished {
@@ -26,7 +20,7 @@ fn generate_user(name: &str, input: &[u8]) -> Finished {
 
 #[test]
 fn trial_ends_with_one_line_of_four_rates_and_the_next_command() {
-    let trial = linerate(&["try"]).finish();
+    let trial = linerate("try").finish();
     trial.expect_clean();
     let line = trial.stdout.lines().last().expect("a report");
     assert!(line.starts_with("Sound: TCP "), "{line}");
@@ -45,7 +39,7 @@ fn generated_users_are_let_in_by_both_servers() {
     assert_eq!(made.stdout, Keys::USERS);
     let other = generate_user("luigi", b"verdi");
     fs::write(keys.path("users"), other.stdout + &made.stdout).expect("the folder is writable");
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         // The original of the tests knows the old padding only.
         let padding = (*pairing != Pairing::OursToOurs).then_some("--use-pkcs1-padding");
         let knows = |is_original: bool| padding.filter(|_| !is_original);
@@ -131,39 +125,35 @@ fn a_server_names_the_port_that_is_taken_and_what_to_do() {
     // One for each row: rows run side by side.
     let [free, free_2, free_3] = [(); 3].map(|()| free_port().to_string());
     let free_http = format!("127.0.0.1:{}", free_port());
-    let rows: [(&[&str], &str, &str); 8] = [
-        (&["serve", "-p", &taken], &taken, "--port"),
+    let rows = [
+        (format!("serve -p {taken}"), &taken, "--port"),
         (
-            &["serve", "-p", &free, "--iperf2-port", &taken],
+            format!("serve -p {free} --iperf2-port {taken}"),
             &taken,
             "--iperf2-port",
         ),
         (
-            &["serve", "-p", &free_2, "--iperf2-port", &taken_udp],
+            format!("serve -p {free_2} --iperf2-port {taken_udp}"),
             &taken_udp,
             "--iperf2-port",
         ),
-        (&["serve", "--one-port", &on_loopback], &taken, "--one-port"),
-        (&["serve", "-p", &free_3, "--metrics", &on_loopback], &taken, "metrics"),
-        (&["http", "serve", "-b", &on_loopback], &taken, "--bind"),
-        (&["http", "serve", "-b", &free_http, "--tcp", &taken], &taken, "--tcp"),
-        (&["http", "agent", "--control", &on_loopback], &taken, "--control"),
+        (format!("serve --one-port {on_loopback}"), &taken, "--one-port"),
+        (format!("serve -p {free_3} --metrics {on_loopback}"), &taken, "metrics"),
+        (format!("http serve -b {on_loopback}"), &taken, "--bind"),
+        (format!("http serve -b {free_http} --tcp {taken}"), &taken, "--tcp"),
+        (format!("http agent --control {on_loopback}"), &taken, "--control"),
     ];
-    each_case(
-        &rows,
-        |(words, ..)| words.join(" "),
-        |(words, port, option)| {
-            let failed = linerate(words).finish();
-            failed
-                .expect_code(1)
-                .expect_stderr("Address already in use\n")
-                .expect_stderr(&format!(
-                    "hint: another program uses port {port} (`ss -tulnp 'sport = :{port}'`"
-                ))
-                .expect_stderr(option);
-            assert!(!failed.stderr.contains("os error"), "{failed:?}");
-        },
-    );
+    each_case(&rows, |(words, port, option)| {
+        let failed = linerate(words).finish();
+        failed
+            .expect_code(1)
+            .expect_stderr("Address already in use\n")
+            .expect_stderr(&format!(
+                "hint: another program uses port {port} (`ss -tulnp 'sport = :{port}'`"
+            ))
+            .expect_stderr(option);
+        assert!(!failed.stderr.contains("os error"), "{failed:?}");
+    });
 }
 
 #[test]

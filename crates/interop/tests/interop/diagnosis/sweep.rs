@@ -1,28 +1,20 @@
 //! Goal: `linerate sweep` runs what it says against any server, answers what the path is like, and ends when it should.
 //! Method: sweeps on loopback and on veth pairs in namespaces of our own, with as little time as an answer needs.
 
-use std::process::Command;
-
-use linerate_interop::namespaces::{DEVICE, Net, inside, run};
+use linerate_interop::namespaces::{DEVICE, Net, SERVER, inside, run};
 use linerate_interop::{
-    Finished, Process, Program, Server, Signal, TIMEOUT, each_case, free_port, original, ours, wait_for,
+    Process, Server, Signal, TIMEOUT, each_case, free_port, linerate, original, ours, wait_for, words,
 };
 use serde_json::Value;
 
-fn words<'a>(host: &'a str, port: &'a str, more: &[&'a str]) -> Vec<&'a str> {
-    [&["sweep", host, "-p", port], more].concat()
+fn sweep(port: u16, more: &str) -> Process {
+    linerate(&format!("sweep 127.0.0.1 -p {port} {more}"))
 }
 
-fn sweep(port: u16, more: &[&str]) -> Process {
-    let mut command = Command::new(ours().path());
-    command
-        .args(words("127.0.0.1", &port.to_string(), more))
-        .env("LC_ALL", "C");
-    Process::start(command)
-}
-
-fn json(finished: &Finished) -> Value {
-    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+/// The same between two hosts.
+fn sweep_in(net: &Net, more: &str) -> Process {
+    let line = format!("sweep {SERVER} -p 5201 {more}");
+    Process::start(inside(&net.a, ours().path(), &words(&line)))
 }
 
 fn runs(report: &Value) -> &Vec<Value> {
@@ -36,96 +28,71 @@ const RUN_S: f64 = 1.5;
 #[test]
 fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
     let directory = tempfile::tempdir().expect("a temporary directory");
-    each_case(
-        &[ours(), original()],
-        |program: &&Program| program.path().display().to_string(),
-        |program| {
-            let server = Server::start(program, &["--forceflush"]);
-            let file = |kind: &str| directory.path().join(format!("{}.{kind}", server.port));
-            let (csv, html) = (file("csv"), file("html"));
-            let files = [
-                "--csv",
-                csv.to_str().expect("a name"),
-                "--html",
-                html.to_str().expect("a name"),
-            ];
-            let plan = "--over streams=1..4 --time 1 -O 0 --repetitions 2 --budget 10s --seed 7 --json";
-            let options: Vec<&str> = plan.split(' ').chain(files).collect();
-            let finished = sweep(server.port, &options).finish();
-            finished.expect_code(0);
-            let report = json(&finished);
-            assert_eq!(report["schema"], "linerate.sweep/1", "{report:#}");
-            assert_eq!(
-                (&report["plan"]["seed"], &report["plan"]["time_s"]),
-                (&7.into(), &1.into())
-            );
+    each_case(&[ours(), original()], |program| {
+        let server = Server::start(program, &["--forceflush"]);
+        let file = |kind: &str| directory.path().join(format!("{}.{kind}", server.port));
+        let (csv, html) = (file("csv"), file("html"));
+        let plan = "--over streams=1..4 --time 1 -O 0 --repetitions 2 --budget 10s --seed 7 --json";
+        let files = format!("--csv {} --html {}", csv.display(), html.display());
+        let finished = sweep(server.port, &format!("{plan} {files}")).finish();
+        finished.expect_code(0);
+        let report = finished.json();
+        assert_eq!(report["schema"], "linerate.sweep/1", "{report:#}");
+        assert_eq!(
+            (&report["plan"]["seed"], &report["plan"]["time_s"]),
+            (&7.into(), &1.into())
+        );
 
-            let runs = runs(&report);
-            let has_stats = |run: &Value| {
-                [
-                    "value",
-                    "received_bps",
-                    "cpu_client_percent",
-                    "cpu_server_percent",
-                    "rtt_us",
-                ]
-                .iter()
-                .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
-            };
-            assert!(runs.iter().all(has_stats), "{report:#}");
-            assert!(runs.len() >= 4, "{report:#}");
-            assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
-            let in_time = |run: &Value| {
-                run["started_s"]
-                    .as_f64()
-                    .is_some_and(|start| start + RUN_S <= BUDGET_S + 0.1)
-            };
-            assert!(runs.iter().all(in_time), "{report:#}");
-            let served =
-                || (server.process.stdout().matches("Accepted connection").count() == runs.len()).then_some(());
-            assert!(
-                wait_for(TIMEOUT, served).is_some(),
-                "{} runs: {:?}",
-                runs.len(),
-                server.process
-            );
+        let runs = runs(&report);
+        let has_stats = |run: &Value| {
+            [
+                "value",
+                "received_bps",
+                "cpu_client_percent",
+                "cpu_server_percent",
+                "rtt_us",
+            ]
+            .iter()
+            .all(|key| run[key].as_f64().is_some_and(|figure| figure > 0.0))
+        };
+        assert!(runs.iter().all(has_stats), "{report:#}");
+        assert!(runs.len() >= 4, "{report:#}");
+        assert_eq!(report["cost"]["runs"], runs.len(), "{report:#}");
+        let in_time = |run: &Value| {
+            run["started_s"]
+                .as_f64()
+                .is_some_and(|start| start + RUN_S <= BUDGET_S + 0.1)
+        };
+        assert!(runs.iter().all(in_time), "{report:#}");
+        let served = || (server.process.stdout().matches("Accepted connection").count() == runs.len()).then_some(());
+        assert!(
+            wait_for(TIMEOUT, served).is_some(),
+            "{} runs: {:?}",
+            runs.len(),
+            server.process
+        );
 
-            let lines = std::fs::read_to_string(&csv).expect("a file");
-            assert_eq!(lines.lines().count(), runs.len() + 1, "{lines}");
-            assert!(std::fs::read_to_string(&html).expect("a file").contains("<svg"));
-            // The cost is said first, then every run.
-            assert!(
-                finished.stderr.contains("about ") && finished.stderr.contains("[2/"),
-                "{finished:?}"
-            );
-        },
-    );
+        let lines = std::fs::read_to_string(&csv).expect("a file");
+        assert_eq!(lines.lines().count(), runs.len() + 1, "{lines}");
+        assert!(std::fs::read_to_string(&html).expect("a file").contains("<svg"));
+        // The cost is said first, then every run.
+        assert!(
+            finished.stderr.contains("about ") && finished.stderr.contains("[2/"),
+            "{finished:?}"
+        );
+    });
 }
 
 #[test]
 fn timed_on_a_full_link_one_stream_is_enough_and_nothing_falls() {
     let Some(net) = Net::new() else { return };
-    let shaper = ["tbf", "rate", "100mbit", "burst", "64kb", "latency", "20ms"];
-    run(
-        "tc",
-        &[&["-n", &net.a, "qdisc", "add", "dev", DEVICE, "root"], &shaper[..]].concat(),
-    );
+    let shaper = "root tbf rate 100mbit burst 64kb latency 20ms";
+    run(&format!("tc -n {} qdisc add dev {DEVICE} {shaper}", net.a));
     let _server = net.server();
-    let options = [
-        "--over",
-        "streams=1..3",
-        "--time",
-        "1",
-        "--repetitions",
-        "2",
-        "--budget",
-        "40s",
-        "--json",
-    ];
-    let words = words("10.99.0.2", "5201", &options);
-    let finished = Process::start(inside(&net.a, ours().path(), &words)).finish_within(TIMEOUT * 2);
+    let finished =
+        sweep_in(&net, "--over streams=1..3 --time 1 --repetitions 2 --budget 40s --json").finish_within(TIMEOUT * 2);
     finished.expect_code(0);
-    let report = json(&finished);
+    let report = finished.json();
     assert_eq!(report["verdict"]["verdict"], "use", "{report:#}");
     assert_eq!(report["verdict"]["setting"]["streams"], "1", "{report:#}");
     let rate = report["verdict"]["value"].as_f64().expect("a rate");
@@ -153,11 +120,9 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
     let Some(net) = Net::new() else { return };
     let _server = net.server();
     let plan = "--over window=4K..16K --time 1 -O 0 --repetitions 2 --budget 15s --json";
-    let options: Vec<&str> = plan.split(' ').collect();
-    let words = words("10.99.0.2", "5201", &options);
-    let finished = Process::start(inside(&net.a, ours().path(), &words)).finish();
+    let finished = sweep_in(&net, plan).finish();
     finished.expect_code(0);
-    let report = json(&finished);
+    let report = finished.json();
     let falls = report["factors"][0]["degradations"].as_array().expect("falls");
     let reasons: Vec<&Value> = falls
         .iter()
@@ -174,15 +139,15 @@ fn timed_a_window_below_the_bandwidth_delay_product_is_named() {
 #[test]
 fn a_host_that_refuses_ends_it_at_once() {
     let port = free_port();
-    let text = sweep(port, &["-q"]).finish();
+    let text = sweep(port, "-q").finish();
     text.expect_code(1);
     assert!(
         text.stderr.contains("Connection refused") && text.stdout.is_empty(),
         "{text:?}"
     );
-    let program = sweep(port, &["-q", "--json"]).finish();
+    let program = sweep(port, "-q --json").finish();
     program.expect_code(1);
-    let report = json(&program);
+    let report = program.json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
     assert!(
         report["verdict"]["ended_by"]
@@ -192,21 +157,20 @@ fn a_host_that_refuses_ends_it_at_once() {
     );
     assert_eq!(runs(&report).len(), 1, "nobody asks a closed port again: {report:#}");
 
-    let wrong = sweep(port, &["--over", "nosuch"]).finish();
+    let wrong = sweep(port, "--over nosuch").finish();
     wrong.expect_code(2);
 }
 
 #[test]
 fn interrupted_sweep_reports_completed_runs() {
     let server = Server::start(ours(), &[]);
-    let options = ["--over", "streams=1..2", "--time", "1", "-O", "0", "--json"];
-    let running = sweep(server.port, &options);
+    let running = sweep(server.port, "--over streams=1..2 --time 1 -O 0 --json");
     let seen = wait_for(TIMEOUT, || running.stderr().contains("[3/").then_some(()));
     assert!(seen.is_some(), "{running:?}");
     running.signal(Signal::Interrupt);
     let finished = running.finish();
     finished.expect_code(130);
-    let report = json(&finished);
+    let report = finished.json();
     assert_eq!(report["verdict"]["verdict"], "inconclusive", "{report:#}");
     assert_eq!(report["verdict"]["ended_by"], "interrupted", "{report:#}");
     assert!(
@@ -220,24 +184,15 @@ fn a_server_that_is_busy_is_waited_for() {
     let server = Server::start(original(), &["--forceflush"]);
     let other = server.client(original(), "127.0.0.1", &["-t", "3", "-b", "10M"]);
     server.process.wait_for_stdout("Accepted connection", 1);
-    let options = [
-        "--over",
-        "streams=1..2",
-        "--time",
-        "1",
-        "-O",
-        "0",
-        "--repetitions",
-        "1",
-        "--budget",
-        "20s",
-        "--json",
-    ];
-    let finished = sweep(server.port, &options).finish();
+    let finished = sweep(
+        server.port,
+        "--over streams=1..2 --time 1 -O 0 --repetitions 1 --budget 20s --json",
+    )
+    .finish();
     finished.expect_code(0);
-    assert!(finished.stderr.contains("busy"), "{finished:?}");
+    finished.expect_stderr("busy");
     assert!(
-        runs(&json(&finished)).iter().all(|run| run["error"].is_null()),
+        runs(&finished.json()).iter().all(|run| run["error"].is_null()),
         "{finished:?}"
     );
     other.finish().expect_code(0);

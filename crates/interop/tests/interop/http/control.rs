@@ -8,7 +8,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{HttpServer, Process, Signal, TIMEOUT, ours, wait_for};
+use linerate_interop::{HttpServer, Process, Signal, TIMEOUT, cpu_time, linerate, wait_for};
 use serde_json::Value;
 
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
@@ -21,9 +21,7 @@ struct Channel {
 
 impl Channel {
     fn start(words: &[&str]) -> Self {
-        let mut command = Command::new(ours().path());
-        command.arg("http").args(words).args(["--control", "127.0.0.1:0"]);
-        let process = Process::start(command);
+        let process = linerate(&format!("http {} --control 127.0.0.1:0", words.join(" ")));
         let address = wait_for(TIMEOUT, || {
             printed(&process.stdout(), "control")?
                 .strip_prefix("http://")?
@@ -165,17 +163,8 @@ fn impostor_is_detected_and_does_not_receive_the_token() {
     let server = HttpServer::start(&[]);
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
-    let mut command = Command::new(ours().path());
-    command.args([
-        "http",
-        "load",
-        &server.url("/0"),
-        "--control-url",
-        &url,
-        "--token",
-        TOKEN,
-    ]);
-    let client = Process::start(command);
+    let target = server.url("/0");
+    let client = linerate(&format!("http load {target} --control-url {url} --token {TOKEN}"));
     listener.set_nonblocking(true).expect("a listener");
     let (mut stream, _) = wait_for(TIMEOUT, || listener.accept().ok()).expect("the client");
     stream.set_nonblocking(false).expect("a connection");
@@ -351,14 +340,6 @@ struct Usage {
 
 impl Usage {
     fn now() -> Self {
-        let stat = fs::read_to_string("/proc/self/stat").expect("a process");
-        let (_, columns) = stat.rsplit_once(')').expect("a name");
-        let ticks: u64 = columns
-            .split_whitespace()
-            .skip(11)
-            .take(2)
-            .filter_map(|word| word.parse::<u64>().ok())
-            .sum();
         let devices = fs::read_to_string("/proc/net/dev").expect("devices");
         let lo = devices
             .lines()
@@ -371,7 +352,7 @@ impl Usage {
             .expect("a counter");
         Self {
             at: Instant::now(),
-            cpu_ns: ticks as f64 * 1e7,
+            cpu_ns: cpu_time(std::process::id()).as_nanos() as f64,
             lo_bytes,
             elapsed_ns: 0.0,
         }
@@ -515,16 +496,12 @@ fn get_zero(data: SocketAddr) -> TcpStream {
 #[test]
 fn unreadable_process_is_reported_at_once() {
     let port = linerate_interop::free_port().to_string();
-    let rows: [(&[&str], &str); 3] = [
-        (&["agent", "--listen-port", &port], "nobody listens"),
-        (&["agent", "--pid", "1073741823"], "no such process"),
-        (&["agent", "--no-token", "--control", "0.0.0.0:0"], "--control-allow"),
-    ];
-    for (words, part) in rows {
-        let mut command = Command::new(ours().path());
-        command.arg("http").args(words);
-        let finished = Process::start(command).finish();
-        finished.expect_code(2);
-        assert!(finished.stderr.contains(part), "{finished:?}");
+    for (words, part) in [
+        (format!("agent --listen-port {port}"), "nobody listens"),
+        ("agent --pid 1073741823".to_owned(), "no such process"),
+        ("agent --no-token --control 0.0.0.0:0".to_owned(), "--control-allow"),
+    ] {
+        let refused = linerate(&format!("http {words}")).finish();
+        refused.expect_code(2).expect_stderr(part);
     }
 }

@@ -3,11 +3,10 @@
 //! run are slowed by the server, so that they do not disturb those whose rates are judged; these run one after the other.
 
 use std::fs;
-use std::process::Command;
 use std::time::SystemTime;
 
 use linerate_interop::{
-    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, Process, Signal, TIMEOUT, ours, wait_for,
+    FEW_DESCRIPTORS, Finished, HttpLab, HttpStudy, Nginx, Process, Signal, TIMEOUT, linerate, wait_for, words,
 };
 use serde_json::{Value, json};
 
@@ -84,7 +83,7 @@ fn compare(lab: &HttpLab, words: &[&str]) -> Finished {
     lab.client_without(&[&["compare"], words].concat()).finish()
 }
 
-/// A stored result with other figures: every cell is valid at 1000 responses per second, and one at `changed_per_s`. So
+/// A stored result with other medians: every cell is valid at 1000 responses per second, and one at `changed_per_s`. So
 /// the comparison depends on no rate of this machine.
 fn stored_copy(lab: &HttpLab, original: &str, name: &str, changed_per_s: f64) -> String {
     let mut study: Value = serde_json::from_str(&text(&format!("{original}/run.json"))).expect("JSON");
@@ -108,7 +107,7 @@ fn compares_studies(lab: &HttpLab, directory: &str) {
 
     let slower = stored_copy(lab, directory, "slower", 500.0);
     let found = compare(lab, &[&before, &format!("{slower}/run.json"), "--json"]);
-    let found: Value = serde_json::from_str(&found.expect_clean().stdout).expect("JSON");
+    let found = found.expect_clean().json();
     let cells = found["cells"].as_array().expect("cells");
     assert_eq!(cells.len(), 5, "{found:#}");
     for cell in cells {
@@ -337,18 +336,10 @@ fn an_interruption_leaves_a_report_and_an_aborted_run_that_is_made_again() {
 fn an_experiment_survives_the_end_of_the_control_channel() {
     let lab = HttpLab::start(&["--no-control"]);
     let port = lab.url.rsplit(':').next().unwrap_or_default();
-    let mut agent = Command::new(ours().path());
-    agent.args([
-        "http",
-        "agent",
-        "--control",
-        "127.0.0.1:0",
-        "--listen-port",
-        port,
-        "--token-file",
-    ]);
-    agent.arg(lab.path("token"));
-    let agent = Process::start(agent);
+    let token = lab.path("token");
+    let agent = linerate(&format!(
+        "http agent --control 127.0.0.1:0 --listen-port {port} --token-file {token}"
+    ));
     let control = wait_for(TIMEOUT, || {
         let stdout = agent.stdout();
         let (_, rest) = stdout.split_once("control")?;
@@ -356,20 +347,10 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
         Some(word.to_owned())
     });
     let control = control.unwrap_or_else(|| panic!("no channel: {agent:?}"));
-    let (plan, directory, token) = (slow_plan(&lab), lab.path("lost"), lab.path("token"));
+    let (plan, directory) = (slow_plan(&lab), lab.path("lost"));
     let url = format!("{}{SLOW_PATH}", lab.url);
-    let client = lab.client_without(&[
-        "matrix",
-        &url,
-        &plan,
-        "--out",
-        &directory,
-        "--json",
-        "--control-url",
-        &control,
-        "--token-file",
-        &token,
-    ]);
+    let line = format!("matrix {url} {plan} --out {directory} --json --control-url {control} --token-file {token}");
+    let client = lab.client_without(&words(&line));
     wait_for_runs(&lab, "lost", 1, &client);
     drop(agent);
     let study = HttpStudy::of(client.finish_within(TIMEOUT * 2));
@@ -394,7 +375,7 @@ fn an_experiment_survives_the_end_of_the_control_channel() {
 fn descriptors_predicted(lab: &HttpLab, plan: &str, code: i32) -> Value {
     let check = lab.run(&["check", &lab.url, plan, "--phases", "2", "--json"]);
     check.expect_code(code);
-    let checks: Value = serde_json::from_str(&check.stdout).expect("JSON");
+    let checks = check.json();
     let mut checks = checks.as_array().into_iter().flatten();
     let hard = checks.find(|check| check["id"] == "nofile.hard" && check["side"] == "client");
     hard.unwrap_or_else(|| panic!("not looked at: {check:?}")).clone()
@@ -516,7 +497,7 @@ fn plan_is_shown_written_and_read() {
     let listing = lab.run(&["lab", &lab.url, &plan, "--plan-only"]);
     listing.expect_code(0).expect_stdout("1k").expect_stdout("c30");
     let listing = lab.run(&["lab", &lab.url, &plan, "--plan-only", "--json"]);
-    let listing: Value = serde_json::from_str(&listing.expect_code(0).stdout).expect("JSON");
+    let listing = listing.expect_code(0).json();
     assert_eq!(
         listing["cells"].as_array().map(Vec::len),
         Some(WHOLE_RUNS.len()),
@@ -530,7 +511,7 @@ fn plan_is_shown_written_and_read() {
         lab.run(&["lab", &again, "--print-plan"]).expect_clean().stdout,
         written.stdout
     );
-    assert!(written.stdout.contains("steps = [50, 100]"), "{written:?}");
+    written.expect_stdout("steps = [50, 100]");
 
     for (line, wrong) in [(8, "[phase9]\n"), (9, "[phase2]\nconections = [4]\n")] {
         let wrong = lab.plan("wrong.toml", wrong);

@@ -32,27 +32,18 @@ fn mss<'a>(study: &'a HttpStudy, end: &str) -> &'a Value {
 }
 
 /// Changes the route of one end of the pair.
-fn route(namespace: &str, address: &str, words: &[&str]) {
-    let own = [
-        "-n",
-        namespace,
-        "route",
-        "replace",
-        "10.99.0.0/24",
-        "dev",
-        DEVICE,
-        "src",
-        address,
-    ];
-    run("ip", &[&own[..], words].concat());
+fn route(namespace: &str, address: &str, words: &str) {
+    run(&format!(
+        "ip -n {namespace} route replace 10.99.0.0/24 dev {DEVICE} src {address} {words}"
+    ));
 }
 
 /// What is changed at the client and at the server, whether there is an agent, and what follows: segments of an answer,
 /// and what each end knows of them.
 struct Row {
     name: &'static str,
-    client: &'static [&'static str],
-    server: &'static [&'static str],
+    client: &'static str,
+    server: &'static str,
     has_agent: bool,
     segments: f64,
     of_client: Option<u64>,
@@ -63,8 +54,8 @@ struct Row {
 fn segments_smaller_than_the_mtu_lower_the_ceiling() {
     let usual = Row {
         name: "an answer fits into one segment",
-        client: &[],
-        server: &[],
+        client: "",
+        server: "",
         has_agent: true,
         segments: 1.0,
         of_client: Some(1448),
@@ -73,7 +64,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
     let rows = [
         Row {
             name: "the client announces less",
-            client: &["advmss", "1000"],
+            client: "advmss 1000",
             segments: 2.0,
             of_client: Some(988),
             of_server: Some(988),
@@ -81,7 +72,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         },
         Row {
             name: "the client announces less, and nobody asks the server",
-            client: &["advmss", "1000"],
+            client: "advmss 1000",
             has_agent: false,
             segments: 2.0,
             of_client: Some(988),
@@ -90,7 +81,7 @@ fn segments_smaller_than_the_mtu_lower_the_ceiling() {
         },
         Row {
             name: "the server's path carries less, which only the server knows",
-            server: &["mtu", "1040"],
+            server: "mtu 1040",
             segments: 2.0,
             of_server: Some(988),
             ..usual
@@ -131,17 +122,13 @@ fn the_tag_of_a_vlan_is_a_part_of_every_frame() {
     const SERVER_OF_VLAN: &str = "10.99.7.2";
     let Some(net) = Net::new() else { return };
     for (namespace, address) in [(&net.a, "10.99.7.1"), (&net.b, SERVER_OF_VLAN)] {
-        let words = [
-            "-n", namespace, "link", "add", "link", DEVICE, "name", "lr7", "type", "vlan", "id", "7",
-        ];
-        if !try_run("ip", &words) {
+        if !try_run(&format!(
+            "ip -n {namespace} link add link {DEVICE} name lr7 type vlan id 7"
+        )) {
             return skip("this kernel has no VLAN devices");
         }
-        run(
-            "ip",
-            &["-n", namespace, "addr", "add", &format!("{address}/24"), "dev", "lr7"],
-        );
-        run("ip", &["-n", namespace, "link", "set", "lr7", "up"]);
+        run(&format!("ip -n {namespace} addr add {address}/24 dev lr7"));
+        run(&format!("ip -n {namespace} link set lr7 up"));
     }
     let [client, server] = [&net.a, &net.b].map(|name| ["ip", "netns", "exec", name.as_str()]);
     let lab = HttpLab::start_by(&client, &server, SERVER_OF_VLAN, &[]);

@@ -119,30 +119,26 @@ fn protocol_of_the_plan_is_used_and_the_control_channel_is_found() {
         ("http2", "version = \"2\"\nstreams = 4\n", ("2", None), 4),
         ("ssl http2", "version = \"2\"\ninsecure = true\n", ("2", Some("1.3")), 1),
     ];
-    each_case(
-        &rows,
-        |(words, protocol, ..)| format!("{words} {protocol}"),
-        |(words, protocol, (http, tls), streams)| {
-            let lab = HttpLab::beside_nginx(words, &[]);
-            let [plan, runs, token] = ["plan.toml", "runs", "token"].map(|name| lab.path(name));
-            let cells = matrix("2", "");
-            fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
-            let words = [
-                "matrix",
-                &lab.url,
-                &plan,
-                "--out",
-                &runs,
-                "--json",
-                "--token-file",
-                &token,
-            ];
-            let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
-            check_runs(&study, 2, http, *tls);
-            check_server_side(&study, 2);
-            check_in_flight(&study, 2 * streams);
-        },
-    );
+    each_case(&rows, |(words, protocol, (http, tls), streams)| {
+        let lab = HttpLab::beside_nginx(words, &[]);
+        let [plan, runs, token] = ["plan.toml", "runs", "token"].map(|name| lab.path(name));
+        let cells = matrix("2", "");
+        fs::write(&plan, format!("[protocol]\n{protocol}{short}{cells}")).expect("a file");
+        let words = [
+            "matrix",
+            &lab.url,
+            &plan,
+            "--out",
+            &runs,
+            "--json",
+            "--token-file",
+            &token,
+        ];
+        let study = HttpStudy::of(lab.client_without(&words).finish_within(TIMEOUT));
+        check_runs(&study, 2, http, *tls);
+        check_server_side(&study, 2);
+        check_in_flight(&study, 2 * streams);
+    });
 }
 
 #[test]
@@ -192,16 +188,12 @@ fn impossible_plan_is_rejected_with_reason() {
         (tls, &["-k", "--streams", "4"], 2, "--streams is for HTTP/2"),
         (&plain, &["-k"], 2, "only https has"),
     ];
-    each_case(
-        &rows,
-        |(url, words, ..)| format!("{url} {words:?}"),
-        |(url, words, code, text)| {
-            for command in ["check", "matrix"] {
-                let refused = lab.run(&[&[command, *url, &plan], *words].concat());
-                refused.expect_code(*code).expect_stderr(text);
-            }
-        },
-    );
+    each_case(&rows, |(url, words, code, text)| {
+        for command in ["check", "matrix"] {
+            let refused = lab.run(&[&[command, *url, &plan], *words].concat());
+            refused.expect_code(*code).expect_stderr(text);
+        }
+    });
     // The one that was printed is named beside the one that was wanted.
     let refused = lab.run(&["check", tls, &plan, "--pin-sha256", &pin]);
     refused.expect_stderr(&lab.pin());
@@ -213,7 +205,7 @@ fn cells_beyond_the_connection_limit_are_predicted_and_skipped() {
     let plan = lab.plan("plan.toml", &matrix("2, 10001", ""));
     let check = lab.run(&["check", &lab.url, &plan, "-k", "--phases", "2", "--json"]);
     check.expect_code(3);
-    let checks: Value = serde_json::from_str(&check.stdout).expect("JSON");
+    let checks = check.json();
     let mut checks = checks.as_array().into_iter().flatten();
     let found = checks.find(|check| check["id"] == "protocol").expect("looked at");
     assert_eq!(found["status"], "fail", "{found:#}");

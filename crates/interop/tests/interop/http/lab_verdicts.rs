@@ -36,11 +36,10 @@ fn gigabit_apart() -> Option<Net> {
     let net = Net::new()?;
     for name in [&net.a, &net.b] {
         // What arrives is put together again before TCP sees it, as adapters do.
-        run("ip", &["netns", "exec", name, "ethtool", "-K", DEVICE, "gro", "on"]);
+        run(&format!("ip netns exec {name} ethtool -K {DEVICE} gro on"));
         let shaper =
             "root tbf rate 1gbit burst 64k latency 100ms overhead 24 linklayer ethernet peakrate 1000gbit mtu 2900";
-        let words = ["-n", name, "qdisc", "add", "dev", DEVICE];
-        run("tc", &words.into_iter().chain(shaper.split(' ')).collect::<Vec<_>>());
+        run(&format!("tc -n {name} qdisc add dev {DEVICE} {shaper}"));
     }
     Some(net)
 }

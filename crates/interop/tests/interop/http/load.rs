@@ -1,11 +1,9 @@
 //! The load generator against servers that answer well, each in its own way: no failure, and a count that agrees with
 //! the server's.
 
-use std::process::Command;
-
 use linerate_interop::{
-    HttpLoad, HttpServer, Nginx, Process, RawServer, Signal, Status, TIMEOUT, Then, each_case, free_port, ours,
-    send_text, wait_for,
+    HttpLoad, HttpServer, Nginx, RawServer, Signal, Status, TIMEOUT, Then, each_case, free_port, linerate, send_text,
+    wait_for,
 };
 
 /// Everything is counted, from the first request of the load on.
@@ -19,7 +17,9 @@ fn ok(fields: &str, body: &str) -> String {
 
 /// What a raw server says after each request and does then, how it is asked, and the bytes of head and body that are
 /// counted for each answer.
+#[derive(Debug)]
 struct Form {
+    #[expect(dead_code, reason = "shown for a case that fails")]
     name: &'static str,
     response: String,
     then: Then,
@@ -101,18 +101,14 @@ fn forms() -> Vec<Form> {
 
 #[test]
 fn responses_of_every_form_are_read_and_counted() {
-    each_case(
-        &forms(),
-        |form| form.name.to_owned(),
-        |form| {
-            let server = RawServer::that_sends(form.response.clone(), form.then);
-            let load = HttpLoad::run(&server.url("/"), &[&SHORT, form.options].concat());
-            load.expect_all_well();
-            let ok = load.number("ok");
-            assert_eq!(load.number("http_bytes"), ok * form.counted_bytes as u64, "{load:?}");
-            assert_eq!(server.requested(), ok + FIRST_CONTACT, "{load:?}");
-        },
-    );
+    each_case(&forms(), |form| {
+        let server = RawServer::that_sends(form.response.clone(), form.then);
+        let load = HttpLoad::run(&server.url("/"), &[&SHORT, form.options].concat());
+        load.expect_all_well();
+        let ok = load.number("ok");
+        assert_eq!(load.number("http_bytes"), ok * form.counted_bytes as u64, "{load:?}");
+        assert_eq!(server.requested(), ok + FIRST_CONTACT, "{load:?}");
+    });
 }
 
 #[test]
@@ -138,24 +134,20 @@ fn unsuccessful_responses_are_counted_by_kind() {
         ("429 Too Many Requests", "status_4xx"),
         ("500 Internal Server Error", "status_5xx"),
     ];
-    each_case(
-        &rows,
-        |(status, _)| (*status).to_owned(),
-        |(status, class)| {
-            let length = if status.starts_with("304") {
-                ""
-            } else {
-                "Content-Length: 0\r\n"
-            };
-            let server = RawServer::that_sends(format!("HTTP/1.1 {status}\r\n{length}\r\n"), Then::Next);
-            let load = HttpLoad::run(&server.url("/"), &SHORT);
-            load.finished.expect_code(1);
-            load.expect_only(class);
-            assert_eq!((load.number("ok"), load.number("payload_bytes")), (0, 0), "{load:?}");
-            assert_eq!(load.errors()[0].1, load.number("requests"), "{load:?}");
-            assert_eq!(server.requested(), load.number("requests") + FIRST_CONTACT);
-        },
-    );
+    each_case(&rows, |(status, class)| {
+        let length = if status.starts_with("304") {
+            ""
+        } else {
+            "Content-Length: 0\r\n"
+        };
+        let server = RawServer::that_sends(format!("HTTP/1.1 {status}\r\n{length}\r\n"), Then::Next);
+        let load = HttpLoad::run(&server.url("/"), &SHORT);
+        load.finished.expect_code(1);
+        load.expect_only(class);
+        assert_eq!((load.number("ok"), load.number("payload_bytes")), (0, 0), "{load:?}");
+        assert_eq!(load.errors()[0].1, load.number("requests"), "{load:?}");
+        assert_eq!(server.requested(), load.number("requests") + FIRST_CONTACT);
+    });
 }
 
 #[test]
@@ -178,23 +170,19 @@ fn nginx_logs_as_many_requests_as_are_reported() {
             &["-c", "8", "--pipeline", "4"],
         ),
     ];
-    each_case(
-        &rows,
-        |(path, server, options)| format!("{path} {server} {options:?}"),
-        |(path, server, options)| {
-            let nginx = Nginx::start(server);
-            let load = HttpLoad::run(&nginx.url(path), &[options, &SHORT[2..]].concat());
-            load.expect_all_well();
-            nginx.expect_logged(load.number("requests") + FIRST_CONTACT);
-            assert_eq!(load.number("connections/dropped"), 0, "{load:?}");
-            let is_closed_now_and_then = ["keepalive_requests 100;", "keepalive_timeout 0;"].contains(server);
-            assert_eq!(
-                load.number("connections/reconnects") > 0,
-                is_closed_now_and_then,
-                "{load:?}"
-            );
-        },
-    );
+    each_case(&rows, |(path, server, options)| {
+        let nginx = Nginx::start(server);
+        let load = HttpLoad::run(&nginx.url(path), &[options, &SHORT[2..]].concat());
+        load.expect_all_well();
+        nginx.expect_logged(load.number("requests") + FIRST_CONTACT);
+        assert_eq!(load.number("connections/dropped"), 0, "{load:?}");
+        let is_closed_now_and_then = ["keepalive_requests 100;", "keepalive_timeout 0;"].contains(server);
+        assert_eq!(
+            load.number("connections/reconnects") > 0,
+            is_closed_now_and_then,
+            "{load:?}"
+        );
+    });
 }
 
 /// Requests that were sent behind the one whose response closes the connection get no response.
@@ -216,20 +204,16 @@ fn our_server_counts_as_many_requests_as_are_reported() {
         ("/b/1k", &["-c", "8", "--rate", "200"]),
         ("/0", &["-c", "8", "--think", "10ms"]),
     ];
-    each_case(
-        &rows,
-        |(path, options)| format!("{path} {options:?}"),
-        |(path, options)| {
-            let server = HttpServer::start(&[]);
-            let load = HttpLoad::run(&server.url(path), &[options, &SHORT[2..]].concat());
-            load.expect_all_well();
-            let requests = load.number("requests") + FIRST_CONTACT;
-            server
-                .stop()
-                .expect_clean()
-                .expect_stdout(&format!(" {requests} requests, {requests} responses (0 errors)"));
-        },
-    );
+    each_case(&rows, |(path, options)| {
+        let server = HttpServer::start(&[]);
+        let load = HttpLoad::run(&server.url(path), &[options, &SHORT[2..]].concat());
+        load.expect_all_well();
+        let requests = load.number("requests") + FIRST_CONTACT;
+        server
+            .stop()
+            .expect_clean()
+            .expect_stdout(&format!(" {requests} requests, {requests} responses (0 errors)"));
+    });
 }
 
 #[test]
@@ -268,9 +252,7 @@ fn responses_begun(server: &HttpServer, idle: Status) -> Option<()> {
 #[test]
 fn closed_port_gets_no_load() {
     let url = format!("http://127.0.0.1:{}/", free_port());
-    let mut command = Command::new(ours().path());
-    command.args(["http", "load", &url, "--json"]);
-    let finished = Process::start(command).finish();
+    let finished = linerate(&format!("http load {url} --json")).finish();
     finished.expect_code(4).expect_stderr("Connection refused");
     assert!(finished.stdout.is_empty(), "{finished:?}");
 }

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use linerate_interop::{HttpLoad, RawServer, TIMEOUT, Then, each_case, send_text};
+use linerate_interop::{HttpLoad, RawServer, TIMEOUT, Then, each_case, send_text, words};
 
 /// Four connections, each of which may be opened four times.
 const SHORT: [&str; 8] = ["-c", "4", "-d", "1s", "--warmup", "0", "--timeout", "300ms"];
@@ -18,19 +18,33 @@ const WELL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc";
 type Behaviour = fn(u64, &mut TcpStream) -> Then;
 
 /// How a server fails, and what that is called.
+#[derive(Debug)]
 struct Fault {
+    #[expect(dead_code, reason = "shown for a case that fails")]
     name: &'static str,
     class: &'static str,
     options: &'static [&'static str],
-    fail: Behaviour,
+    response: String,
+    then: Then,
+    /// Instead of one response.
+    behaviour: Option<Behaviour>,
 }
 
-fn fault(name: &'static str, class: &'static str, fail: Behaviour) -> Fault {
+fn fault(name: &'static str, class: &'static str, response: impl Into<String>, then: Then) -> Fault {
     Fault {
         name,
         class,
         options: &[],
-        fail,
+        response: response.into(),
+        then,
+        behaviour: None,
+    }
+}
+
+fn endless(name: &'static str, behaviour: Behaviour) -> Fault {
+    Fault {
+        behaviour: Some(behaviour),
+        ..fault(name, "timeout", "", Then::Hold)
     }
 }
 
@@ -45,168 +59,118 @@ fn drip(stream: &mut TcpStream, bytes: &str) -> Then {
     Then::Close
 }
 
-fn faults() -> Vec<Fault> {
-    let mut faults = broken_connections();
-    faults.extend(silent_servers());
-    faults.extend(unreadable_responses());
-    faults
+fn ok(rest: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\n{rest}")
 }
 
 fn broken_connections() -> Vec<Fault> {
+    let chunks = |text: &str| ok(&format!("Transfer-Encoding: chunked\r\n\r\n{text}"));
+    let short = ok("Content-Length: 10\r\n\r\nabc");
     vec![
-        fault("reset instead of an answer", "reset_before_answer", |_, _| Then::Reset),
-        fault("reset in the head", "reset_mid_answer", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Reset)
-        }),
-        fault("reset in the body", "reset_mid_answer", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Reset)
-        }),
+        fault("reset before", "reset_before_answer", "", Then::Reset),
+        fault("reset in the head", "reset_mid_answer", ok("Content-"), Then::Reset),
+        fault("reset in the body", "reset_mid_answer", short.as_str(), Then::Reset),
         Fault {
             options: &["--think", "100ms"],
-            ..fault("reset while nothing is asked", "reset_idle", |_, stream| {
-                send_text(stream, WELL, Then::Reset)
-            })
+            ..fault("reset while nothing is asked", "reset_idle", WELL, Then::Reset)
         },
-        fault("closed instead of an answer", "eof", |_, _| Then::Close),
-        fault("closed in the head", "eof", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Close)
-        }),
-        fault("closed in the body", "eof", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Close)
-        }),
-        fault("closed in a chunk", "eof", |_, stream| {
-            send_text(
-                stream,
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nabc",
-                Then::Close,
-            )
-        }),
-        fault("closed before the last chunk", "eof", |_, stream| {
-            send_text(
-                stream,
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
-                Then::Close,
-            )
-        }),
-        fault("closed behind an interim answer", "eof", |_, stream| {
-            send_text(stream, "HTTP/1.1 100 Continue\r\n\r\n", Then::Close)
-        }),
+        fault("closed before", "eof", "", Then::Close),
+        fault("closed in the head", "eof", ok("Content-"), Then::Close),
+        fault("closed in the body", "eof", short, Then::Close),
+        fault("closed in a chunk", "eof", chunks("5\r\nabc"), Then::Close),
+        fault(
+            "closed before the last chunk",
+            "eof",
+            chunks("3\r\nabc\r\n"),
+            Then::Close,
+        ),
+        fault("closed behind an interim answer", "eof", INTERIM, Then::Close),
     ]
 }
 
+const INTERIM: &str = "HTTP/1.1 100 Continue\r\n\r\n";
+
 fn silent_servers() -> Vec<Fault> {
+    let large = format!("Content-Length: 1000000\r\n\r\n{}", "x".repeat(100_000));
     vec![
-        fault("no answer", "timeout", |_, _| Then::Hold),
-        fault("half a head", "timeout", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\nContent-", Then::Hold)
-        }),
-        fault("half a body", "timeout", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc", Then::Hold)
-        }),
-        fault("a head that never ends", "timeout", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\n", Then::Next);
+        fault("no answer", "timeout", "", Then::Hold),
+        fault("half a head", "timeout", ok("Content-"), Then::Hold),
+        fault(
+            "half a body",
+            "timeout",
+            ok("Content-Length: 10\r\n\r\nabc"),
+            Then::Hold,
+        ),
+        fault("a large body that stops", "timeout", ok(&large), Then::Hold),
+        endless("a head that never ends", |_, stream| {
+            send_text(stream, ok(""), Then::Next);
             drip(stream, "X: y\r\n")
         }),
-        fault("a body that never ends", "timeout", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\n\r\n", Then::Next);
+        endless("a body that never ends", |_, stream| {
+            send_text(stream, ok("\r\n"), Then::Next);
             drip(stream, "x")
         }),
-        fault("interim answers alone", "timeout", |_, stream| {
-            drip(stream, "HTTP/1.1 100 Continue\r\n\r\n")
-        }),
-        fault("a large body that stops", "timeout", |_, stream| {
-            send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n", Then::Next);
-            send_text(stream, [b'x'; 100_000], Then::Hold)
-        }),
+        endless("interim answers alone", |_, stream| drip(stream, INTERIM)),
     ]
 }
 
 fn unreadable_responses() -> Vec<Fault> {
+    let unreadable = |name, response: String| fault(name, "protocol", response, Then::Hold);
+    let switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n";
+    let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
     vec![
-        fault("another protocol", "protocol", |_, stream| {
-            send_text(stream, "SSH-2.0-OpenSSH_9.2\r\n", Then::Hold)
-        }),
-        fault("bytes", "protocol", |_, stream| {
-            send_text(stream, [0, 255, 13, 10, 13, 10], Then::Hold)
-        }),
-        fault("two lengths", "protocol", |_, stream| {
-            send_text(
-                stream,
-                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
-                Then::Hold,
-            )
-        }),
-        fault("a length and chunks", "protocol", |_, stream| {
-            send_text(
-                stream,
-                "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-                Then::Hold,
-            )
-        }),
-        fault("a chunk without a size", "protocol", |_, stream| {
-            send_text(
-                stream,
-                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
-                Then::Hold,
-            )
-        }),
-        fault("a head without an end", "protocol", |_, stream| {
-            send_text(
-                stream,
-                format!("HTTP/1.1 200 OK\r\nX: {}", "y".repeat(70_000)),
-                Then::Hold,
-            )
-        }),
-        fault("another protocol from now on", "protocol", |_, stream| {
-            send_text(
-                stream,
-                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n",
-                Then::Hold,
-            )
-        }),
-        fault("more than was announced", "protocol", |_, stream| {
-            send_text(stream, format!("{WELL}defg\r\n"), Then::Next)
-        }),
+        unreadable("another protocol", "SSH-2.0-OpenSSH_9.2\r\n".to_owned()),
+        unreadable("bytes", "\0\u{ff}\r\n\r\n".to_owned()),
+        unreadable("two lengths", ok("Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc")),
+        unreadable("a length and chunks", ok(both)),
+        unreadable(
+            "a chunk without a size",
+            ok("Transfer-Encoding: chunked\r\n\r\nxyz\r\n"),
+        ),
+        unreadable("a head without an end", ok(&format!("X: {}", "y".repeat(70_000)))),
+        unreadable("another protocol from now on", switching.to_owned()),
+        fault(
+            "more than was announced",
+            "protocol",
+            format!("{WELL}defg\r\n"),
+            Then::Next,
+        ),
         Fault {
             options: &["--verify"],
-            ..fault("another body", "protocol", |number, stream| {
+            behaviour: Some(|number, stream| {
                 let body = ["abc", "abd"][usize::from(number > 8)];
-                send_text(
-                    stream,
-                    format!("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{body}"),
-                    Then::Next,
-                )
-            })
+                send_text(stream, ok(&format!("Content-Length: 3\r\n\r\n{body}")), Then::Next)
+            }),
+            ..fault("another body", "protocol", "", Then::Next)
         },
     ]
 }
 
 #[test]
 fn every_failure_has_a_class_and_an_end() {
-    each_case(
-        &faults(),
-        |fault| fault.name.to_owned(),
-        |fault| {
-            let fail = fault.fail;
-            // The first request is answered well, or there would be no load.
-            let server = RawServer::start(move |number, stream| match number {
-                0 => send_text(stream, WELL, Then::Next),
-                _ => fail(number, stream),
-            });
-            let load = HttpLoad::start(&server.url("/"), &[&SHORT, fault.options].concat());
-            let load = HttpLoad::of(load.finish_within(TIMEOUT));
-            load.finished.expect_code(i32::from(load.number("ok") == 0));
-            load.expect_only(fault.class);
-            let failures = load.errors()[0].1;
-            if fault.class == "reset_idle" {
-                assert_eq!(load.number("connections/dropped"), failures, "{load:?}");
-            } else {
-                assert_eq!(load.number("requests"), load.number("ok") + failures, "{load:?}");
-            }
-            let is_cheap = fault.options == ["--verify"];
-            assert!(failures > 0 && (is_cheap || failures <= ATTEMPTS), "{load:?}");
-        },
-    );
+    let faults = [broken_connections(), silent_servers(), unreadable_responses()];
+    let faults: Vec<Fault> = faults.into_iter().flatten().collect();
+    each_case(&faults, |fault| {
+        let (behaviour, response, then) = (fault.behaviour, fault.response.clone(), fault.then);
+        // The first request is answered well, or there would be no load.
+        let server = RawServer::start(move |number, stream| match (number, behaviour) {
+            (0, _) => send_text(stream, WELL, Then::Next),
+            (_, Some(behaviour)) => behaviour(number, stream),
+            _ => send_text(stream, &response, then),
+        });
+        let load = HttpLoad::start(&server.url("/"), &[&SHORT, fault.options].concat());
+        let load = HttpLoad::of(load.finish_within(TIMEOUT));
+        load.finished.expect_code(i32::from(load.number("ok") == 0));
+        load.expect_only(fault.class);
+        let failures = load.errors()[0].1;
+        if fault.class == "reset_idle" {
+            assert_eq!(load.number("connections/dropped"), failures, "{load:?}");
+        } else {
+            assert_eq!(load.number("requests"), load.number("ok") + failures, "{load:?}");
+        }
+        let is_cheap = fault.options == ["--verify"];
+        assert!(failures > 0 && (is_cheap || failures <= ATTEMPTS), "{load:?}");
+    });
 }
 
 /// A server that answers nothing at all is found out before the load.
@@ -221,16 +185,12 @@ fn peer_without_http_gets_no_load() {
         ("reset", |_, _| Then::Reset, "no response from"),
         ("closed", |_, _| Then::Close, "no response from"),
     ];
-    each_case(
-        &rows,
-        |(name, ..)| (*name).to_owned(),
-        |(_, response, message)| {
-            let server = RawServer::start(*response);
-            let load = HttpLoad::start(&server.url("/"), &SHORT).finish();
-            load.expect_code(4).expect_stderr(message);
-            assert_eq!(server.requested(), 1, "one request and no more");
-        },
-    );
+    each_case(&rows, |(_, response, message)| {
+        let server = RawServer::start(*response);
+        let load = HttpLoad::start(&server.url("/"), &SHORT).finish();
+        load.expect_code(4).expect_stderr(message);
+        assert_eq!(server.requested(), 1, "one request and no more");
+    });
 }
 
 /// Connections that are lost again and again are not opened for ever; the others go on.
@@ -283,17 +243,7 @@ fn connect_to_a_server_that_never_accepts_times_out() {
         let _ = is_done.recv();
         drop(listener);
     });
-    let options = [
-        "-c",
-        "6000",
-        "--idle",
-        "-d",
-        "200ms",
-        "--warmup",
-        "0",
-        "--connect-timeout",
-        "300ms",
-    ];
+    let options = words("-c 6000 --idle -d 200ms --warmup 0 --connect-timeout 300ms");
     let load = HttpLoad::run(&url, &[&options[..], &["--ramp", "max", "--allow-large"]].concat());
     drop(done);
     load.expect_only("connect_timeout");

@@ -3,7 +3,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use linerate_interop::{HttpLoad, HttpServer, Process, Signal, TIMEOUT, wait_for};
+use linerate_interop::{HttpLoad, HttpServer, Process, Signal, TIMEOUT, wait_for, words};
 
 /// How long the server is stopped.
 const STALL: Duration = Duration::from_millis(600);
@@ -97,20 +97,7 @@ fn a_closed_loop_does_not_invent_requests() {
 #[test]
 fn delayed_generator_sends_all_due_requests() {
     let server = HttpServer::start(&["--threads", "1"]);
-    let options = [
-        "-c",
-        "1000",
-        "--rate",
-        "200",
-        "-d",
-        "3s",
-        "--warmup",
-        "0",
-        "--ramp",
-        "max",
-        "--threads",
-        "1",
-    ];
+    let options = words("-c 1000 --rate 200 -d 3s --warmup 0 --ramp max --threads 1");
     let load = HttpLoad::start(&server.url("/0"), &options);
     wait_for_a_second(&load);
     load.signal(Signal::Stop);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use linerate_interop::namespaces::{Net, SERVER, inside, run};
 use linerate_interop::{
-    Finished, HttpLoad, HttpServer, Process, RawServer, Signal, TIMEOUT, Then, each_case, ours, send_text,
+    Finished, HttpLoad, HttpServer, Process, RawServer, Signal, TIMEOUT, Then, each_case, ours, send_text, words,
 };
 
 fn load(url: &str, arguments: &[&str]) -> Finished {
@@ -24,28 +24,10 @@ struct Abroad {
 impl Abroad {
     fn new() -> Option<Self> {
         let net = Net::new()?;
-        run(
-            "ip",
-            &["-n", &net.b, "addr", "add", &format!("{PUBLIC}/32"), "dev", "lo"],
-        );
-        run(
-            "ip",
-            &["-n", &net.a, "route", "add", &format!("{PUBLIC}/32"), "via", SERVER],
-        );
-        let address = format!("{PUBLIC}:80");
-        let words = [
-            "http",
-            "serve",
-            "--bind",
-            &address,
-            "--no-control",
-            "--tcp=0",
-            "--threads",
-            "1",
-            "--allow",
-            "0.0.0.0/0",
-        ];
-        let server = Process::start(inside(&net.b, ours().path(), &words));
+        run(&format!("ip -n {} addr add {PUBLIC}/32 dev lo", net.b));
+        run(&format!("ip -n {} route add {PUBLIC}/32 via {SERVER}", net.a));
+        let line = format!("http serve --bind {PUBLIC}:80 --no-control --tcp=0 --threads 1 --allow 0.0.0.0/0");
+        let server = Process::start(inside(&net.b, ours().path(), &words(&line)));
         server.wait_for_stdout("Listening on", 1);
         Some(Self { net, server })
     }
@@ -180,24 +162,20 @@ fn failing_server_ends_the_load() {
         ("all are too many", busy, 1, "status_4xx"),
         ("it asks for a pause", later, 1000, "status_5xx"),
     ];
-    each_case(
-        &rows,
-        |(name, ..)| (*name).to_owned(),
-        |(_, response, every, class)| {
-            let (response, every) = (*response, *every);
-            let server = RawServer::start(move |number, stream| {
-                let is_failure = number % every == every - 1;
-                let well = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
-                send_text(stream, if is_failure { response } else { well }, Then::Next)
-            });
-            let arguments = ["-c", "4", "--rate", "1000", "-d", "60s", "--warmup", "0"];
-            let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &arguments).finish_within(TIMEOUT));
-            load.finished.expect_code(1);
-            assert!(load.has_flag("breaker-tripped"), "{load:?}");
-            load.expect_only(class);
-            assert!(load.number("window_ns") < 60_000_000_000, "{load:?}");
-        },
-    );
+    each_case(&rows, |(_, response, every, class)| {
+        let (response, every) = (*response, *every);
+        let server = RawServer::start(move |number, stream| {
+            let is_failure = number % every == every - 1;
+            let well = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+            send_text(stream, if is_failure { response } else { well }, Then::Next)
+        });
+        let arguments = ["-c", "4", "--rate", "1000", "-d", "60s", "--warmup", "0"];
+        let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &arguments).finish_within(TIMEOUT));
+        load.finished.expect_code(1);
+        assert!(load.has_flag("breaker-tripped"), "{load:?}");
+        load.expect_only(class);
+        assert!(load.number("window_ns") < 60_000_000_000, "{load:?}");
+    });
 }
 
 #[test]
@@ -206,18 +184,7 @@ fn hanging_server_ends_the_load() {
         0 => send_text(stream, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Then::Next),
         _ => Then::Hold,
     });
-    let options = [
-        "-c",
-        "500",
-        "--rate",
-        "100",
-        "--timeout",
-        "500ms",
-        "-d",
-        "60s",
-        "--warmup",
-        "0",
-    ];
+    let options = words("-c 500 --rate 100 --timeout 500ms -d 60s --warmup 0");
     let load = HttpLoad::of(HttpLoad::start(&server.url("/"), &options).finish_within(TIMEOUT));
     load.finished.expect_code(1);
     assert!(load.has_flag("breaker-tripped"), "{load:?}");

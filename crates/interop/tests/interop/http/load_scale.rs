@@ -4,9 +4,10 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use linerate_interop::namespaces::{Net, SERVER, inside, run};
-use linerate_interop::{HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, ours, skip, wait_for};
-use serde_json::Value;
+use linerate_interop::namespaces::{Net, SERVER, inside};
+use linerate_interop::{
+    HttpLoad, HttpServer, Process, Status, TIMEOUT, free_port_run, linerate, ours, skip, wait_for, words,
+};
 
 const LONG: Duration = Duration::from_secs(120);
 /// Every connection is opened as fast as it can be, and held for a moment.
@@ -26,15 +27,11 @@ const HELD: [&str; 9] = [
 fn the_kernels_ports_end_where_its_range_ends_and_ours_do_not() {
     let Some(net) = Net::new() else { return };
     for namespace in [&net.a, &net.b] {
-        let setting = "net.ipv4.ip_local_port_range=40000 40099";
-        run("ip", &["netns", "exec", namespace, "sysctl", "-qw", setting]);
+        set(namespace, "net.ipv4.ip_local_port_range=40000 40099");
     }
     let address = format!("{SERVER}:8080");
-    let server = Process::start(inside(
-        &net.b,
-        ours().path(),
-        &["http", "serve", "--bind", &address, "--no-control", "--tcp=0"],
-    ));
+    let line = format!("http serve --bind {address} --no-control --tcp=0");
+    let server = Process::start(inside(&net.b, ours().path(), &words(&line)));
     server.wait_for_stdout("Listening on", 1);
     let url = format!("http://{address}/0");
     let load = |words: &[&str]| {
@@ -68,12 +65,11 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
         "net.ipv4.ip_local_reserved_ports=1024-1030,40000-40001",
         "net.ipv4.ip_local_port_range=40000 40001",
     ] {
-        run("ip", &["netns", "exec", &net.a, "sysctl", "-qw", setting]);
+        set(&net.a, setting);
     }
     let address = format!("{SERVER}:8080");
-    let access = ["--no-token", "--control-allow", "10.99.0.0/24"];
-    let words = [&["http", "serve", "--bind", &address, "--tcp=0"], &access[..]].concat();
-    let server = Process::start(inside(&net.b, ours().path(), &words));
+    let line = format!("http serve --bind {address} --tcp=0 --no-token --control-allow 10.99.0.0/24");
+    let server = Process::start(inside(&net.b, ours().path(), &words(&line)));
     server.wait_for_stdout("Listening on", 1);
     let url = format!("http://{address}/0");
     let load = |ports: &str| {
@@ -86,7 +82,7 @@ fn a_host_without_a_port_of_the_kernels_can_still_be_a_generator() {
     for ports in ["explicit", "auto"] {
         let found = HttpLoad::of(load(ports));
         found.expect_all_open(30);
-        let whole: Value = serde_json::from_str(&found.finished.stdout).expect("JSON");
+        let whole = found.finished.json();
         assert!(
             whole["server"].is_object(),
             "the control channel was not reached: {found:?}"
@@ -110,22 +106,17 @@ fn fifty_thousand_connections_leave_from_one_address_without_a_setting() {
     drop(servers);
 }
 
+/// Sets a kernel variable of a namespace; its value may have blanks.
+fn set(namespace: &str, setting: &str) {
+    let set = inside(namespace, "sysctl".as_ref(), &["-qw", setting]).status();
+    assert!(set.is_ok_and(|status| status.success()), "{setting}");
+}
+
 /// A server of one thread on a port of 127.0.0.1.
 fn quiet_server(port: u16) -> Process {
-    let mut command = Command::new(ours().path());
-    let address = format!("127.0.0.1:{port}");
-    command.args([
-        "http",
-        "serve",
-        "--bind",
-        &address,
-        "--threads",
-        "1",
-        "--no-control",
-        "--tcp=0",
-    ]);
-    command.args(["--max-conns", "19000"]);
-    let server = Process::start(command);
+    let server = linerate(&format!(
+        "http serve --bind 127.0.0.1:{port} --threads 1 --no-control --tcp=0 --max-conns 19000"
+    ));
     server.wait_for_stdout("Listening on", 1);
     server
 }
@@ -137,9 +128,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
     command
         .args(["-c", "ulimit -n 256 && exec \"$0\" \"$@\""])
         .arg(ours().path());
-    let arguments = [
-        "-c", "600", "--idle", "-d", "2s", "--warmup", "0", "--ramp", "max", "--procs", "auto",
-    ];
+    let arguments = words("-c 600 --idle -d 2s --warmup 0 --ramp max --procs auto");
     let load = HttpLoad::start_by(command, &server.url("/0"), &arguments);
     let workers = wait_for(TIMEOUT, || {
         let is_open = Status::of(server.process.id()).descriptors >= 600;
@@ -157,9 +146,7 @@ fn worker_processes_get_past_a_limit_of_descriptors() {
 fn an_interrupted_load_leaves_no_worker_behind() {
     let server = HttpServer::start(&[]);
     let before = Status::of(server.process.id());
-    let arguments = [
-        "-c", "100", "-d", "60s", "--warmup", "0", "--ramp", "max", "--procs", "3",
-    ];
+    let arguments = words("-c 100 -d 60s --warmup 0 --ramp max --procs 3");
     let load = HttpLoad::start(&server.url("/1k"), &arguments);
     let is_open = || (Status::of(server.process.id()).descriptors >= before.descriptors + 100).then_some(());
     assert!(wait_for(TIMEOUT, is_open).is_some(), "{load:?}");
@@ -200,20 +187,8 @@ fn ten_thousand_idle_connections_are_held_for_a_few_bytes_each() {
 /// Holds connections, and returns the resident memory of the server and of the generator in KiB while all are open.
 fn hold(server: &HttpServer, connections: u64) -> (usize, usize) {
     let before = Status::of(server.process.id()).descriptors;
-    let count = connections.to_string();
-    let arguments = [
-        "-c",
-        &count,
-        "--idle",
-        "-d",
-        "1s",
-        "--warmup",
-        "0",
-        "--allow-large",
-        "--threads",
-        "1",
-    ];
-    let load = HttpLoad::start(&server.url("/0"), &[&arguments[..], &["--ramp", "max"]].concat());
+    let line = format!("-c {connections} --idle -d 1s --warmup 0 --allow-large --threads 1 --ramp max");
+    let load = HttpLoad::start(&server.url("/0"), &words(&line));
     let resident = wait_for(LONG, || {
         let status = Status::of(server.process.id());
         let are_open = status.descriptors as u64 >= before as u64 + connections;
@@ -234,18 +209,7 @@ fn ten_thousand_connections_are_served_at_a_low_rate() {
         return skip("10,000 connections need more descriptors than are allowed");
     }
     let server = HttpServer::start(&[]);
-    let arguments = [
-        "-c",
-        "10000",
-        "--rate",
-        "1000",
-        "--arrival",
-        "poisson",
-        "-d",
-        "3s",
-        "--warmup",
-        "1s",
-    ];
+    let arguments = words("-c 10000 --rate 1000 --arrival poisson -d 3s --warmup 1s");
     let load = HttpLoad::start(
         &server.url("/1k"),
         &[&arguments[..], &["--ramp", "max", "--allow-large"]].concat(),
@@ -261,19 +225,7 @@ fn ten_thousand_connections_are_served_at_a_low_rate() {
 #[test]
 fn heartbeats_get_a_response_on_every_connection() {
     let server = HttpServer::start(&[]);
-    let arguments = [
-        "-c",
-        "1000",
-        "--idle",
-        "--heartbeat",
-        "1s",
-        "-d",
-        "3s",
-        "--warmup",
-        "0",
-        "--ramp",
-        "max",
-    ];
+    let arguments = words("-c 1000 --idle --heartbeat 1s -d 3s --warmup 0 --ramp max");
     let load = HttpLoad::run(&server.url("/0"), &arguments);
     load.expect_all_well();
     load.expect_all_open(1000);

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use linerate_interop::{
-    Certificate, HttpLoad, HttpServer, Nginx, RawServer, Signal, TIMEOUT, Then, each_case, wait_for,
+    Certificate, HttpLoad, HttpServer, Nginx, RawServer, Signal, TIMEOUT, Then, each_case, wait_for, words,
 };
 
 /// Everything is counted, from the first request of the load on.
@@ -57,26 +57,22 @@ fn the_server_counts_what_the_generator_counts() {
         ),
         ("http2", &["--h2", "--think", "5ms", "--procs", "2"], "/1k", ("2", "")),
     ];
-    each_case(
-        &rows,
-        |(_, options, path, _)| format!("{options:?} {path}"),
-        |(words, options, path, (http, tls))| {
-            let (server, url) = if tls.is_empty() {
-                let server = Nginx::start_speaking(words, KEPT_OPEN);
-                let url = server.url(path);
-                (server, url)
-            } else {
-                let server = Nginx::start_tls(&certificate, words, KEPT_OPEN);
-                let url = server.https_url(path);
-                (server, url)
-            };
-            let load = HttpLoad::run(&url, &[&SHORT, *options].concat());
-            load.expect_all_well();
-            assert_eq!(load.protocol(), ((*http).to_owned(), (*tls).to_owned()), "{load:?}");
-            assert!(!load.has("http_bytes") && !load.has("response_head_bytes"), "{load:?}");
-            server.expect_logged(load.number("requests") + FIRST_CONTACT);
-        },
-    );
+    each_case(&rows, |(words, options, path, (http, tls))| {
+        let (server, url) = if tls.is_empty() {
+            let server = Nginx::start_speaking(words, KEPT_OPEN);
+            let url = server.url(path);
+            (server, url)
+        } else {
+            let server = Nginx::start_tls(&certificate, words, KEPT_OPEN);
+            let url = server.https_url(path);
+            (server, url)
+        };
+        let load = HttpLoad::run(&url, &[&SHORT, *options].concat());
+        load.expect_all_well();
+        assert_eq!(load.protocol(), ((*http).to_owned(), (*tls).to_owned()), "{load:?}");
+        assert!(!load.has("http_bytes") && !load.has("response_head_bytes"), "{load:?}");
+        server.expect_logged(load.number("requests") + FIRST_CONTACT);
+    });
 }
 
 #[test]
@@ -153,13 +149,9 @@ fn certificate_is_trusted_by_store_file_pin_or_option() {
         &["--pin-sha256", &pin],
         &["-k", "--procs", "2"],
     ];
-    each_case(
-        &rows,
-        |options| format!("{options:?}"),
-        |options| {
-            HttpLoad::run(&url, &[&SHORT, *options].concat()).expect_all_well();
-        },
-    );
+    each_case(&rows, |options| {
+        HttpLoad::run(&url, &[&SHORT, *options].concat()).expect_all_well();
+    });
     let other = Certificate::make();
     expect_refusal(
         &url,
@@ -287,20 +279,7 @@ fn a_server_that_dies_ends_the_load_with_typed_failures() {
 #[test]
 fn idle_connections_are_held_and_their_heartbeats_counted() {
     let server = nginx(&Certificate::make());
-    let options = [
-        "-k",
-        "--h2",
-        "-c",
-        "50",
-        "--idle",
-        "--heartbeat",
-        "500ms",
-        "--touch",
-        "-d",
-        "1s",
-        "--warmup",
-        "0",
-    ];
+    let options = words("-k --h2 -c 50 --idle --heartbeat 500ms --touch -d 1s --warmup 0");
     let load = HttpLoad::run(&server.https_url("/1k"), &options);
     load.expect_all_open(50).expect_all_well();
     assert_eq!(load.number("requests"), 100, "{load:?}");

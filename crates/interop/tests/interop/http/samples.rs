@@ -5,10 +5,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 
-use linerate_interop::namespaces::{Net, run};
-use linerate_interop::{HttpLab, Process, Signal, TIMEOUT, wait_for};
+use linerate_interop::namespaces::{Net, inside};
+use linerate_interop::{HttpLab, Process, Signal, TIMEOUT, cpu_time, wait_for, words};
 use serde_json::Value;
 
 const MS: u64 = 1_000_000;
@@ -138,20 +137,8 @@ fn plain(lab: &HttpLab, path: &str) -> (u16, Value) {
 /// Runs a load with the control channel to its end.
 fn load(lab: &HttpLab, seconds: &str) -> Value {
     let url = format!("{}/1k", lab.url);
-    let words = [
-        "load", &url, "-c", "4", "-d", seconds, "--warmup", "400ms", "--ramp", "max", "--json",
-    ];
-    let finished = lab.run(&words);
-    finished.expect_code(0);
-    serde_json::from_str(&finished.stdout).expect("JSON")
-}
-
-/// CPU time of a process in ns, within a tick.
-fn cpu_ns(process: u32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("it runs");
-    let (_, columns) = stat.rsplit_once(')').expect("a name");
-    let ticks = columns.split_whitespace().skip(11).take(2);
-    ticks.map(|word| word.parse::<u64>().expect("ticks") * 10 * MS).sum()
+    let line = format!("load {url} -c 4 -d {seconds} --warmup 400ms --ramp max --json");
+    lab.run(&words(&line)).expect_code(0).json()
 }
 
 #[test]
@@ -197,7 +184,7 @@ fn nothing_of_a_load_is_missing_between_two_lines() {
     };
     let spent_ns: f64 = readings.iter().map(spent).sum();
     let of_window_ns = result["server"]["process_cpu_ns"].as_f64().expect("an agent");
-    let of_all_ns = cpu_ns(lab.server.id()) as f64;
+    let of_all_ns = cpu_time(lab.server.id()).as_nanos() as f64;
     // Ticks are 10 ms long, and each figure may be off by one of user and one of system time.
     let range = of_window_ns - 2e7..of_all_ns + 2e7;
     assert!(range.contains(&spent_ns), "{spent_ns} is not in {range:?}");
@@ -224,14 +211,7 @@ fn sample_stream_resumes_at_the_requested_line() {
         }
         assert_eq!(sequence(again.next()), expected + 1, "{query}");
     }
-    for query in [
-        "?from",
-        "?from=",
-        "?from=x",
-        "?from=-1",
-        "?from=1.5",
-        "?from=18446744073709551616",
-    ] {
+    for query in words("?from ?from= ?from=x ?from=-1 ?from=1.5 ?from=18446744073709551616") {
         let (status, body) = plain(&lab, &format!("/v1/samples{query}"));
         assert_eq!(status, 400, "{query}: {body}");
         assert!(body["error"].is_string(), "{query}: {body}");
@@ -250,23 +230,14 @@ fn client_that_never_reads_is_closed_and_delays_no_other() {
     // Little is kept for a client that does not read.
     for (namespace, name) in [(&net.a, "tcp_rmem"), (&net.b, "tcp_wmem")] {
         let setting = format!("net.ipv4.{name}=4096 4096 4096");
-        run("ip", &["netns", "exec", namespace, "sysctl", "-qw", &setting]);
+        let set = inside(namespace, "sysctl".as_ref(), &["-qw", &setting]).status();
+        assert!(set.is_ok_and(|status| status.success()), "{setting}");
     }
     let lab = HttpLab::in_net(&net, &[]);
     let (host, port) = address(&lab).split_once(':').expect("a port");
     let script = format!("exec 3<>/dev/tcp/{host}/{port} && printf %s \"$1\" >&3 && exec sleep 600");
-    let mut command = Command::new("ip");
-    command.args([
-        "netns",
-        "exec",
-        &net.a,
-        "bash",
-        "-c",
-        &script,
-        "bash",
-        &request(&lab, ""),
-    ]);
-    let silent = Process::start(command);
+    let words = ["-c", &script, "bash", &request(&lab, "")];
+    let silent = Process::start(inside(&net.a, "bash".as_ref(), &words));
     let listeners = || threads_named(lab.server.id(), "lr-control-conn");
     let is_served = wait_for(TIMEOUT, || (listeners() == 1).then_some(()));
     assert!(is_served.is_some(), "{silent:?}");

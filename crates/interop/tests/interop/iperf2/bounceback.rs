@@ -8,24 +8,20 @@ use linerate_interop::iperf2::{Iperf2, lines, run_iperf2};
 #[test]
 fn a_client_shows_delays_with_trip_times_and_the_distribution_at_the_end() {
     let cases = ["2.1", "2.2"].map(|layout| ["", " --trip-times"].map(|option| (layout, option)));
-    each_case(
-        cases.as_flattened(),
-        |(layout, option)| format!("layout {layout}{option}"),
-        |(layout, option)| {
-            let words = format!("--bounceback=5 --bounceback-period 0.2 -t 1 -i 0.5 --lr-format {layout}{option}");
-            for server in [Iperf2::Original, Iperf2::Ours] {
-                let (client, _) = run_iperf2((Iperf2::Ours, server), &words, "");
-                let has_delays = client.stdout.contains(" OWD ");
-                assert_eq!(has_delays, !option.is_empty(), "{client:?}");
-                assert_eq!(
-                    client.stdout.matches("BB8(f)-PDF: bin(w=100us):cnt(").count(),
-                    1,
-                    "{client:?}"
-                );
-                assert!(!client.stdout.contains("BB8-PDF"), "{client:?}");
-            }
-        },
-    );
+    each_case(cases.as_flattened(), |(layout, option)| {
+        let words = format!("--bounceback=5 --bounceback-period 0.2 -t 1 -i 0.5 --lr-format {layout}{option}");
+        for server in [Iperf2::Original, Iperf2::Ours] {
+            let (client, _) = run_iperf2((Iperf2::Ours, server), &words, "");
+            let has_delays = client.stdout.contains(" OWD ");
+            assert_eq!(has_delays, !option.is_empty(), "{client:?}");
+            assert_eq!(
+                client.stdout.matches("BB8(f)-PDF: bin(w=100us):cnt(").count(),
+                1,
+                "{client:?}"
+            );
+            assert!(!client.stdout.contains("BB8-PDF"), "{client:?}");
+        }
+    });
 }
 
 /// A server knows no round trips: with `-e` 2.1.8 shows what it moved, 2.2.1 its reads as well.
@@ -38,7 +34,7 @@ fn a_server_has_one_kind_of_columns() {
         let pairing = (Iperf2::Original, Iperf2::Ours);
         let (_, server) = run_iperf2(pairing, "--bounceback -t 2", &format!("-e -i 1 --lr-format {layout}"));
         assert_eq!(server.stdout.matches("[ ID]").count(), 1, "{server:?}");
-        assert!(server.stdout.contains(header), "{server:?}");
+        server.expect_stdout(header);
         assert!(
             !server.stdout.contains("0.000/0.000"),
             "columns of a client: {server:?}"

@@ -17,23 +17,19 @@ fn a_burst_is_not_sent_when_the_time_is_up_and_consists_of_blocks() {
 
 #[test]
 fn a_server_has_one_row_for_each_burst() {
-    each_case(
-        &PAIRINGS,
-        |pairing| format!("{pairing:?}"),
-        |pairing| {
-            let (_, server) = run_iperf2(*pairing, WORDS, "-i 0.5 -f B");
-            let mut rows = lines(&server.stdout);
-            let last = rows.pop().unwrap_or_else(|| panic!("{server:?}"));
-            assert_eq!(bursts(&last), 4, "{server:?}");
-            assert_eq!(rows.len(), 4, "{server:?}");
-            assert!(rows.iter().all(|row| bursts(row) == 1), "{server:?}");
-            // The original's rows of 2.1.8 all begin at 0.
-            if pairing.1 == Iperf2::Ours {
-                let is_apart = |pair: &[Line]| pair[0].end_s <= pair[1].start_s;
-                assert!(rows.windows(2).all(is_apart), "{server:?}");
-            }
-        },
-    );
+    each_case(&PAIRINGS, |pairing| {
+        let (_, server) = run_iperf2(*pairing, WORDS, "-i 0.5 -f B");
+        let mut rows = lines(&server.stdout);
+        let last = rows.pop().unwrap_or_else(|| panic!("{server:?}"));
+        assert_eq!(bursts(&last), 4, "{server:?}");
+        assert_eq!(rows.len(), 4, "{server:?}");
+        assert!(rows.iter().all(|row| bursts(row) == 1), "{server:?}");
+        // The original's rows of 2.1.8 all begin at 0.
+        if pairing.1 == Iperf2::Ours {
+            let is_apart = |pair: &[Line]| pair[0].end_s <= pair[1].start_s;
+            assert!(rows.windows(2).all(is_apart), "{server:?}");
+        }
+    });
 }
 
 /// Whole bursts of a line; the header of the test may come on top.

@@ -21,8 +21,8 @@ fn timed_no_frame_is_lost_without_a_lost_datagram() {
 fn timed_a_server_reports_the_frames_of_the_original() {
     let words = "-u --isochronous=60:5m --trip-times -t 1 -e";
     let (client, server) = run_iperf2((Iperf2::Original, Iperf2::Ours), words, "-u -e --histograms");
-    assert!(server.stdout.contains(" (isoch) (trip-times)"), "{server:?}");
-    assert!(server.stdout.contains("  Frame:rx/lost  "), "{server:?}");
+    server.expect_stdout(" (isoch) (trip-times)");
+    server.expect_stdout("  Frame:rx/lost  ");
     for kind in ["T8", "F8"] {
         let start = format!(" {kind}(f)-PDF: bin(w=100us):cnt(");
         assert_eq!(server.stdout.matches(&start).count(), 1, "{kind}: {server:?}");
@@ -56,7 +56,7 @@ fn timed_a_server_reports_each_frame_on_request() {
         let words = format!("{transport} --isochronous=20:1m --trip-times -t 1 -f B");
         let (_, server) = run_iperf2((client, Iperf2::Ours), &words, &format!("{transport} -i f -f B"));
         let notice = "Frame or burst interval reporting (feature is experimental)";
-        assert!(server.stdout.contains(notice), "{server:?}");
+        server.expect_stdout(notice);
         let mut rows = lines(&server.stdout);
         let total = rows.pop().unwrap_or_else(|| panic!("{server:?}"));
         assert!((18..=22).contains(&rows.len()), "{server:?}");

@@ -4,6 +4,7 @@ use linerate_interop::iperf2::{Iperf2, Line, run_iperf2, totals};
 use linerate_interop::{Finished, each_case};
 
 /// What is run, the note of the load's connect lines, and the labels of its lines of numbers.
+#[derive(Debug)]
 struct Case {
     client: &'static str,
     note: Option<&'static str>,
@@ -34,14 +35,10 @@ fn a_load_runs_beside_requests_and_replies() {
         .iter()
         .flat_map(|case| [Iperf2::Original, Iperf2::Ours].map(|server| (case, server)))
         .collect();
-    each_case(
-        &all,
-        |(case, server)| format!("{server:?} server, {}", case.client),
-        |(case, server)| {
-            let (client, server) = run_iperf2((Iperf2::Ours, *server), case.client, "-f B");
-            check(case, &client, &server);
-        },
-    );
+    each_case(&all, |(case, server)| {
+        let (client, server) = run_iperf2((Iperf2::Ours, *server), case.client, "-f B");
+        check(case, &client, &server);
+    });
 }
 
 fn check(case: &Case, client: &Finished, server: &Finished) {
@@ -70,7 +67,7 @@ fn check(case: &Case, client: &Finished, server: &Finished) {
             "{client:?} {server:?}"
         );
     }
-    assert!(server.stdout.contains("(bb w/quickack len/hold=100/0)"), "{server:?}");
+    server.expect_stdout("(bb w/quickack len/hold=100/0)");
 }
 
 fn line<'a>(lines: &'a [Line], label: &str, report: &Finished) -> &'a Line {

@@ -60,55 +60,47 @@ fn ipv6_works_and_a_server_for_it_takes_both() {
     if !has_ipv6() {
         return skip("this host has no IPv6");
     }
-    each_case(
-        &PAIRINGS,
-        |pairing| format!("{pairing:?}"),
-        |pairing| {
-            let (client, server) = run_iperf2_at("::1", *pairing, "-V -n 1M -f B -e", "-V -f B -e");
-            for report in [&client, &server] {
-                assert_eq!(amounts(&report.stdout), [MIB], "{report:?}");
-                contains(report, "[  1] local ::1%lo port ");
-            }
-            let (client, server) = run_iperf2(*pairing, "-n 1M -f B", "-V -f B");
-            assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
-            assert_eq!(amounts(&server.stdout), [MIB], "{server:?}");
-            let (client, server) = run_iperf2_at("::1", *pairing, "-V -u -n 14500 -f B", "-V -u -f B");
-            contains(&client, "Sending 1450 byte datagrams");
-            contains(&client, "Server Report:");
-            contains(&server, " 0/");
-        },
-    );
+    each_case(&PAIRINGS, |pairing| {
+        let (client, server) = run_iperf2_at("::1", *pairing, "-V -n 1M -f B -e", "-V -f B -e");
+        for report in [&client, &server] {
+            assert_eq!(amounts(&report.stdout), [MIB], "{report:?}");
+            contains(report, "[  1] local ::1%lo port ");
+        }
+        let (client, server) = run_iperf2(*pairing, "-n 1M -f B", "-V -f B");
+        assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
+        assert_eq!(amounts(&server.stdout), [MIB], "{server:?}");
+        let (client, server) = run_iperf2_at("::1", *pairing, "-V -u -n 14500 -f B", "-V -u -f B");
+        contains(&client, "Sending 1450 byte datagrams");
+        contains(&client, "Server Report:");
+        contains(&server, " 0/");
+    });
 }
 
 #[test]
 fn a_test_begins_at_the_time_that_was_named() {
-    each_case(
-        &PAIRINGS,
-        |pairing| format!("{pairing:?}"),
-        |pairing| {
-            let start = Duration::from_secs(now().as_secs() + 3);
-            let words = format!("--txstart-time {}.25 -t 1 -b 10m -i 0.5 -f B", start.as_secs());
-            let (client, server) = run_iperf2(*pairing, &words, "-i 0.5 -f B");
-            assert!(now() >= start + Duration::from_secs(1), "not before its time");
-            contains(&client, "Client traffic to start in ");
-            for report in [&client, &server] {
-                contains(report, "(epoch-start)");
-                assert_eq!(
-                    lines(&report.stdout).first().map(|line| line.start_s),
-                    Some(0.0),
-                    "{report:?}"
-                );
-            }
+    each_case(&PAIRINGS, |pairing| {
+        let start = Duration::from_secs(now().as_secs() + 3);
+        let words = format!("--txstart-time {}.25 -t 1 -b 10m -i 0.5 -f B", start.as_secs());
+        let (client, server) = run_iperf2(*pairing, &words, "-i 0.5 -f B");
+        assert!(now() >= start + Duration::from_secs(1), "not before its time");
+        contains(&client, "Client traffic to start in ");
+        for report in [&client, &server] {
+            contains(report, "(epoch-start)");
             assert_eq!(
-                amounts(&client.stdout),
-                amounts(&server.stdout),
-                "{client:?} {server:?}"
+                lines(&report.stdout).first().map(|line| line.start_s),
+                Some(0.0),
+                "{report:?}"
             );
-            // The server's clock begins with the data as well, seconds after the connection.
-            let end_s = |report: &Finished| totals(&report.stdout).last().map_or(0.0, |line| line.end_s);
-            assert!(end_s(&server) < end_s(&client) + 1.5, "{client:?} {server:?}");
-        },
-    );
+        }
+        assert_eq!(
+            amounts(&client.stdout),
+            amounts(&server.stdout),
+            "{client:?} {server:?}"
+        );
+        // The server's clock begins with the data as well, seconds after the connection.
+        let end_s = |report: &Finished| totals(&report.stdout).last().map_or(0.0, |line| line.end_s);
+        assert!(end_s(&server) < end_s(&client) + 1.5, "{client:?} {server:?}");
+    });
 }
 
 #[test]
@@ -154,25 +146,21 @@ fn newer_release_interoperates_with_the_older() {
         .into_iter()
         .flat_map(|words| [(words, Iperf2::Original), (words, Iperf2::Ours)])
         .collect();
-    each_case(
-        &all,
-        |case| format!("{case:?}"),
-        |(words, server)| {
-            let udp = if words.contains("-u") { "-u" } else { "" };
-            let words = format!("{words} --lr-format 2.2 -f B");
-            let (client, server) = run_iperf2((Iperf2::Ours, *server), &words, &format!("{udp} -f B"));
-            if udp.is_empty() {
-                assert_eq!(
-                    amounts(&client.stdout),
-                    amounts(&server.stdout),
-                    "{client:?} {server:?}"
-                );
-            } else {
-                contains(&server, " 0/11 (0%)");
-                contains(&client, " 0/11 (0%)");
-            }
-        },
-    );
+    each_case(&all, |(words, server)| {
+        let udp = if words.contains("-u") { "-u" } else { "" };
+        let words = format!("{words} --lr-format 2.2 -f B");
+        let (client, server) = run_iperf2((Iperf2::Ours, *server), &words, &format!("{udp} -f B"));
+        if udp.is_empty() {
+            assert_eq!(
+                amounts(&client.stdout),
+                amounts(&server.stdout),
+                "{client:?} {server:?}"
+            );
+        } else {
+            contains(&server, " 0/11 (0%)");
+            contains(&client, " 0/11 (0%)");
+        }
+    });
 }
 
 #[test]
@@ -192,24 +180,20 @@ fn what_is_in_flight_is_shown_in_the_newer_layout() {
 
 #[test]
 fn the_sizes_of_reads_are_those_of_the_reads_that_were_made() {
-    each_case(
-        &PAIRINGS,
-        |pairing| format!("{pairing:?}"),
-        |pairing| {
-            for (server, bin_bytes) in [("", 16_384.0), ("-l 8K", 1024.0)] {
-                let (_, server) = run_iperf2(*pairing, "-l 4000 -n 4M", &format!("-e -f B {server}"));
-                let line = totals(&server.stdout).pop().unwrap_or_else(|| panic!("{server:?}"));
-                let (calls, bins) = distribution(&line);
-                assert_eq!(calls, bins.iter().sum::<f64>(), "{server:?}");
-                let bound = |upper: f64| -> f64 {
-                    let sizes = bins.iter().enumerate();
-                    sizes.map(|(bin, count)| count * (bin as f64 + upper) * bin_bytes).sum()
-                };
-                let payload = line.amount - HEADER_BYTES as f64;
-                assert!(bound(0.0) <= payload && payload <= bound(1.0), "{server:?}");
-            }
-        },
-    );
+    each_case(&PAIRINGS, |pairing| {
+        for (server, bin_bytes) in [("", 16_384.0), ("-l 8K", 1024.0)] {
+            let (_, server) = run_iperf2(*pairing, "-l 4000 -n 4M", &format!("-e -f B {server}"));
+            let line = totals(&server.stdout).pop().unwrap_or_else(|| panic!("{server:?}"));
+            let (calls, bins) = distribution(&line);
+            assert_eq!(calls, bins.iter().sum::<f64>(), "{server:?}");
+            let bound = |upper: f64| -> f64 {
+                let sizes = bins.iter().enumerate();
+                sizes.map(|(bin, count)| count * (bin as f64 + upper) * bin_bytes).sum()
+            };
+            let payload = line.amount - HEADER_BYTES as f64;
+            assert!(bound(0.0) <= payload && payload <= bound(1.0), "{server:?}");
+        }
+    });
 }
 
 /// `33=0:0:0:0:1:0:2:30` at the end of a line: calls, and how many were of each eighth of the buffer.
@@ -258,7 +242,7 @@ fn an_unknown_congestion_control_is_not_shown_as_set() {
         let (client, server) = run_iperf2((program, program), "-Z nosuch -n 1M -e", "-Z nosuch -e");
         for report in [&client, &server] {
             let text = "Attempt to set 'nosuch' congestion control failed: No such file or directory";
-            assert!(report.stderr.contains(text), "{report:?}");
+            report.expect_stderr(text);
             assert!(!report.stdout.contains("nosuch"), "{report:?}");
         }
     }

@@ -2,11 +2,10 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, amounts};
-use linerate_interop::{Finished, Process, Service, TIMEOUT, free_port, listens, original, ours, wait_for};
+use linerate_interop::{Finished, Process, Service, TIMEOUT, free_port, linerate, listens, original, wait_for};
 use serde_json::Value;
 
 const MIB: f64 = 1_048_576.0;
@@ -60,15 +59,7 @@ fn ended(log: &str) -> Vec<Value> {
 #[test]
 fn one_port_serves_both_dialects_by_their_first_bytes() {
     let port = free_port();
-    let mut command = Command::new(ours().path());
-    command.args([
-        "serve",
-        "--one-port",
-        &format!("127.0.0.1:{port}"),
-        "--log-format",
-        "json",
-    ]);
-    let service = Process::start(command);
+    let service = linerate(&format!("serve --one-port 127.0.0.1:{port} --log-format json"));
     assert!(
         wait_for(TIMEOUT, || listens(port).then_some(())).is_some(),
         "{service:?}"

@@ -133,7 +133,7 @@ iperf2_modes! {
 #[test]
 fn histograms_are_shown_by_the_end_that_measures() {
     let (_, server) = run_iperf2((Iperf2::Original, Iperf2::Ours), "-t 1 --trip-times", "--histograms");
-    assert!(server.stdout.contains("F8(f)-PDF: bin(w=100us):cnt("), "{server:?}");
+    server.expect_stdout("F8(f)-PDF: bin(w=100us):cnt(");
 }
 
 #[test]
@@ -190,10 +190,7 @@ fn client_without_a_server_reports_and_ends_as_the_original() {
     for program in [Iperf2::Original, Iperf2::Ours] {
         let client = Process::start(program.command(&format!("-c 127.0.0.1 -p {port} -t 1"))).finish();
         client.expect_code(0);
-        assert!(
-            client.stderr.contains("tcp connect failed: Connection refused"),
-            "{client:?}"
-        );
+        client.expect_stderr("tcp connect failed: Connection refused");
     }
 }
 

@@ -13,7 +13,7 @@ fn padding(pairing: Pairing, program: &Program) -> Option<&'static str> {
 #[test]
 fn right_password_is_accepted_and_wrong_one_refused() {
     let keys = Keys::make();
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         let options = padding(*pairing, pairing.client());
         let run = |password| keys.client(server.port, pairing.client(), password, options.as_slice());
@@ -27,7 +27,7 @@ fn right_password_is_accepted_and_wrong_one_refused() {
 #[test]
 fn a_client_without_credentials_is_refused() {
     let keys = Keys::make();
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         server
             .run(pairing.client(), &["-n", "64K"])
@@ -40,7 +40,7 @@ fn a_client_without_credentials_is_refused() {
 fn an_unknown_user_is_refused() {
     let keys = Keys::make();
     fs::write(Path::new(&keys.path("users")), "luigi,00\n# a comment\n").expect("the folder is writable");
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = keys.server(pairing.server(), padding(*pairing, pairing.server()));
         let options = padding(*pairing, pairing.client());
         keys.client(server.port, pairing.client(), "rossi", options.as_slice())
@@ -65,7 +65,7 @@ fn a_refusal_is_an_error_in_the_json_report() {
 #[test]
 fn server_without_login_ignores_credentials() {
     let keys = Keys::make();
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &[]);
         keys.client(server.port, pairing.client(), "rossi", &[]).expect_clean();
     });

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use linerate_interop::{Report, Server, each_case, ours, skip};
+use linerate_interop::{Report, Server, each_case, ours, ours_only};
 
 fn count(report: &Report, pointer: &str) -> u64 {
     report.number(pointer) as u64
@@ -20,35 +20,27 @@ const PATHS: [&[&str]; 6] = [
 /// The server writes what it receives into a file; every byte of it is what the payload promises.
 #[test]
 fn every_path_delivers_the_promised_content() {
-    if ours().is_original() {
-        return skip("the original has no --lr-path");
-    }
-    each_case(
-        &PATHS,
-        |path| format!("{path:?}"),
-        |path| {
-            let folder = tempfile::tempdir().expect("a temporary folder");
-            let file = folder.path().join("received");
-            let server = Server::start(ours(), &["-F", file.to_str().expect("a plain path")]);
-            let options = [&["-n", "7M", "-J", "--repeating-payload"], *path].concat();
-            let report = Report::parse(&server.run(ours(), &options).expect_clean().stdout);
-            let received = fs::read(&file).expect("the server has written it");
-            assert_eq!(received.len() as u64, count(&report, "/end/sum_received/bytes"));
-            let block_len = count(&report, "/start/test_start/blksize") as usize;
-            let wrong = received
-                .iter()
-                .enumerate()
-                .find(|(i, byte)| **byte != b'0' + (i % block_len % 10) as u8);
-            assert_eq!(wrong, None, "the first wrong byte");
-        },
-    );
+    ours_only!("the original has no --lr-path");
+    each_case(&PATHS, |path| {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("received");
+        let server = Server::start(ours(), &["-F", file.to_str().expect("a plain path")]);
+        let options = [&["-n", "7M", "-J", "--repeating-payload"], *path].concat();
+        let report = Report::parse(&server.run(ours(), &options).expect_clean().stdout);
+        let received = fs::read(&file).expect("the server has written it");
+        assert_eq!(received.len() as u64, count(&report, "/end/sum_received/bytes"));
+        let block_len = count(&report, "/start/test_start/blksize") as usize;
+        let wrong = received
+            .iter()
+            .enumerate()
+            .find(|(i, byte)| **byte != b'0' + (i % block_len % 10) as u8);
+        assert_eq!(wrong, None, "the first wrong byte");
+    });
 }
 
 #[test]
 fn both_ends_name_the_path() {
-    if ours().is_original() {
-        return skip("the original says nothing of it");
-    }
+    ours_only!("the original says nothing of it");
     let server = Server::start(ours(), &["-V", "--lr-report"]);
     for (options, line) in [
         (
@@ -98,9 +90,7 @@ fn both_ends_name_the_path() {
 
 #[test]
 fn json_names_the_path_and_what_one_call_moves() {
-    if ours().is_original() {
-        return skip("the original says nothing of it");
-    }
+    ours_only!("the original says nothing of it");
     let server = Server::start(ours(), &[]);
     for (options, role, method, per_call) in [
         (&["-k", "20"][..], "sender", "copy", ("bytes_per_call", 1_048_576)),
@@ -145,9 +135,7 @@ fn json_names_the_path_and_what_one_call_moves() {
 /// With only the first number of a burst read, loss is counted as exactly as ever.
 #[test]
 fn checking_bursts_counts_the_same_datagrams() {
-    if ours().is_original() {
-        return skip("the original has no --lr-udp-check");
-    }
+    ours_only!("the original has no --lr-udp-check");
     let server = Server::start(ours(), &[]);
     for check in ["all", "burst"] {
         let options = [
@@ -174,9 +162,7 @@ fn checking_bursts_counts_the_same_datagrams() {
 
 #[test]
 fn unknown_paths_are_refused_with_the_names_of_the_known() {
-    if ours().is_original() {
-        return skip("the original has no --lr-path");
-    }
+    ours_only!("the original has no --lr-path");
     let refused =
         linerate_interop::Process::start(ours().command(["-c", "127.0.0.1", "--lr-path", "teleport"])).finish();
     refused
@@ -187,9 +173,7 @@ fn unknown_paths_are_refused_with_the_names_of_the_known() {
 /// What a full receive buffer dropped is not blamed on the network.
 #[test]
 fn datagrams_lost_in_the_receive_buffer_are_reported_separately() {
-    if ours().is_original() {
-        return skip("the original counts all loss alike");
-    }
+    ours_only!("the original counts all loss alike");
     let server = Server::start(ours(), &[]);
     for (options, host) in [(&[][..], "reached the server"), (&["-R"], "reached this host")] {
         let flood = ["-u", "-b", "0", "-l", "1400", "-t", "1", "-w", "8K"];

@@ -5,51 +5,38 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use linerate_interop::{
-    Control, Process, Program, Report, Server, Signal, each_case, original, ours, run_pair, skip, state,
+    Control, Process, Report, Server, Signal, each_case, original, ours, ours_only, run_pair, state, words,
 };
-
-/// Our program, unless the original stands in for it.
-fn improved() -> Option<&'static Program> {
-    if ours().is_original() {
-        skip("the program under test is the original");
-        return None;
-    }
-    Some(ours())
-}
 
 /// From 3.16 on the original looks at the amount only when an interval ends.
 #[test]
 fn timed_an_amount_ends_the_test_at_once_and_to_the_block() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let cases = [
         ("-n 1000000", 1_000_000.0),
         ("-n 1000000 -P 4", 1_000_000.0),
         ("-k 500 -l 1000", 500_000.0),
     ];
-    each_case(
-        &cases,
-        |(options, _)| (*options).to_owned(),
-        |(options, amount)| {
-            let options: Vec<_> = options.split(' ').chain(["-J"]).collect();
-            let pair = run_pair((program, &[]), (program, &options));
-            let report = Report::parse(&pair.client.expect_clean().stdout);
-            let block = report.number("/start/test_start/blksize");
-            let streams = report.number("/start/test_start/num_streams");
-            let sent = report.number("/end/sum_sent/bytes");
-            assert!(
-                sent >= *amount && sent < amount + block * streams,
-                "{sent} bytes instead of {amount}"
-            );
-            assert!(pair.client.elapsed < Duration::from_millis(900), "{:?}", pair.client);
-        },
-    );
+    each_case(&cases, |(options, amount)| {
+        let options: Vec<_> = options.split(' ').chain(["-J"]).collect();
+        let pair = run_pair((program, &[]), (program, &options));
+        let report = Report::parse(&pair.client.expect_clean().stdout);
+        let block = report.number("/start/test_start/blksize");
+        let streams = report.number("/start/test_start/num_streams");
+        let sent = report.number("/end/sum_sent/bytes");
+        assert!(
+            sent >= *amount && sent < amount + block * streams,
+            "{sent} bytes instead of {amount}"
+        );
+        assert!(pair.client.elapsed < Duration::from_millis(900), "{:?}", pair.client);
+    });
 }
 
 /// A block of 128 KiB is ten seconds' worth at this rate; sent as one it would be a rate of its own. The last interval
 /// completes the block.
 #[test]
 fn a_rate_below_one_block_per_interval_is_kept_until_the_last_one() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     for options in [["-t", "2", "-b", "100K", "-J"], ["-t", "2", "-b", "400K", "-J"]] {
         let pair = run_pair((program, &[]), (program, &options));
         let report = Report::parse(&pair.client.expect_clean().stdout);
@@ -62,17 +49,7 @@ fn a_rate_below_one_block_per_interval_is_kept_until_the_last_one() {
 #[test]
 fn settings_of_one_client_do_not_reach_the_next() {
     let server = Server::start(ours(), &[]);
-    let first = [
-        "-J",
-        "-n",
-        "64K",
-        "--get-server-output",
-        "--repeating-payload",
-        "-T",
-        "first",
-        "--extra-data",
-        "x",
-    ];
+    let first = words("-J -n 64K --get-server-output --repeating-payload -T first --extra-data x");
     assert!(
         server
             .run(original(), &first)
@@ -80,16 +57,14 @@ fn settings_of_one_client_do_not_reach_the_next() {
             .stdout
             .contains("server_output_text")
     );
-    if ours().is_original() {
-        return skip("3.12 keeps the first client's wishes");
-    }
+    ours_only!("3.12 keeps the first client's wishes");
     let second = server.run(original(), &["-J", "-n", "64K"]);
     assert!(!second.expect_clean().stdout.contains("server_output"), "{second:?}");
 }
 
 #[test]
 fn a_failed_report_has_one_error() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["--server-max-duration", "1"]);
     let client = server.run(program, &["-J", "-t", "5"]);
     client.expect_code(1);
@@ -99,7 +74,7 @@ fn a_failed_report_has_one_error() {
 /// In the original this option of SCTP falls through into the bit rate.
 #[test]
 fn nstreams_does_not_set_the_rate() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("the listener is bound").port().to_string();
     let client = Process::start(program.command(["-c", "127.0.0.1", "-p", &port, "--nstreams", "40000"]));
@@ -115,7 +90,7 @@ fn nstreams_does_not_set_the_rate() {
 /// The original prints raw lines on standard output in front of the document.
 #[test]
 fn verbose_json_is_still_json() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let pair = run_pair((program, &["-J", "-V"]), (program, &["-J", "-V", "-d", "-n", "64K"]));
     assert!(Report::parse(&pair.client.expect_code(0).stdout).number("/end/sum_sent/bytes") > 0.0);
     assert!(Report::parse(&pair.server.expect_code(0).stdout).number("/end/sum_received/bytes") > 0.0);
@@ -124,7 +99,7 @@ fn verbose_json_is_still_json() {
 /// Interrupted early, the original divides by the end of the last interval, or by nothing.
 #[test]
 fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(original(), &["-1"]);
     let client = server.client(program, "127.0.0.1", &["-t", "60", "-i", "10", "-b", "8M"]);
     let open = || (linerate_interop::established(server.port).len() >= 4).then_some(());
@@ -150,7 +125,7 @@ fn timed_an_interrupt_before_the_first_interval_reports_the_time_that_passed() {
 /// The original's server prints a row of its own for the time in which the end of the test is under way: 3.12 with `-R`.
 #[test]
 fn timed_the_last_row_of_a_server_covers_the_end_of_the_test() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     for options in [&["-t", "2", "-b", "8M"][..], &["-t", "2", "-R"]] {
         let pair = run_pair((program, &[]), (original(), options));
         let rows = pair
@@ -169,7 +144,7 @@ fn timed_the_last_row_of_a_server_covers_the_end_of_the_test() {
 /// A full disk costs the report, neither the server nor a test.
 #[test]
 fn a_server_outlives_its_log() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["--logfile", "/dev/full"]);
     for _ in 0..2 {
         server.run(program, &["-n", "64K"]).expect_clean();
@@ -189,7 +164,7 @@ fn a_server_outlives_its_log() {
 
 #[test]
 fn output_the_log_file_rejects_is_on_standard_error() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &[]);
     let client = server.run(program, &["-n", "64K", "--logfile", "/dev/full"]);
     client
@@ -199,7 +174,7 @@ fn output_the_log_file_rejects_is_on_standard_error() {
 
 #[test]
 fn an_interrupted_server_reports_it_once() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &[]);
     let client = server.client(program, "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
     client.wait_for_stdout("/sec", 1);
@@ -215,7 +190,7 @@ fn an_interrupted_server_reports_it_once() {
 /// The original prints the cause of an unreadable key in a line of its own as well, in OpenSSL's words.
 #[test]
 fn the_cause_of_a_file_or_device_that_cannot_be_used_is_reported() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     for (options, cause) in [
         (
             &["-c", "127.0.0.1", "--username", "x", "--rsa-public-key-path", "/none"][..],
@@ -254,7 +229,7 @@ fn the_file_with_the_process_id_belongs_to_its_owner_alone() {
 /// Other tests on the server lower a result; the client's text has a warning, its JSON is the original's.
 #[test]
 fn client_is_warned_of_concurrent_tests() {
-    let Some(program) = improved() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &[]);
     let beside = server.client(program, "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
     beside.wait_for_stdout("/sec", 1);

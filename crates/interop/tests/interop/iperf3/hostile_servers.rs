@@ -3,12 +3,14 @@
 use std::net::TcpListener;
 use std::time::Duration;
 
-use linerate_interop::{Control, Finished, Process, Report, cookie, each_case, frame, ours, skip, state};
+use linerate_interop::{Control, Finished, Process, Report, cookie, each_case, frame, ours, ours_only, state};
 
 /// Longer than any time-out a client may have after the server has gone wrong.
 const SOON: Duration = Duration::from_secs(15);
 
+#[derive(Debug)]
 struct Script {
+    #[expect(dead_code, reason = "shown for a case that fails")]
     name: &'static str,
     /// Plays the server; the listener is where data connections arrive. What it returns is kept open until the client
     /// has ended.
@@ -112,37 +114,27 @@ const SCRIPTS: [Script; 21] = [
 
 #[test]
 fn the_client_ends_with_a_reason() {
-    each_case(
-        &SCRIPTS,
-        |script| script.name.to_owned(),
-        |script| {
-            let client = play(script, &[]);
-            client.expect_code(1);
-            assert!(client.stderr.starts_with("iperf3: "), "{client:?}");
-            // What 3.12 says of an error without words, or of results it cannot read, depends on its memory.
-            if !ours().is_original() {
-                client.expect_stderr(script.says);
-            }
-        },
-    );
+    each_case(&SCRIPTS, |script| {
+        let client = play(script, &[]);
+        client.expect_code(1);
+        assert!(client.stderr.starts_with("iperf3: "), "{client:?}");
+        // What 3.12 says of an error without words, or of results it cannot read, depends on its memory.
+        if !ours().is_original() {
+            client.expect_stderr(script.says);
+        }
+    });
 }
 
 #[test]
 fn the_json_report_holds_the_reason() {
-    if ours().is_original() {
-        return skip("3.12 writes warnings in front of its JSON and forgets the exit code");
-    }
-    each_case(
-        &SCRIPTS,
-        |script| script.name.to_owned(),
-        |script| {
-            let client = play(script, &["-J"]);
-            client.expect_code(1);
-            assert_eq!(client.stderr, "", "{client:?}");
-            let report = Report::parse(&client.stdout);
-            assert!(report.text("/error").contains(script.says), "{}", report.text("/error"));
-        },
-    );
+    ours_only!("3.12 writes warnings in front of its JSON and forgets the exit code");
+    each_case(&SCRIPTS, |script| {
+        let client = play(script, &["-J"]);
+        client.expect_code(1);
+        assert_eq!(client.stderr, "", "{client:?}");
+        let report = Report::parse(&client.stdout);
+        assert!(report.text("/error").contains(script.says), "{}", report.text("/error"));
+    });
 }
 
 /// State byte and two words: whatever is missing at the end, the client must neither wait for it nor invent it.
@@ -150,28 +142,24 @@ fn the_json_report_holds_the_reason() {
 fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
     let cuts: Vec<_> = (1..=MESSAGE.len()).collect();
-    each_case(
-        &cuts,
-        |cut| format!("{cut} bytes"),
-        |cut| {
-            let client = play_with(&[], |listener| sending(requested(listener), &MESSAGE[..*cut], true));
-            client.expect_code(1);
-            let says = if *cut < 5 {
-                "error"
-            } else {
-                "client's requested duration exceeds the server's maximum"
-            };
-            if !ours().is_original() {
-                client.expect_stderr(says);
-                let knows_errno = *cut == MESSAGE.len();
-                assert_eq!(
-                    client.stderr.contains("errno: Permission denied"),
-                    knows_errno,
-                    "{client:?}"
-                );
-            }
-        },
-    );
+    each_case(&cuts, |cut| {
+        let client = play_with(&[], |listener| sending(requested(listener), &MESSAGE[..*cut], true));
+        client.expect_code(1);
+        let says = if *cut < 5 {
+            "error"
+        } else {
+            "client's requested duration exceeds the server's maximum"
+        };
+        if !ours().is_original() {
+            client.expect_stderr(says);
+            let knows_errno = *cut == MESSAGE.len();
+            assert_eq!(
+                client.stderr.contains("errno: Permission denied"),
+                knows_errno,
+                "{client:?}"
+            );
+        }
+    });
 }
 
 fn play(script: &Script, options: &[&str]) -> Finished {

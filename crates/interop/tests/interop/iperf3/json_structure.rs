@@ -51,22 +51,18 @@ const ONCE: &str = "start/target_bitrate";
 
 #[test]
 fn keys_types_and_order_are_the_originals() {
-    each_case(
-        &CASES,
-        |options| (*options).to_owned(),
-        |options| {
-            let (expected, found) = (run(original(), options), run(ours(), options));
-            for (end, expected, found) in [
-                ("client", &expected.client.stdout, &found.client.stdout),
-                ("server", &expected.server.stdout, &found.server.stdout),
-            ] {
-                let (expected, found) = (structure(expected), structure(found));
-                if let Some(rows) = difference(&expected, &found) {
-                    panic!("{end} of {options}:\n{rows}\nknown and allowed: {KNOWN:#?}");
-                }
+    each_case(&CASES, |options| {
+        let (expected, found) = (run(original(), options), run(ours(), options));
+        for (end, expected, found) in [
+            ("client", &expected.client.stdout, &found.client.stdout),
+            ("server", &expected.server.stdout, &found.server.stdout),
+        ] {
+            let (expected, found) = (structure(expected), structure(found));
+            if let Some(rows) = difference(&expected, &found) {
+                panic!("{end} of {options}:\n{rows}\nknown and allowed: {KNOWN:#?}");
             }
-        },
-    );
+        }
+    });
 }
 
 /// The buffers move within `start` from version to version, so the order says nothing about them; they must be there.

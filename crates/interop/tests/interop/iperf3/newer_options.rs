@@ -3,21 +3,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use linerate_interop::{Process, Program, Report, Server, Status, original, ours, run_pair, skip};
+use linerate_interop::{Process, Report, Server, Status, original, ours_only, run_pair, skip, words};
 use serde_json::Value;
-
-/// Our program, unless the original stands in for it.
-fn newer() -> Option<&'static Program> {
-    if ours().is_original() {
-        skip("the program under test is the original");
-        return None;
-    }
-    Some(ours())
-}
 
 #[test]
 fn json_stream_writes_one_event_per_line() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     for server in [program, original()] {
         let options = ["-t", "1", "-i", "0.25", "-b", "20M", "--json-stream"];
         let pair = run_pair((server, &[]), (program, &options));
@@ -41,7 +32,7 @@ fn json_stream_writes_one_event_per_line() {
 
 #[test]
 fn json_stream_of_a_failure_has_an_error_and_an_end() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-1", "--server-max-duration", "1"]);
     let client = server.run(program, &["-t", "9", "--json-stream"]);
     client.expect_code(1);
@@ -53,7 +44,7 @@ fn json_stream_of_a_failure_has_an_error_and_an_end() {
 
 #[test]
 fn json_stream_full_output_ends_with_the_whole_document() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let options = ["-t", "1", "-b", "20M", "--json-stream", "--json-stream-full-output"];
     let pair = run_pair((original(), &[]), (program, &options));
     let out = &pair.client.expect_clean().stdout;
@@ -74,7 +65,7 @@ fn events(text: &str) -> Vec<(String, Value)> {
 /// A receiver that drops the bytes in the kernel must still count every one of them.
 #[test]
 fn skip_rx_copy_counts_every_byte() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     for direction in ["--skip-rx-copy", "-R"] {
         let options = ["-J", "-n", "8M", "--skip-rx-copy", direction];
         let pair = run_pair((program, &["-J"]), (program, &options));
@@ -92,7 +83,7 @@ fn skip_rx_copy_counts_every_byte() {
 
 #[test]
 fn segmentation_offload_keeps_the_datagrams() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     for server in [program, original()] {
         for direction in ["--gsro", "-R"] {
             let options = ["-J", "-u", "-l", "1400", "-b", "20M", "-t", "1", "--gsro", direction];
@@ -115,7 +106,7 @@ fn segmentation_offload_keeps_the_datagrams() {
 
 #[test]
 fn multipath_tcp_falls_back_or_works() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     if fs::read_to_string("/proc/sys/net/mptcp/enabled").is_ok_and(|enabled| enabled.trim() == "1") {
         let pair = run_pair((program, &["-m"]), (program, &["-m", "-n", "1M"]));
         pair.client.expect_clean();
@@ -127,7 +118,7 @@ fn multipath_tcp_falls_back_or_works() {
 
 #[test]
 fn keepalive_of_the_control_connection_is_set() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-1", "--cntl-ka=30/5/2"]);
     let options = ["-t", "10", "-i", "0.1", "--forceflush", "-b", "1M", "--cntl-ka=30/5/2"];
     let client = server.client(program, "127.0.0.1", &options);
@@ -139,7 +130,7 @@ fn keepalive_of_the_control_connection_is_set() {
 
 #[test]
 fn an_impossible_keepalive_is_refused() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-1"]);
     let client = server.run(program, &["--cntl-ka=5/5/2"]);
     client
@@ -149,7 +140,7 @@ fn an_impossible_keepalive_is_refused() {
 
 #[test]
 fn more_than_128_streams_need_an_option() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let client = Process::start(program.command(["-c", "127.0.0.1", "-P", "129"])).finish();
     client
         .expect_code(1)
@@ -160,20 +151,9 @@ fn more_than_128_streams_need_an_option() {
 #[test]
 fn a_thousand_streams_share_a_few_threads() {
     const THREADS: usize = 64;
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-1"]);
-    let options = [
-        "-P",
-        "1000",
-        "--lr-many-streams",
-        "-t",
-        "3",
-        "-i",
-        "1",
-        "-l",
-        "4K",
-        "-J",
-    ];
+    let options = words("-P 1000 --lr-many-streams -t 3 -i 1 -l 4K -J");
     let client = server.client(program, "127.0.0.1", &options);
     let all_open = || (linerate_interop::established(server.port).len() > 2000).then_some(());
     linerate_interop::wait_for(linerate_interop::TIMEOUT, all_open).expect("2000 ends of 1000 streams are open");

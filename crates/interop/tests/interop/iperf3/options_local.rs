@@ -5,12 +5,12 @@ use std::path::Path;
 
 use linerate_interop::{
     Pairing, Process, Program, Report, Server, TIMEOUT, each_case, established, free_port, free_port_run, listens,
-    original, ours, run_pair, wait_for,
+    original, ours, run_pair, wait_for, words,
 };
 
 #[test]
 fn a_file_arrives_as_it_was() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
         let content: Vec<u8> = (0..300_001_u32)
@@ -36,7 +36,7 @@ fn a_file_arrives_as_it_was() {
 
 #[test]
 fn a_file_arrives_in_the_reverse_direction() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (source, copy) = (folder.path().join("source"), folder.path().join("copy"));
         fs::write(&source, vec![b'x'; 200_000]).expect("the folder is writable");
@@ -54,25 +54,9 @@ fn a_file_arrives_in_the_reverse_direction() {
 /// Type of service, segment size, buffers and congestion control as the kernel has them on the data connection.
 #[test]
 fn socket_options_reach_the_sockets_of_both_ends() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
-        let options = [
-            "-t",
-            "10",
-            "-i",
-            "0.1",
-            "--forceflush",
-            "-b",
-            "5M",
-            "-S",
-            "0x10",
-            "-M",
-            "1000",
-            "-w",
-            "64K",
-            "-C",
-            "reno",
-        ];
+        let options = words("-t 10 -i 0.1 --forceflush -b 5M -S 0x10 -M 1000 -w 64K -C reno");
         let client = server.client(pairing.client(), "127.0.0.1", &options);
         client.wait_for_stdout("/sec", 2);
         let sockets = established(server.port);
@@ -92,7 +76,7 @@ fn socket_options_reach_the_sockets_of_both_ends() {
 
 #[test]
 fn cport_fixes_the_source_ports() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         for transport in ["-N", "-u"] {
             let first = free_port_run(2);
             let port = first.to_string();
@@ -112,7 +96,7 @@ fn cport_fixes_the_source_ports() {
 
 #[test]
 fn affinity_pins_the_client_and_the_servers_part_of_the_test() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &[]);
         let client = server.client(
             pairing.client(),
@@ -182,7 +166,7 @@ fn errors_go_to_the_logfile_too() {
 
 #[test]
 fn timestamps_begin_every_line() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let prefix = "--timestamps=%Y-%m-%d ";
         let pair = run_pair((pairing.server(), &[prefix]), (pairing.client(), &["-n", "1M", prefix]));
         for end in [pair.client.expect_clean(), pair.server.expect_clean()] {
@@ -212,7 +196,7 @@ fn title_begins_every_line_of_the_client() {
 
 #[test]
 fn get_server_output_shows_the_servers_text() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let pair = run_pair(
             (pairing.server(), &[]),
             (pairing.client(), &["-n", "1M", "--get-server-output"]),
@@ -237,7 +221,7 @@ fn get_server_output_shows_the_servers_text() {
 
 #[test]
 fn a_json_server_gives_a_text_client_its_json() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let pair = run_pair(
             (pairing.server(), &["-J"]),
             (pairing.client(), &["-t", "1", "-b", "5M", "--get-server-output"]),

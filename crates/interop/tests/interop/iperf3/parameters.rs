@@ -63,26 +63,22 @@ const ADDED: [&str; 6] = ["linerate", "gso", "gso_dg_size", "gso_bf_size", "gro"
 
 #[test]
 fn the_parameters_are_the_originals() {
-    each_case(
-        &CASES,
-        |options| format!("{options:?}"),
-        |options| {
-            let expected = parameters(original(), options);
-            let found = parameters(ours(), options);
-            let shared = |map: &Map<String, Value>| {
-                let pairs = map
-                    .iter()
-                    .filter(|(key, _)| !OWN.contains(&key.as_str()) && expected.contains_key(*key));
-                pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
-            };
-            assert_eq!(shared(&found), shared(&expected));
-            let added: Vec<_> = found
-                .keys()
-                .filter(|key| !expected.contains_key(*key) && !ADDED.contains(&key.as_str()))
-                .collect();
-            assert!(added.is_empty(), "keys nobody sends for these options: {added:?}");
-        },
-    );
+    each_case(&CASES, |options| {
+        let expected = parameters(original(), options);
+        let found = parameters(ours(), options);
+        let shared = |map: &Map<String, Value>| {
+            let pairs = map
+                .iter()
+                .filter(|(key, _)| !OWN.contains(&key.as_str()) && expected.contains_key(*key));
+            pairs.map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>()
+        };
+        assert_eq!(shared(&found), shared(&expected));
+        let added: Vec<_> = found
+            .keys()
+            .filter(|key| !expected.contains_key(*key) && !ADDED.contains(&key.as_str()))
+            .collect();
+        assert!(added.is_empty(), "keys nobody sends for these options: {added:?}");
+    });
 }
 
 fn parameters(program: &Program, options: &str) -> Map<String, Value> {

@@ -4,13 +4,11 @@ use std::fs;
 use std::net::{TcpListener, UdpSocket};
 use std::time::Duration;
 
-use linerate_interop::{Control, Process, TIMEOUT, ours, skip, state, wait_for};
+use linerate_interop::{Control, Process, TIMEOUT, ours, ours_only, state, wait_for};
 
 #[test]
 fn a_refused_udp_hello_is_repeated() {
-    if ours().is_original() {
-        return skip("the original gives up");
-    }
+    ours_only!("the original gives up");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("the listener is bound");
     let port = address.port().to_string();

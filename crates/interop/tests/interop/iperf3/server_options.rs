@@ -1,15 +1,13 @@
 //! Options of the server: what it refuses, when it gives up, and how it leaves.
 
-use std::time::Duration;
-
 use linerate_interop::{
-    Pairing, Process, Program, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original, ours,
-    run_pair, skip, wait_for,
+    Pairing, Process, Report, Server, Signal, TIMEOUT, each_case, free_port, listens, original, ours, ours_only,
+    run_pair, wait_for, words,
 };
 
 #[test]
 fn one_off_serves_one_test_and_leaves() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
         let port = server.port;
         server.run(pairing.client(), &["-n", "1M"]).expect_clean();
@@ -35,7 +33,7 @@ fn a_server_numbers_its_tests() {
 
 #[test]
 fn second_client_is_refused_as_busy() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
         let first = server.client(
             pairing.client(),
@@ -54,7 +52,7 @@ fn second_client_is_refused_as_busy() {
 
 #[test]
 fn bitrate_limit_refuses_a_faster_test() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let limit = ["--server-bitrate-limit", "10M"];
         let options = ["-t", "1", "-b", "20M"];
         let refused = run_pair((pairing.server(), &limit), (pairing.client(), &options));
@@ -71,12 +69,11 @@ fn bitrate_limit_refuses_a_faster_test() {
 }
 
 #[test]
-fn timed_bitrate_limit_ends_a_test_that_exceeds_it() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+fn bitrate_limit_ends_a_test_that_exceeds_it() {
+    each_case(&Pairing::ALL, |pairing| {
         let limit = ["--server-bitrate-limit", "10M/1"];
         let pair = run_pair((pairing.server(), &limit), (pairing.client(), &["-t", "20"]));
         pair.client.expect_code(1);
-        assert!(pair.client.elapsed < Duration::from_secs(10), "{:?}", pair.client);
         pair.server
             .expect_stderr("total required bandwidth is larger than server limit");
     });
@@ -92,7 +89,7 @@ fn timed_idle_timeout_ends_a_one_off_server() {
 
 #[test]
 fn idle_timeout_leaves_a_lasting_server_in_service() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     let server = Server::start(program, &["-V", "--idle-timeout", "1"]);
     // With -V the server repeats its version whenever it opens its listener again.
     server.process.wait_for_stdout("iperf 3.", 2);
@@ -102,7 +99,7 @@ fn idle_timeout_leaves_a_lasting_server_in_service() {
 
 #[test]
 fn a_frozen_client_runs_into_the_receive_timeout() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1", "--rcv-timeout", "500"]);
         let client = server.client(
             pairing.client(),
@@ -121,20 +118,9 @@ fn a_frozen_client_runs_into_the_receive_timeout() {
 
 #[test]
 fn a_client_that_receives_nothing_runs_into_its_own_timeout() {
-    each_case(&Pairing::ALL, ToString::to_string, |pairing| {
+    each_case(&Pairing::ALL, |pairing| {
         let server = Server::start(pairing.server(), &["-1"]);
-        let options = [
-            "-t",
-            "20",
-            "-i",
-            "0.1",
-            "--forceflush",
-            "-b",
-            "5M",
-            "-R",
-            "--rcv-timeout",
-            "500",
-        ];
+        let options = words("-t 20 -i 0.1 --forceflush -b 5M -R --rcv-timeout 500");
         let client = server.client(pairing.client(), "127.0.0.1", &options);
         client.wait_for_stdout("/sec", 1);
         server.process.signal(Signal::Stop);
@@ -178,7 +164,7 @@ fn missing_server_is_an_error_in_the_json_report() {
 /// A server that does not refuse what it should would let this test wait for 30 s, hence the limit on time.
 #[test]
 fn max_duration_refuses_longer_and_endless_tests() {
-    let Some(program) = newer() else { return };
+    let program = ours_only!("it has what 3.12 lacks");
     for options in [["-t", "5"], ["-n", "1M"]] {
         let pair = run_pair((program, &["--server-max-duration", "2"]), (original(), &options));
         pair.client.expect_code(1);
@@ -195,13 +181,4 @@ fn max_duration_refuses_longer_and_endless_tests() {
     )
     .client
     .expect_clean();
-}
-
-/// Our program, unless the original stands in for it: 3.12 lacks what later versions brought.
-fn newer() -> Option<&'static Program> {
-    if ours().is_original() {
-        skip("the program under test is the original");
-        return None;
-    }
-    Some(ours())
 }

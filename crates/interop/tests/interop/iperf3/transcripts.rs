@@ -53,25 +53,21 @@ fn only_numbers_differ() {
         .map(|command| ("127.0.0.1", command))
         .chain(over_ipv6)
         .collect();
-    each_case(
-        &cases,
-        |(host, (client, _))| format!("{client} to {host}"),
-        |(host, (client, server))| {
-            let expected = transcript(original(), host, client, server);
-            let found = transcript(ours(), host, client, server);
-            let reasons = KNOWN_DIFFERENCES.map(|known| known.reason);
-            for (end, expected, found) in [("client", &expected.0, &found.0), ("server", &expected.1, &found.1)] {
-                let own = if ours().is_original() {
-                    modern(found)
-                } else {
-                    layout(found)
-                };
-                if let Some(rows) = difference(&modern(expected), &own) {
-                    panic!("{end} of {client:?}:\n{rows}\nknown and allowed: {reasons:#?}");
-                }
+    each_case(&cases, |(host, (client, server))| {
+        let expected = transcript(original(), host, client, server);
+        let found = transcript(ours(), host, client, server);
+        let reasons = KNOWN_DIFFERENCES.map(|known| known.reason);
+        for (end, expected, found) in [("client", &expected.0, &found.0), ("server", &expected.1, &found.1)] {
+            let own = if ours().is_original() {
+                modern(found)
+            } else {
+                layout(found)
+            };
+            if let Some(rows) = difference(&modern(expected), &own) {
+                panic!("{end} of {client:?}:\n{rows}\nknown and allowed: {reasons:#?}");
             }
-        },
-    );
+        }
+    });
 }
 
 /// What client and server print when both are the same program.

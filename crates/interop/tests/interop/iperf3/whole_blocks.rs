@@ -1,6 +1,6 @@
 //! What is sent arrives and is counted on both ends, to the block where a rate is kept.
 
-use linerate_interop::{Program, Report, each_case, original, ours, run_pair, skip};
+use linerate_interop::{Program, Report, each_case, original, ours, ours_only, run_pair};
 
 /// Receivers of iperf3 3.16 and later count whole blocks only, so a paced sender ends between two of them. The amount is the
 /// one the original reaches: a block for each time at which the average is below the rate.
@@ -15,31 +15,22 @@ const PACED: [(&str, u64); 6] = [
 
 #[test]
 fn a_paced_test_ends_between_two_blocks_and_both_ends_count_them() {
-    if ours().is_original() {
-        return skip("up to 3.15 the original ends a rate inside a block");
-    }
+    ours_only!("up to 3.15 the original ends a rate inside a block");
     let pairs: [(&Program, &Program); 3] = [(ours(), ours()), (original(), ours()), (ours(), original())];
-    each_case(
-        &PACED,
-        |(options, _)| (*options).to_owned(),
-        |(options, bytes)| {
-            for (server, client) in pairs {
-                let report = run(server, client, options);
-                let counted = [sent(&report), received(&report)];
-                assert_eq!(counted, [*bytes, *bytes], "{client:?} to {server:?}");
-            }
-        },
-    );
+    each_case(&PACED, |(options, bytes)| {
+        for (server, client) in pairs {
+            let report = run(server, client, options);
+            let counted = [sent(&report), received(&report)];
+            assert_eq!(counted, [*bytes, *bytes], "{client:?} to {server:?}");
+        }
+    });
 }
 
 #[test]
 fn both_ends_count_to_the_end_of_the_stream() {
-    if ours().is_original() {
-        return skip("the original cuts off what is under way");
-    }
+    ours_only!("the original cuts off what is under way");
     each_case(
         &["-t 1", "-t 1 -R", "-t 1 -P 3", "-n 100K -R", "-n 3M -R -P 2"],
-        |options| (*options).to_owned(),
         |options| {
             let report = run(ours(), ours(), options);
             assert_eq!(sent(&report), received(&report));
@@ -50,9 +41,7 @@ fn both_ends_count_to_the_end_of_the_stream() {
 /// A portion is small enough for a smooth rate and large enough to be cheap.
 #[test]
 fn timed_tenths_of_a_second_hold_what_the_rate_allows() {
-    if ours().is_original() {
-        return skip("the original sends a whole block every tenth of a second");
-    }
+    ours_only!("the original sends a whole block every tenth of a second");
     let report = run(ours(), ours(), "-t 2 -b 10M -i 0.1");
     // The last tenth completes the last block.
     let tenths = &report.array("/intervals")[1..18];

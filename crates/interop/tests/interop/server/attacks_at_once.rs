@@ -11,8 +11,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, free_port, fresh_cookie, original, ours, skip, state,
-    wait_for,
+    FlowMode, Process, Service, Signal, TIMEOUT, forged, frame, free_port, fresh_cookie, original, ours, ours_only,
+    skip, state, wait_for,
 };
 
 /// Memory of the server's control group and of its data.
@@ -209,9 +209,7 @@ const ENDS_WITHIN: Duration = Duration::from_secs(2);
 
 #[test]
 fn timed_under_all_attacks_at_once_another_client_is_served_and_the_server_ends_when_asked() {
-    if ours().is_original() {
-        return skip("the original has no such service");
-    }
+    ours_only!("the original has no such service");
     // Other work of the host may hold up client or server for longer.
     attack_and_serve();
 }

@@ -1,13 +1,12 @@
 //! Work that clients cause and that takes long is done beside the thread that answers: others do not wait for it.
 
 use std::fs;
-use std::io::Write as _;
-use std::net::TcpStream;
 use std::process::Command;
 use std::time::Duration;
 
 use linerate_interop::{
-    Control, Keys, Received, Service, Signal, TIMEOUT, frame, fresh_cookie, original, ours, skip, state, wait_for,
+    Control, Keys, RawClient, Received, Service, Signal, TIMEOUT, frame, fresh_cookie, original, ours_only, state,
+    wait_for,
 };
 
 /// Clients that send long results at the same moment.
@@ -16,22 +15,11 @@ const CLIENTS: usize = 60;
 const RESULTS_BYTES: usize = 1 << 20;
 
 /// A test that has moved nothing and whose results are awaited.
-fn awaiting_results(port: u16) -> (Control, TcpStream) {
-    let (cookie, mut control) = (fresh_cookie(), Control::connect(port));
-    control.send(&cookie);
-    control.expect(state::PARAM_EXCHANGE);
-    control.send(&frame(
-        r#"{"tcp":true,"time":60,"parallel":1,"len":1000,"client_version":"3.20"}"#,
-    ));
-    control.expect(state::CREATE_STREAMS);
-    let mut data = TcpStream::connect(("127.0.0.1", port)).expect("the server listens");
-    data.write_all(&cookie).expect("the server reads");
-    for expected in [state::TEST_START, state::TEST_RUNNING] {
-        control.expect(expected);
-    }
-    control.send(&[state::TEST_END]);
-    control.expect(state::EXCHANGE_RESULTS);
-    (control, data)
+fn awaiting_results(port: u16) -> RawClient {
+    let parameters = r#"{"tcp":true,"time":60,"parallel":1,"len":1000,"client_version":"3.20"}"#;
+    let mut client = RawClient::running(port, parameters);
+    client.end();
+    client
 }
 
 /// An object whose text is as long as a server accepts.
@@ -59,36 +47,38 @@ fn unread_bytes(port: u16) -> u64 {
 
 #[test]
 fn long_results_of_many_clients_do_not_hold_up_another_client() {
-    if ours().is_original() {
-        return skip("the original serves one client");
-    }
+    ours_only!("the original serves one client");
     let service = Service::start(&["--limit", "address:tests=200"]);
     let mut flood: Vec<_> = (0..CLIENTS).map(|_| awaiting_results(service.port)).collect();
     let results = frame(&long_results());
     let (last, first) = results.split_last().expect("a megabyte");
-    for (control, _) in &mut flood {
-        assert!(control.send(first));
+    for client in &mut flood {
+        assert!(client.control.send(first));
     }
     let all_read = wait_for(TIMEOUT, || (unread_bytes(service.port) == 0).then_some(()));
     assert!(all_read.is_some(), "{service:?}");
     // All of them have ended their results when the server looks again.
     service.process.signal(Signal::Stop);
-    for (control, _) in &mut flood {
-        assert!(control.send(&[*last]));
+    for client in &mut flood {
+        assert!(client.control.send(&[*last]));
     }
     let mut probe = Control::connect(service.port);
     probe.send(&fresh_cookie());
     service.process.signal(Signal::Continue);
     probe.expect(state::PARAM_EXCHANGE);
-    let (last_of_flood, _) = flood.last_mut().expect("clients");
-    let without_response = last_of_flood.response_within(Duration::from_millis(1));
+    let last_of_flood = flood.last_mut().expect("clients");
+    let without_response = last_of_flood.control.response_within(Duration::from_millis(1));
     assert_eq!(
         without_response,
         Received::Silence,
         "the probe waited for all of the flood"
     );
-    for (control, _) in &mut flood {
-        assert_ne!(control.response(), Received::Silence, "long results are answered too");
+    for client in &mut flood {
+        assert_ne!(
+            client.control.response(),
+            Received::Silence,
+            "long results are answered too"
+        );
     }
     service.client(original(), &["-n", "64K"]).finish().expect_clean();
 }
@@ -96,9 +86,7 @@ fn long_results_of_many_clients_do_not_hold_up_another_client() {
 /// The file of users is a pipe without a writer, so the check of a login blocks until the test writes to it.
 #[test]
 fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
-    if ours().is_original() {
-        return skip("the original serves one client");
-    }
+    ours_only!("the original serves one client");
     let keys = Keys::make();
     let service = keys.service(&[]);
     let users = keys.path("users");
@@ -107,14 +95,10 @@ fn a_login_that_is_being_checked_does_not_hold_up_another_client() {
     let made = Command::new("mkfifo").arg(&users).status().expect("mkfifo runs");
     assert!(made.success());
     let token = keys.token("mario", "rossi", 0, "oaep");
-    let mut waiting = Control::connect(service.port);
-    waiting.send(&fresh_cookie());
-    waiting.expect(state::PARAM_EXCHANGE);
+    let mut waiting = RawClient::named(service.port).control;
     waiting.send(&frame(&format!(r#"{{"tcp":true,"time":1,"authtoken":"{token}"}}"#)));
     for _ in 0..3 {
-        let mut probe = Control::connect(service.port);
-        probe.send(&fresh_cookie());
-        probe.expect(state::PARAM_EXCHANGE);
+        let _probe = RawClient::named(service.port);
     }
     assert_eq!(waiting.response_within(Duration::from_millis(1)), Received::Silence);
     fs::write(&users, text).expect("the check reads the pipe");

@@ -2,7 +2,7 @@
 
 use std::env;
 
-use linerate_interop::{Program, Server, original, ours, skip};
+use linerate_interop::{Program, Server, original, ours, ours_only};
 
 /// Short tests of every kind; one after the other, so that a leak of any of them shows.
 const MIXTURE: [&str; 8] = [
@@ -29,9 +29,7 @@ fn a_server_after_many_tests_is_as_it_was_after_a_few() {
         .ok()
         .and_then(|number| number.parse().ok())
         .unwrap_or(500);
-    if ours().is_original() {
-        return skip("what the original keeps is its own affair");
-    }
+    ours_only!("what the original keeps is its own affair");
     let (server, idle) = Server::start_idle(ours());
     run(&server, WARM_UP);
     let before = server.process.wait_for_idle(idle);

@@ -3,9 +3,8 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::process::Command;
 
-use linerate_interop::{Keys, Process, Service, TIMEOUT, ours, skip};
+use linerate_interop::{Keys, Service, TIMEOUT, linerate, ours_only};
 
 fn set_mode(path: &str, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("the file is ours");
@@ -24,9 +23,7 @@ fn warnings(key: u32, users: u32) -> Vec<String> {
 
 #[test]
 fn a_service_warns_about_a_readable_key_and_a_writable_file_of_users() {
-    if ours().is_original() {
-        return skip("the original has no such service");
-    }
+    ours_only!("the original has no such service");
     assert_eq!(warnings(0o600, 0o600), [""; 0]);
     let [key] = &warnings(0o640, 0o644)[..] else {
         panic!("one warning")
@@ -43,15 +40,11 @@ fn a_service_warns_about_a_readable_key_and_a_writable_file_of_users() {
 
 #[test]
 fn a_control_channel_warns_about_a_readable_token() {
-    if ours().is_original() {
-        return skip("the original has no such service");
-    }
+    ours_only!("the original has no such service");
     let folder = tempfile::tempdir().expect("a folder");
     let token = folder.path().join("token").display().to_string();
     let start = || {
-        let mut command = Command::new(ours().path());
-        command.args(["http", "agent", "--control", "127.0.0.1:0", "--token-file", &token]);
-        let agent = Process::start(command);
+        let agent = linerate(&format!("http agent --control 127.0.0.1:0 --token-file {token}"));
         agent.wait_for_stdout("control", 1);
         agent.stderr()
     };

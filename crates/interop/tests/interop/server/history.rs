@@ -1,15 +1,12 @@
 //! What has happened to iperf3 and must not happen here: the tests that SECURITY.md names and that have no other home.
 
 use std::fs;
-use std::process::{Command, Stdio};
 
-use linerate_interop::{Control, Server, each_case, frame, fresh_cookie, original, ours, skip, state};
+use linerate_interop::{Keys, RawClient, Server, each_case, frame, original, ours, ours_only, state};
 
 /// Sends parameters and returns all that the server says to them.
 fn response_to(port: u16, parameters: &str) -> Vec<u8> {
-    let mut control = Control::connect(port);
-    control.send(&fresh_cookie());
-    control.expect(state::PARAM_EXCHANGE);
+    let mut control = RawClient::named(port).control;
     control.send(&frame(parameters));
     control.half_close();
     control.drain()
@@ -17,9 +14,7 @@ fn response_to(port: u16, parameters: &str) -> Vec<u8> {
 
 #[test]
 fn malformed_escapes_are_refused_or_read_as_text() {
-    if ours().is_original() {
-        return skip("the original reads them in its own way");
-    }
+    ours_only!("the original reads them in its own way");
     let server = Server::start(ours(), &[]);
     for text in [
         "\\u",
@@ -54,45 +49,32 @@ fn malformed_escapes_are_refused_or_read_as_text() {
 
 #[test]
 fn tokens_of_every_length_are_refused() {
-    if ours().is_original() {
-        return skip("3.12 reads beyond some of them");
-    }
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = |name: &str| folder.path().join(name).to_str().expect("a plain name").to_owned();
-    let made = Command::new("openssl")
-        .args(["genrsa", "-out", &path("private"), "2048"])
-        .stderr(Stdio::null())
-        .status();
-    assert!(made.is_ok_and(|status| status.success()), "openssl makes a key");
-    fs::write(path("users"), "mario,00\n").expect("the folder is writable");
-    let (key, users) = (path("private"), path("users"));
-    let server = Server::start(
-        ours(),
-        &["--rsa-private-key-path", &key, "--authorized-users-path", &users],
-    );
+    ours_only!("3.12 reads beyond some of them");
+    let keys = Keys::make();
+    fs::write(
+        keys.path("users"),
+        "mario,00
+",
+    )
+    .expect("the folder is writable");
+    let server = keys.server(ours(), None);
     let lengths: Vec<usize> = (0..8).chain(340..348).chain([1000, 1367, 1368, 1369, 4096]).collect();
     let tokens = lengths
         .iter()
         .flat_map(|n| ["A".repeat(*n), "=".repeat(*n), format!("{}=", "/".repeat(*n))]);
     let tokens: Vec<String> = tokens.chain(["A A A".into(), "\\n\\n".into(), "äöü".into()]).collect();
     // Refusals take their time; many at once do not take longer.
-    each_case(
-        &tokens,
-        |token| format!("{} characters", token.len()),
-        |token| {
-            let output = response_to(server.port, &format!("{{\"tcp\":true,\"authtoken\":\"{token}\"}}"));
-            assert_eq!(output, [state::SERVER_ERROR, 0, 0, 0, 142, 0, 0, 0, 0]);
-        },
-    );
+    each_case(&tokens, |token| {
+        let output = response_to(server.port, &format!("{{\"tcp\":true,\"authtoken\":\"{token}\"}}"));
+        assert_eq!(output, [state::SERVER_ERROR, 0, 0, 0, 142, 0, 0, 0, 0]);
+    });
     let output = response_to(server.port, "{\"tcp\":true}");
     assert_eq!(output.first(), Some(&state::SERVER_ERROR), "the server lives");
 }
 
 #[test]
 fn a_receiver_that_skips_the_copy_survives_any_block_length() {
-    if ours().is_original() {
-        return skip("3.12 has no --skip-rx-copy");
-    }
+    ours_only!("3.12 has no --skip-rx-copy");
     let server = Server::start(ours(), &[]);
     for length in ["16", "1K", "128K", "1M"] {
         for direction in [&[][..], &["-R"], &["--bidir"]] {

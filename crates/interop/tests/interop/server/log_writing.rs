@@ -40,46 +40,38 @@ fn server_continues_when_its_report_cannot_be_written() {
         // The service writes to its standard output only.
         .filter(|((_, words), output)| words[0] != "serve" || !matches!(output, Refusing::LogFileOnFullDisk))
         .collect();
-    each_case(
-        &cases,
-        |(kind, output)| format!("{:?} {output:?}", kind.1),
-        |((dialect, words), output)| {
-            let port = free_port();
-            let mut command = server(words, port);
-            match output {
-                Refusing::FullDisk => command.stdout(full_disk()),
-                Refusing::ReaderGone => command.stdout(io::pipe().expect("a pipe").1),
-                Refusing::LogFileOnFullDisk => match *dialect {
-                    "iperf2" => command.args(["-o", "/dev/full"]).stdout(Stdio::null()),
-                    _ => command.args(["--logfile", "/dev/full"]).stdout(Stdio::null()),
-                },
-            };
-            let mut running = Running::start(command, port);
-            for _ in 0..2 {
-                running.expect_service(dialect);
-            }
-        },
-    );
+    each_case(&cases, |((dialect, words), output)| {
+        let port = free_port();
+        let mut command = server(words, port);
+        match output {
+            Refusing::FullDisk => command.stdout(full_disk()),
+            Refusing::ReaderGone => command.stdout(io::pipe().expect("a pipe").1),
+            Refusing::LogFileOnFullDisk => match *dialect {
+                "iperf2" => command.args(["-o", "/dev/full"]).stdout(Stdio::null()),
+                _ => command.args(["--logfile", "/dev/full"]).stdout(Stdio::null()),
+            },
+        };
+        let mut running = Running::start(command, port);
+        for _ in 0..2 {
+            running.expect_service(dialect);
+        }
+    });
 }
 
 /// The pipe is full from the beginning, so that the first word of the server finds no room.
 #[test]
 fn a_reader_that_stops_holds_up_neither_clients_nor_the_end() {
-    each_case(
-        &KINDS,
-        |kind| format!("{:?}", kind.1),
-        |(dialect, words)| {
-            let port = free_port();
-            let mut command = server(words, port);
-            let (_reader, writer) = full_pipe();
-            command.stderr(writer.try_clone().expect("a descriptor")).stdout(writer);
-            let mut running = Running::start(command, port);
-            running.expect_service(dialect);
-            let started = Instant::now();
-            running.terminate();
-            assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-        },
-    );
+    each_case(&KINDS, |(dialect, words)| {
+        let port = free_port();
+        let mut command = server(words, port);
+        let (_reader, writer) = full_pipe();
+        command.stderr(writer.try_clone().expect("a descriptor")).stdout(writer);
+        let mut running = Running::start(command, port);
+        running.expect_service(dialect);
+        let started = Instant::now();
+        running.terminate();
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    });
 }
 
 /// A named pipe refuses text while it has no reader, and takes it when there is one again.

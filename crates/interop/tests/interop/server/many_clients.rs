@@ -5,39 +5,37 @@ use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Control, Process, Received, Report, Server, Service, Signal, Status, TIMEOUT, each_case, frame, fresh_cookie,
-    original, ours, state, wait_for,
+    Process, RawClient, Received, Report, Server, Service, Signal, Status, TIMEOUT, each_case, original, ours,
+    wait_for, words,
 };
 use serde_json::Value;
 
 /// Clients at once.
 const CLIENTS: usize = 50;
 
-/// Options of client number n, for four kinds of crowds.
-const KINDS_OF_CLIENTS: [(&str, &[&str]); 4] = [
-    ("TCP", &[""]),
-    ("UDP", &["-u"]),
-    ("UDP, reverse", &["-u -R"]),
-    ("mixed", &["--bidir", "-u --bidir", "-R", "-u", "-P 3", "-u -P 2 -R"]),
-];
-
-#[test]
-fn timed_fifty_concurrent_stock_clients_agree_with_the_record() {
-    // One kind after the other: together they would measure this machine.
-    for (name, kinds) in KINDS_OF_CLIENTS {
-        serve_clients_at_once(name, kinds);
-    }
+macro_rules! stock_clients_at_once {
+    ($($name:ident: $kinds:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            agree_with_the_record(&$kinds);
+        }
+    )*};
 }
 
-fn serve_clients_at_once(name: &str, kinds: &[&str]) {
+stock_clients_at_once! {
+    timed_fifty_tcp_clients_agree_with_the_record: [""];
+    timed_fifty_udp_clients_agree_with_the_record: ["-u"];
+    timed_fifty_udp_clients_in_reverse_agree_with_the_record: ["-u -R"];
+    timed_fifty_clients_of_every_kind_agree_with_the_record: [
+        "--bidir", "-u --bidir", "-R", "-u", "-P 3", "-u -P 2 -R"
+    ];
+}
+
+/// Client number n has the options number n, over and over.
+fn agree_with_the_record(kinds: &[&str]) {
     let service = Service::start(&[]);
-    let clients: Vec<Process> = (0..CLIENTS)
-        .map(|n| {
-            let kind = kinds[n % kinds.len()].split_whitespace();
-            let options: Vec<&str> = ["-t", "5", "-b", "2M", "-J"].into_iter().chain(kind).collect();
-            service.client(original(), &options)
-        })
-        .collect();
+    let client = |n: usize| service.client(original(), &words(&format!("-t 3 -b 2M -J {}", kinds[n % kinds.len()])));
+    let clients: Vec<Process> = (0..CLIENTS).map(client).collect();
     let reports: Vec<Report> = clients
         .into_iter()
         .map(|c| Report::parse(&c.finish().expect_clean().stdout))
@@ -47,20 +45,20 @@ fn serve_clients_at_once(name: &str, kinds: &[&str]) {
         .iter()
         .map(|r| (r["cookie"].as_str().expect("a cookie"), r))
         .collect();
-    assert_eq!(records.len(), CLIENTS, "{name}: one record per client");
+    assert_eq!(records.len(), CLIENTS, "one record per client");
     for report in &reports {
         let record = records.get(report.text("/start/cookie")).expect("a record");
-        assert_eq!(record["outcome"], "complete", "{name}");
+        assert_eq!(record["outcome"], "complete", "{record}");
         assert_eq!(
             moved(report),
             [&record["received_bytes"], &record["sent_bytes"]].map(bytes),
-            "{name}: {record}"
+            "{record}"
         );
     }
     // A busy host starts the last ones when the first are through.
     let company = records.values().filter_map(|record| record["ran_beside_max"].as_u64());
     let concurrent = company.filter(|beside| *beside >= CLIENTS as u64 / 4).count();
-    assert!(concurrent >= CLIENTS / 2, "{name}: they ran together: {records:?}");
+    assert!(concurrent >= CLIENTS / 2, "they ran together: {records:?}");
 }
 
 fn bytes(value: &Value) -> u64 {
@@ -140,9 +138,8 @@ fn linerate_client_receives_the_number_of_concurrent_tests() {
     let beside = server.client(original(), "127.0.0.1", &["-t", "20", "-b", "1M", "--forceflush"]);
     beside.wait_for_stdout("/sec", 1);
     for (extension, expected) in [(",\"linerate\":{\"protocol\":1}", Some(1)), ("", None)] {
-        let mut test = HandMade::start(server.port, &format!("{{\"tcp\":true,\"time\":1{extension}}}"));
-        test.open_stream();
-        let results = test.finish();
+        let parameters = format!("{{\"tcp\":true,\"time\":1{extension}}}");
+        let results = RawClient::running(server.port, &parameters).finish();
         assert_eq!(
             results.pointer("/linerate/ran_beside").and_then(Value::as_u64),
             expected,
@@ -154,27 +151,23 @@ fn linerate_client_receives_the_number_of_concurrent_tests() {
 #[test]
 fn admission_policy_is_configurable() {
     let long = ["-t", "20", "-b", "1M", "--forceflush"];
-    each_case(
-        &[("parallel:2", 2), ("exclusive", 1)],
-        |(admission, _)| (*admission).to_owned(),
-        |(admission, places)| {
-            let server = Server::start(ours(), &["--lr-admit", admission]);
-            let running: Vec<Process> = (0..*places)
-                .map(|_| server.client(original(), "127.0.0.1", &long))
-                .collect();
-            running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
-            let refused = server.run(original(), &["-t", "1"]);
-            refused
-                .expect_code(1)
-                .expect_stderr("the server is busy running a test. try again later");
-            drop(running);
-            // The places are free as soon as those who held them are gone.
-            let served = wait_for(TIMEOUT, || {
-                (server.run(original(), &["-n", "64K"]).code() == Some(0)).then_some(())
-            });
-            served.expect("a place is free again");
-        },
-    );
+    each_case(&[("parallel:2", 2), ("exclusive", 1)], |(admission, places)| {
+        let server = Server::start(ours(), &["--lr-admit", admission]);
+        let running: Vec<Process> = (0..*places)
+            .map(|_| server.client(original(), "127.0.0.1", &long))
+            .collect();
+        running.iter().for_each(|client| client.wait_for_stdout("/sec", 1));
+        let refused = server.run(original(), &["-t", "1"]);
+        refused
+            .expect_code(1)
+            .expect_stderr("the server is busy running a test. try again later");
+        drop(running);
+        // The places are free as soon as those who held them are gone.
+        let served = wait_for(TIMEOUT, || {
+            (server.run(original(), &["-n", "64K"]).code() == Some(0)).then_some(())
+        });
+        served.expect("a place is free again");
+    });
 }
 
 #[test]
@@ -231,7 +224,7 @@ fn too_long_queue_refuses_at_once() {
 fn lost_response_to_a_hello_is_repeated() {
     let server = Server::start(ours(), &[]);
     // A client that repeats its hello: the second answer takes the place of the lost first one, and is no second stream.
-    let mut repeating = HandMade::start(server.port, UDP_FORWARD);
+    let mut repeating = RawClient::accepted(server.port, UDP_FORWARD);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(("127.0.0.1", server.port)).expect("a route");
     socket.set_read_timeout(Some(TIMEOUT)).expect("a time");
@@ -249,7 +242,7 @@ fn lost_response_to_a_hello_is_repeated() {
     );
 
     // A stock client waits silently: the answer is repeated until its data arrives.
-    let mut waiting = HandMade::start(server.port, UDP_FORWARD);
+    let mut waiting = RawClient::accepted(server.port, UDP_FORWARD);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(("127.0.0.1", server.port)).expect("a route");
     socket.set_read_timeout(Some(TIMEOUT)).expect("a time");
@@ -276,7 +269,7 @@ fn lost_response_to_a_hello_is_repeated() {
 #[test]
 fn datagrams_of_other_sources_get_no_reply_and_no_state() {
     let server = Server::start(ours(), &[]);
-    let mut test = HandMade::start(server.port, UDP_FORWARD);
+    let mut test = RawClient::accepted(server.port, UDP_FORWARD);
     let before = Status::of(server.process.id());
     // Addresses without a test: other hosts of the loopback network.
     let strangers: Vec<UdpSocket> = (2..=200_u8)
@@ -315,7 +308,7 @@ fn datagrams_of_other_sources_get_no_reply_and_no_state() {
 fn udp_streams_come_from_the_address_of_their_test_unless_the_operator_allows_otherwise() {
     for (options, welcome) in [(&[][..], false), (&["--lr-allow-split-address"], true)] {
         let server = Server::start(ours(), options);
-        let mut test = HandMade::start(server.port, UDP_FORWARD);
+        let mut test = RawClient::accepted(server.port, UDP_FORWARD);
         let socket = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
         socket.connect(("127.0.0.1", server.port)).expect("a route");
         socket
@@ -341,7 +334,7 @@ fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
     const UDP_REVERSE: &str = "{\"udp\":true,\"time\":1,\"len\":1000,\"bandwidth\":1000000,\"reverse\":true}";
     let server = Server::start(ours(), &["--lr-allow-split-address"]);
     for (parameters, response_bytes) in [(UDP_FORWARD, HELLO.len()), (UDP_REVERSE, 0)] {
-        let _test = HandMade::start(server.port, parameters);
+        let _test = RawClient::accepted(server.port, parameters);
         let victim = UdpSocket::bind("127.0.0.3:0").expect("a loopback address");
         victim.connect(("127.0.0.1", server.port)).expect("a route");
         victim
@@ -362,7 +355,7 @@ fn an_address_that_may_be_forged_gets_back_at_most_what_it_sent() {
 #[test]
 fn a_silent_udp_client_gets_a_handful_of_bytes() {
     let server = Server::start(ours(), &[]);
-    let _test = HandMade::start(server.port, UDP_FORWARD);
+    let _test = RawClient::accepted(server.port, UDP_FORWARD);
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
     socket.connect(("127.0.0.1", server.port)).expect("a route");
     socket
@@ -393,54 +386,4 @@ fn datagram(number: u32) -> [u8; 1000] {
     let mut datagram = [0; 1000];
     datagram[8..12].copy_from_slice(&number.to_be_bytes());
     datagram
-}
-
-/// A client under the test's hand.
-struct HandMade {
-    cookie: [u8; 37],
-    port: u16,
-    control: Control,
-    data: Option<Control>,
-}
-
-impl HandMade {
-    /// Up to the point where streams are awaited.
-    fn start(port: u16, parameters: &str) -> Self {
-        let (cookie, mut control) = (fresh_cookie(), Control::connect(port));
-        control.send(&cookie);
-        control.expect(state::PARAM_EXCHANGE);
-        control.send(&frame(parameters));
-        control.expect(state::CREATE_STREAMS);
-        Self {
-            cookie,
-            port,
-            control,
-            data: None,
-        }
-    }
-
-    fn open_stream(&mut self) {
-        let mut data = Control::connect(self.port);
-        data.send(&self.cookie);
-        self.data = Some(data);
-        self.expect_start();
-    }
-
-    fn expect_start(&mut self) {
-        self.control.expect(state::TEST_START);
-        self.control.expect(state::TEST_RUNNING);
-    }
-
-    /// Ends the test and returns the server's results.
-    fn finish(mut self) -> Value {
-        self.control.send(&[state::TEST_END]);
-        self.control.expect(state::EXCHANGE_RESULTS);
-        self.control.send(&frame(
-            "{\"cpu_util_total\":0,\"cpu_util_user\":0,\"cpu_util_system\":0,\"sender_has_retransmits\":0,\"streams\":[]}",
-        ));
-        let results = self.control.take_json();
-        self.control.expect(state::DISPLAY_RESULTS);
-        self.control.send(&[state::IPERF_DONE]);
-        serde_json::from_str(&results).expect("JSON")
-    }
 }

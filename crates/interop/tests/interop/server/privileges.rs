@@ -98,15 +98,11 @@ fn a_user_that_cannot_serve_is_refused_with_a_reason() {
         (&["--user", USER, "--iperf2-port", "500"], 2, "port 500"),
         (&["--user", USER, "--private-key", &key, "--users", &users], 1, &hidden),
     ];
-    each_case(
-        &cases,
-        |case| case.0.join(" "),
-        |(options, code, reason)| {
-            serve(Command::new(ours().path()), options)
-                .expect_code(*code)
-                .expect_stderr(reason);
-        },
-    );
+    each_case(&cases, |(options, code, reason)| {
+        serve(Command::new(ours().path()), options)
+            .expect_code(*code)
+            .expect_stderr(reason);
+    });
 }
 
 #[test]

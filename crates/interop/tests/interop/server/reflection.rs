@@ -6,7 +6,9 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use linerate_interop::iperf2::{Iperf2, Iperf2Server};
-use linerate_interop::{FORGED_BYTES, FlowMode, Process, Service, TIMEOUT, forged, free_port, ours, skip, wait_for};
+use linerate_interop::{
+    FORGED_BYTES, FlowMode, Process, Service, TIMEOUT, forged, free_port, linerate, ours_only, wait_for,
+};
 
 /// 2^31 steps of 10 ms, the longest time a header can ask for.
 const LONGEST_TICKS: u32 = 1 << 31;
@@ -84,9 +86,7 @@ fn expect_refusals(service: &Service, victims: &mut [Victim], reason: &str, coun
 
 #[test]
 fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
-    if ours().is_original() {
-        return skip("the original has no such service");
-    }
+    ours_only!("the original has no such service");
     let (service, port2) = service(&[]);
     let modes = [
         FlowMode::Reverse,
@@ -104,9 +104,7 @@ fn a_service_sends_no_data_over_udp_to_an_address_that_may_be_forged() {
 
 #[test]
 fn responses_are_not_longer_than_requests() {
-    if ours().is_original() {
-        return skip("the original answers with more");
-    }
+    ours_only!("the original answers with more");
     let (service, port2) = service(&[]);
     let mut victim = Victim::of(port2);
     victim.forge(FlowMode::Forward, &[1, 2, -3], 100);
@@ -181,9 +179,8 @@ fn absurd_amounts_are_refused() {
 
 #[test]
 fn udp_reverse_is_offered_to_named_addresses_only() {
-    let mut command = std::process::Command::new(ours().path());
-    command.args(["serve", "--iperf2", "--iperf2-udp-reverse"]);
-    Process::start(command).finish().expect_code(2).expect_stderr("--allow");
+    let refused = linerate("serve --iperf2 --iperf2-udp-reverse").finish();
+    refused.expect_code(2).expect_stderr("--allow");
 }
 
 /// Called as the original it does as the original does, within bounds.
@@ -215,9 +212,7 @@ fn dual_header(port: u16) -> Vec<u8> {
 
 #[test]
 fn a_server_connects_back_to_the_address_of_the_client_alone() {
-    if ours().is_original() {
-        return skip("the original has no such service");
-    }
+    ours_only!("the original has no such service");
     let (service, port2) = service(&[]);
     let own = TcpListener::bind("127.0.0.1:0").expect("a loopback address");
     let port = own.local_addr().expect("it is bound").port();

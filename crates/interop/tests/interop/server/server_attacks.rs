@@ -7,8 +7,8 @@ use std::time::Duration;
 use linerate_interop::iperf2::Iperf2;
 use linerate_interop::namespaces::{Net, inside};
 use linerate_interop::{
-    Control, FlowMode, Process, Received, Service, Status, TIMEOUT, forged, frame, free_port, fresh_cookie, listens,
-    original, ours, state, wait_for,
+    Control, FlowMode, Process, RawClient, Received, Service, Status, TIMEOUT, forged, free_port, fresh_cookie,
+    linerate, listens, original, ours, state, wait_for,
 };
 
 /// A service for both dialects.
@@ -190,11 +190,11 @@ fn many_connections_make_few_lines() {
 #[test]
 fn trickling_client_does_not_keep_its_slot() {
     let service = Service::start(&["--liveness", "2"]);
-    let (mut control, mut data) = running(service.port, "127.0.0.1");
+    let mut client = RawClient::running(service.port, ENDLESS);
     let ended = wait_for(TIMEOUT, || {
-        data.send(&[0]);
+        client.data.as_mut().expect("a stream").send(&[0]);
         // It tells the server nothing; the answer is that the test is over.
-        let _ = control.response_within(Duration::from_millis(100));
+        let _ = client.control.response_within(Duration::from_millis(100));
         service.events("test_ended").pop()
     });
     let ended = ended.unwrap_or_else(|| panic!("{service:?}"));
@@ -204,7 +204,7 @@ fn trickling_client_does_not_keep_its_slot() {
 #[test]
 fn one_address_has_a_tenth_of_the_places_and_at_least_eight() {
     let service = Service::start(&["--admit", "parallel:90"]);
-    let mut kept: Vec<Control> = (0..9).map(|_| accepted(service.port)).collect();
+    let mut kept: Vec<RawClient> = (0..9).map(|_| RawClient::accepted(service.port, ENDLESS)).collect();
     let mut tenth = Control::connect(service.port);
     tenth.send(&fresh_cookie());
     assert_eq!(tenth.response(), Received::Byte(state::ACCESS_DENIED));
@@ -247,19 +247,11 @@ fn service_opens_configured_ports_only() {
 fn what_an_http_server_opens_has_one_policy() {
     let port = free_port();
     let serve = |tcp: Option<u16>| {
-        let mut command = Command::new(ours().path());
-        let address = format!("127.0.0.1:{}", free_port());
-        command.args([
-            "http",
-            "serve",
-            "--no-control",
-            "--bind",
-            &address,
-            "--allow",
-            "203.0.113.0/24",
-        ]);
-        command.args(tcp.map(|port| format!("--tcp={port}")));
-        let server = Process::start(command);
+        let tcp = tcp.map_or(String::new(), |port| format!("--tcp={port}"));
+        let port = free_port();
+        let server = linerate(&format!(
+            "http serve --no-control --bind 127.0.0.1:{port} --allow 203.0.113.0/24 {tcp}"
+        ));
         server.wait_for_stdout("Listening on", 1);
         server
     };
@@ -274,31 +266,5 @@ fn what_an_http_server_opens_has_one_policy() {
         .expect_stderr("test authorization failed");
 }
 
-/// A connection whose test without a time limit was accepted and that is asked for its streams.
-fn accepted(port: u16) -> Control {
-    let mut control = Control::connect(port);
-    control.send(&fresh_cookie());
-    accept(&mut control);
-    control
-}
-
-fn accept(control: &mut Control) {
-    control.expect(state::PARAM_EXCHANGE);
-    control.send(&frame(
-        "{\"tcp\":true,\"omit\":0,\"time\":0,\"parallel\":1,\"len\":1000,\"client_version\":\"3.12\"}",
-    ));
-    control.expect(state::CREATE_STREAMS);
-}
-
-/// A running test: control and data connection.
-fn running(port: u16, host: &str) -> (Control, Control) {
-    let address: SocketAddr = format!("{host}:{port}").parse().expect("an address");
-    let (cookie, mut control) = (fresh_cookie(), Control::connect_to(address));
-    control.send(&cookie);
-    accept(&mut control);
-    let mut data = Control::connect_to(address);
-    data.send(&cookie);
-    control.expect(state::TEST_START);
-    control.expect(state::TEST_RUNNING);
-    (control, data)
-}
+/// A test without a time limit.
+const ENDLESS: &str = r#"{"tcp":true,"omit":0,"time":0,"parallel":1,"len":1000,"client_version":"3.12"}"#;

@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use linerate_interop::{
-    Control, Keys, Process, Program, Report, Server, Service, Signal, TIMEOUT, each_case, established, frame,
-    free_port, fresh_cookie, original, ours, state, wait_for,
+    Keys, Process, Program, RawClient, Report, Server, Service, Signal, TIMEOUT, each_case, established, frame,
+    free_port, linerate, original, ours, state, wait_for, words,
 };
 use serde_json::Value;
 
@@ -20,35 +20,31 @@ const LONG: [&str; 6] = ["-t", "60", "-b", "2M", "-i", "0.2"];
 
 #[test]
 fn timed_stop_notifies_every_client_within_two_seconds() {
-    each_case(
-        &[Signal::Terminate, Signal::Interrupt],
-        |signal| format!("{signal:?}"),
-        |signal| {
-            let service = Service::start(&[]);
-            let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u"], &["-u", "-R"]];
-            let clients: Vec<Process> = kinds
-                .iter()
-                .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
-                .collect();
-            clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
-            // One that has frozen cannot hold up the others.
-            let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
-            frozen.wait_for_stdout("/sec", 2);
-            frozen.signal(Signal::Stop);
-            let _ = service.wait_for_events("test_started", 5, TIMEOUT);
-            let started = Instant::now();
-            service.process.signal(*signal);
-            for client in clients {
-                let client = client.finish();
-                client.expect_code(1).expect_stderr("the server has terminated");
-            }
-            let server = service.process.finish();
-            server.expect_code(0);
-            assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
-            let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
-            assert_eq!(partial, 5, "{server:?}");
-        },
-    );
+    each_case(&[Signal::Terminate, Signal::Interrupt], |signal| {
+        let service = Service::start(&[]);
+        let kinds: [&[&str]; 4] = [&[], &["-R"], &["-u"], &["-u", "-R"]];
+        let clients: Vec<Process> = kinds
+            .iter()
+            .map(|kind| service.client(original(), &[&LONG[..], &["--forceflush"], *kind].concat()))
+            .collect();
+        clients.iter().for_each(|client| client.wait_for_stdout("/sec", 2));
+        // One that has frozen cannot hold up the others.
+        let frozen = service.client(original(), &[&LONG[..], &["--forceflush"]].concat());
+        frozen.wait_for_stdout("/sec", 2);
+        frozen.signal(Signal::Stop);
+        let _ = service.wait_for_events("test_started", 5, TIMEOUT);
+        let started = Instant::now();
+        service.process.signal(*signal);
+        for client in clients {
+            let client = client.finish();
+            client.expect_code(1).expect_stderr("the server has terminated");
+        }
+        let server = service.process.finish();
+        server.expect_code(0);
+        assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+        let partial = server.stdout.matches("\"outcome\":\"partial\"").count();
+        assert_eq!(partial, 5, "{server:?}");
+    });
 }
 
 /// The first signal waits for clients to take note; the second does not.
@@ -86,49 +82,47 @@ fn a_hang_up_ends_the_dialects_server_but_not_the_service() {
 
 // Starting
 
-#[test]
-fn service_manager_is_notified_of_ready_and_stopping() {
+/// A service manager, and the command of a service that it starts.
+fn manager() -> (tempfile::TempDir, UnixDatagram, Command) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = folder.path().join("notify");
     let manager = UnixDatagram::bind(&path).expect("a socket");
     manager.set_read_timeout(Some(TIMEOUT)).expect("a time");
-    let word = || {
-        let mut buffer = [0; 256];
-        let count = manager.recv(&mut buffer).expect("a notification");
-        String::from_utf8_lossy(&buffer[..count]).into_owned()
-    };
     let mut command = Command::new(ours().path());
     command.env("NOTIFY_SOCKET", &path);
+    (folder, manager, command)
+}
+
+fn notification(manager: &UnixDatagram) -> String {
+    let mut buffer = [0; 256];
+    let count = manager.recv(&mut buffer).expect("a notification");
+    String::from_utf8_lossy(&buffer[..count]).into_owned()
+}
+
+#[test]
+fn service_manager_is_notified_of_ready_and_stopping() {
+    let (_folder, manager, command) = manager();
     let service = Service::start_by(command, &[]);
-    assert_eq!(word(), "READY=1");
+    assert_eq!(notification(&manager), "READY=1");
     service.process.signal(Signal::Terminate);
-    assert_eq!(word(), "STOPPING=1");
+    assert_eq!(notification(&manager), "STOPPING=1");
     service.process.finish().expect_code(0);
 }
 
 #[test]
 fn the_service_manager_sees_the_control_thread_at_work_while_a_test_runs_and_while_none_does() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let path = folder.path().join("notify");
-    let manager = UnixDatagram::bind(&path).expect("a socket");
-    manager.set_read_timeout(Some(TIMEOUT)).expect("a time");
-    let word = || {
-        let mut buffer = [0; 256];
-        let count = manager.recv(&mut buffer).expect("a notification");
-        String::from_utf8_lossy(&buffer[..count]).into_owned()
-    };
-    let mut command = Command::new(ours().path());
-    command.env("NOTIFY_SOCKET", &path).env("WATCHDOG_USEC", "200000");
+    let (_folder, manager, mut command) = manager();
+    command.env("WATCHDOG_USEC", "200000");
     let service = Service::start_by(command, &[]);
-    assert_eq!(word(), "READY=1");
-    let beats = |count| (0..count).for_each(|_| assert_eq!(word(), "WATCHDOG=1"));
+    assert_eq!(notification(&manager), "READY=1");
+    let beats = |count| (0..count).for_each(|_| assert_eq!(notification(&manager), "WATCHDOG=1"));
     beats(3);
     let client = service.client(original(), &["-t", "1", "-b", "2M"]);
     let _ = service.wait_for_events("test_started", 1, TIMEOUT);
     beats(3);
     client.finish().expect_clean();
     service.process.signal(Signal::Terminate);
-    while word() != "STOPPING=1" {}
+    while notification(&manager) != "STOPPING=1" {}
     service.process.finish().expect_code(0);
 }
 
@@ -149,11 +143,9 @@ fn the_unit_file_is_valid() {
         .lines()
         .find_map(|l| l.strip_prefix("ExecStart=/usr/bin/linerate "))
         .expect("a command");
-    let mut command = Command::new(ours().path());
-    command
-        .args(options.split_whitespace().filter(|w| !w.starts_with('$')))
-        .arg("--help");
-    Process::start(command).finish().expect_code(0);
+    let options: Vec<&str> = options.split_whitespace().filter(|w| !w.starts_with('$')).collect();
+    let help = linerate(&format!("{} --help", options.join(" "))).finish();
+    help.expect_code(0);
 }
 
 // Metrics
@@ -246,12 +238,8 @@ fn listeners(id: u32) -> usize {
 fn metrics_address_in_use_is_an_error_at_the_start() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = taken.local_addr().expect("bound").to_string();
-    let mut command = Command::new(ours().path());
-    command.args(["serve", "--port", &free_port().to_string(), "--metrics", &address]);
-    Process::start(command)
-        .finish()
-        .expect_code(1)
-        .expect_stderr("for metrics");
+    let failed = linerate(&format!("serve --port {} --metrics {address}", free_port())).finish();
+    failed.expect_code(1).expect_stderr("for metrics");
 }
 
 // Keepalive
@@ -269,9 +257,7 @@ fn control_connections_are_kept_alive_by_default() {
 
 /// What the peer sees of a refused login: everything it is sent, and when.
 fn refused_login(port: u16, token: Option<&str>) -> (Vec<u8>, Duration) {
-    let mut control = Control::connect(port);
-    control.send(&fresh_cookie());
-    control.expect(state::PARAM_EXCHANGE);
+    let mut control = RawClient::named(port).control;
     let member = token.map_or(String::new(), |t| format!(",\"authtoken\":\"{t}\""));
     control.send(&frame(&format!("{{\"tcp\":true,\"time\":1{member}}}")));
     let started = Instant::now();
@@ -388,17 +374,8 @@ fn a_user_runs_only_so_many_tests_at_once() {
     let keys = Keys::make();
     let service = keys.service(&["--accept-both-paddings", "--limit", "user:tests=1"]);
     let (port, key) = (service.port.to_string(), keys.path("public"));
-    let base = [
-        "-c",
-        "127.0.0.1",
-        "-p",
-        &port,
-        "--username",
-        "mario",
-        "--rsa-public-key-path",
-        &key,
-    ];
-    let mut command = original().command(base.iter().chain(&LONG).chain(&["--forceflush"]));
+    let line = format!("-c 127.0.0.1 -p {port} --username mario --rsa-public-key-path {key} --forceflush");
+    let mut command = original().command(words(&line).iter().chain(&LONG));
     command.env("IPERF3_PASSWORD", "rossi");
     let running = Process::start(command);
     running.wait_for_stdout("/sec", 1);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use linerate_model::http::Arrivals;
 use serde::{Deserialize, Serialize};
 
+pub use linerate_model::http::Ports;
 pub use protocol::{Protocol, Trust, file_name, fingerprint};
 
 /// Most bytes of a plan file.
@@ -220,18 +221,6 @@ pub struct Objective {
     /// Upper limit of failures as a share of all requests that ended, 0 to 1.
     #[serde(rename = "error_rate")]
     pub error_share: f64,
-}
-
-/// Choice of local ports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Ports {
-    /// By the kernel as long as its range suffices, then explicit.
-    Auto,
-    /// By the kernel.
-    Kernel,
-    /// By the generator.
-    Explicit,
 }
 
 /// Teardown of connections.

@@ -105,7 +105,9 @@ fn unknown_key_is_named_with_its_line_and_the_allowed_ones() {
 
 #[test]
 fn wrong_value_is_named_with_its_line_or_key_and_what_is_allowed() {
-    let rows = include_str!("refused.txt").lines().filter(|line| !line.starts_with('#'));
+    let rows = include_str!("refused.txt")
+        .lines()
+        .filter(|line| !line.starts_with('#'));
     for row in rows {
         let (text, expected) = row.split_once(" => ").expect(row);
         let found = toml_error(&text.replace("\\n", "\n"));

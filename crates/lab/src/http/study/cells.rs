@@ -2,13 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use linerate_model::http::{Cell, CellKey, CellRun, ErrorClass, LoadResult, Medians, NegotiatedProtocol, Phase, Row};
+use linerate_model::http::{
+    Cell, CellFacts, CellKey, CellRun, CellVerdict, ErrorClass, LoadResult, Mode, NegotiatedProtocol, Network, Phase,
+    Position, Row, VerdictClass,
+};
 
 use super::StudyInput;
 use crate::http::ceiling::{Ceiling, Link, OPPOSITE_SHARE_WARNING, Segments, reached_share, usual_header_bytes};
 use crate::http::cells::by_product;
-use crate::http::classify::{CellValidity, Facts, Network, Position, cell_validity, classify};
 use crate::http::estimate::REFINEMENTS_MAX;
+use crate::http::facts::cell_facts;
 use crate::http::knee::{Point, Shape};
 use crate::http::medians::{counted, medians};
 use crate::http::units::{payload_name, percent, rounded};
@@ -26,11 +29,12 @@ pub(super) struct JudgedCells {
 struct Draft {
     key: CellKey,
     runs: Vec<CellRun>,
-    median: Medians,
-    network: Network,
+    facts: CellFacts,
     ceiling_per_s: Option<f64>,
-    validity: CellValidity,
-    is_one_host: bool,
+    /// The runs are valid.
+    is_valid: bool,
+    /// One of the hosts was at a limit of its own.
+    is_limited: bool,
     opposite_share: Option<f64>,
 }
 
@@ -73,7 +77,7 @@ const REFUTED_FROM: f64 = 1.05;
 /// stream was limited by something else. Then the speed of the link is the ceiling, with a note.
 fn drafts(input: &StudyInput<'_>) -> (Vec<Draft>, Option<String>) {
     let of_baseline = drafts_below(input, false);
-    let of_ceiling = |draft: &Draft| draft.median.of_ceiling.filter(|_| draft.validity.is_valid);
+    let of_ceiling = |draft: &Draft| draft.facts.medians.of_ceiling.filter(|_| draft.is_valid);
     let most = of_baseline.iter().filter_map(of_ceiling).fold(0.0, f64::max);
     if input.baseline.is_empty() || most < REFUTED_FROM {
         return (of_baseline, None);
@@ -125,9 +129,11 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
             bits_per_response,
         },
     };
-    let is_one_host = is_one_host || share_a_kernel(input);
-    let facts = Facts::of(key, &runs, &median, network, input.setup.port).on_one_host(is_one_host);
-    let validity = cell_validity(&facts);
+    let facts = CellFacts {
+        is_one_host: is_one_host || share_a_kernel(input),
+        ..cell_facts(key, &runs, &median, network, input.setup.port)
+    };
+    let alone = (input.setup.judge)(&facts);
     let opposite_share = ceiling
         .zip(load.as_ref())
         .zip(median.ok_per_s)
@@ -139,13 +145,18 @@ fn draft(input: &StudyInput<'_>, key: CellKey, runs: Vec<CellRun>, is_refuted: b
     Draft {
         key,
         runs,
-        median,
-        network,
+        facts,
         ceiling_per_s,
-        validity,
-        is_one_host,
+        is_valid: !has(&alone, &[VerdictClass::Invalid]),
+        is_limited: has(&alone, &[VerdictClass::ClientLimit, VerdictClass::ServerLimit]),
         opposite_share,
     }
+}
+
+/// Whether one of these classes fits.
+fn has(verdict: &CellVerdict, classes: &[VerdictClass]) -> bool {
+    let all = std::iter::once(&verdict.primary).chain(&verdict.contributing);
+    all.into_iter().any(|judgement| classes.contains(&judgement.class))
 }
 
 /// Whether both ends are namespaces of one host.
@@ -202,28 +213,16 @@ fn shapes(input: &StudyInput<'_>, drafts: &[Draft]) -> BTreeMap<u64, Shape> {
 fn point(draft: &Draft) -> Point {
     Point {
         connections: draft.key.connections,
-        streams: counted(&draft.runs)
-            .into_iter()
-            .find_map(|run| run.load.as_ref())
-            .map_or(1, LoadResult::streams),
-        ok_per_s: draft.median.ok_per_s,
-        p50_ns: draft.median.p50_ns,
-        p99_ns: draft.median.p99_ns,
-        spread: draft.median.spread,
-        error_share: draft.median.error_share,
-        timeout_share: timeout_share(&draft.runs),
-        is_valid: draft.validity.is_valid,
-        is_limited: draft.validity.is_limited,
+        streams: draft.facts.mode.map_or(1, Mode::streams),
+        ok_per_s: draft.facts.medians.ok_per_s,
+        p50_ns: draft.facts.medians.p50_ns,
+        p99_ns: draft.facts.medians.p99_ns,
+        spread: draft.facts.medians.spread,
+        error_share: draft.facts.medians.error_share,
+        timeout_share: (draft.facts.ended > 0).then(|| draft.facts.error_share(&[ErrorClass::Timeout])),
+        is_valid: draft.is_valid,
+        is_limited: draft.is_limited,
     }
-}
-
-fn timeout_share(runs: &[CellRun]) -> Option<f64> {
-    let (mut timeouts, mut ended) = (0_u64, 0_u64);
-    for load in counted(runs).into_iter().filter_map(|run| run.load.as_ref()) {
-        timeouts = timeouts.saturating_add(load.errors.count(ErrorClass::Timeout));
-        ended = ended.saturating_add(load.ok).saturating_add(load.errors.total());
-    }
-    (ended > 0).then(|| timeouts as f64 / ended as f64)
 }
 
 fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -> Cell {
@@ -232,14 +231,15 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
         .get(&draft.key.payload_bytes)
         .filter(|_| draft.key.rate_per_s.is_none());
     let position = shape.map_or_else(Position::default, |shape| shape.position(&point(&draft)));
-    let facts = Facts::of(draft.key, &draft.runs, &draft.median, draft.network, input.setup.port)
-        .on_one_host(draft.is_one_host);
-    let verdict = classify(&facts, &position);
+    let facts = CellFacts {
+        position,
+        ..draft.facts
+    };
     Cell {
         key: draft.key,
-        median: draft.median,
+        median: facts.medians,
         ceiling_per_s: draft.ceiling_per_s,
-        verdict,
+        verdict: (input.setup.judge)(&facts),
         runs: draft.runs,
     }
 }

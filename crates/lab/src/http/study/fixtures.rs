@@ -97,6 +97,7 @@ pub(crate) fn seed_input() -> OwnedInput {
             checks: Vec::new(),
             client: host.clone(),
             server: Some(host),
+            judge: linerate_doctor::http::cell_verdict,
         },
         baseline: vec![tcp(false), tcp(true)],
         runs,

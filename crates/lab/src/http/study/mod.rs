@@ -10,7 +10,8 @@ mod demands;
 mod sentences;
 
 use linerate_model::http::{
-    Baseline, CellKey, CellRun, Check, Environment, NegotiatedProtocol, RunState, Study, VerdictClass,
+    Baseline, CellFacts, CellKey, CellRun, CellVerdict, Check, Environment, NegotiatedProtocol, RunState, Study,
+    VerdictClass,
 };
 
 use super::c10k;
@@ -47,6 +48,8 @@ pub struct Setup {
     pub client: Environment,
     /// The server's host; absent without an agent there.
     pub server: Option<Environment>,
+    /// Rules that judge a cell.
+    pub judge: fn(&CellFacts) -> CellVerdict,
 }
 
 /// What a study is made from.
@@ -60,7 +63,7 @@ pub struct StudyInput<'a> {
     pub is_complete: bool,
     /// TCP alone.
     pub baseline: &'a [Baseline],
-    /// Runs of all phases in the order they were made, with the flags of [`super::flags::flags`].
+    /// Runs of all phases in the order they were made, with their flags.
     pub runs: &'a [CellRun],
     /// Notes for the report.
     pub notes: &'a [String],

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use linerate_doctor::http::Preflight;
 use linerate_host::{EnvironmentQuery, environment};
 use linerate_lab::http::ceiling::Link;
 use linerate_lab::http::cells;
 use linerate_lab::http::estimate::estimate;
-use linerate_lab::http::preflight::{Path, Preflight};
+use linerate_lab::http::plan::Ramp;
 use linerate_model::http::{CellKey, Check, CheckStatus, Environment};
 use linerate_report::http::{Need, PlanListing, PlannedCell, plan_json, plan_text};
 
@@ -39,25 +40,32 @@ pub(super) fn hosts(target: &TargetServer) -> Hosts {
 
 /// Looks whether both hosts can do what the cells need.
 pub(super) fn checks(spec: &LabSpec, target: &TargetServer, hosts: &Hosts, keys: &[CellKey]) -> Vec<Check> {
+    let plan = &spec.plan;
     let preflight = Preflight {
-        plan: &spec.plan,
-        cells: keys,
-        client: &hosts.client,
-        server: hosts.server.as_ref(),
-        path: Path {
-            server: Some(target.address().ip()),
-            client: target.client,
-            port: target.address().port(),
-            destinations: u32::try_from(target.destinations.len()).unwrap_or(u32::MAX),
-            clock_error_ns: target.server.as_ref().and_then(|side| side.clock_error_ns),
-            ramp_overflows: None,
+        cells: keys.to_vec(),
+        device: plan.dev.clone(),
+        sources: count(plan.source.addresses.len()),
+        ports: plan.source.ports,
+        ramp_per_s: match plan.defaults.ramp {
+            Ramp::PerSecond(rate) => Some(rate),
+            Ramp::Max => None,
         },
-        generator_threads: Some(generator::threads(
-            target.is_local(),
-            spec.plan.defaults.explicit_threads(),
-        )),
+        streams: plan.protocol.streams,
+        is_plain_http1: plan.is_plain_http1(),
+        generator_threads: Some(generator::threads(target.is_local(), plan.defaults.explicit_threads())),
+        client: hosts.client.clone(),
+        server: hosts.server.clone(),
+        server_address: Some(target.address().ip()),
+        client_address: target.client,
+        port: target.address().port(),
+        destinations: count(target.destinations.len()),
+        clock_error_ns: target.server.as_ref().and_then(|side| side.clock_error_ns),
     };
     preflight.checks()
+}
+
+fn count(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
 }
 
 pub(super) fn has_failed(checks: &[Check]) -> bool {

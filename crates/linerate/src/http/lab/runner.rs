@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
+use linerate_doctor::http::{cell_verdict, run_flags, too_many_connections};
 use linerate_host::{Tested, Watched};
 use linerate_http::control::{CellMark, TCP_CAPABILITY};
 use linerate_http::load::{self, Breaker, LoadSpec, SecondPart, WorkerPool};
@@ -11,9 +12,7 @@ use linerate_lab::http::cells::{self, PlannedRun, PlannedTest};
 use linerate_lab::http::environment::StartRecord;
 use linerate_lab::http::estimate::{self, estimate};
 use linerate_lab::http::experiment::{self, CellRunner, Failure, Kept, TestFailure, skipped};
-use linerate_lab::http::flags;
 use linerate_lab::http::plan::{Close, Ramp};
-use linerate_lab::http::preflight::too_many_connections;
 use linerate_lab::http::study::{self, Ending, Setup};
 use linerate_model::FailureKind;
 use linerate_model::http::{Baseline, CellRun, Flag, LoadResult, Phase, RunState, Study};
@@ -64,6 +63,7 @@ pub(super) fn run(spec: &LabSpec, target: TargetServer) -> Result<Outcome, Error
         checks,
         client: hosts.client,
         server: hosts.server,
+        judge: cell_verdict,
     };
     let mut runner = Runner {
         spec,
@@ -306,7 +306,7 @@ impl Runner<'_> {
         result: LoadResult,
         stats: BothSides,
     ) -> CellRun {
-        let mut flags = flags::flags(&result);
+        let mut flags = run_flags(&result);
         let is_lost = self.target.server.as_mut().is_some_and(|side| side.take_loss());
         flags.extend(is_lost.then_some(Flag::ControlLost));
         let is_aborted = flags.contains(&Flag::Interrupted);
@@ -341,7 +341,7 @@ impl Runner<'_> {
             connections: Some(key.connections),
             expected_ms: Some(load.duration_ns / 1_000_000),
             peer: self.target.client,
-            ..CellMark::named(format!("{}-r{}", cells::cell_name(key), planned.repeat))
+            ..CellMark::named(format!("{}-r{}", key.name(), planned.repeat))
         }
     }
 

@@ -119,7 +119,7 @@ impl TargetServer {
         for run in runs {
             let demand = demand(spec, &run.key);
             bytes_max = safety_limits::check(&demand, scope, self.claims)
-                .map_err(|why| Error::usage(format!("{}: {why}", cells::cell_name(&run.key))))?;
+                .map_err(|why| Error::usage(format!("{}: {why}", run.key.name())))?;
         }
         Ok(bytes_max)
     }

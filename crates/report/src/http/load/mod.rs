@@ -124,11 +124,11 @@ fn mode(load: &LoadResult) -> String {
 }
 
 fn verdict(verdict: &CellVerdict) -> Vec<Block> {
-    let sure = format!(" (confidence {})", labels::confidence(verdict.confidence));
+    let sure = format!(" (confidence {})", verdict.confidence.name());
     let contributing = verdict.contributing.iter().map(|judgement| ("as well", "", judgement));
     let judgements = std::iter::once(("verdict", sure.as_str(), &verdict.primary)).chain(contributing);
     let lines = |(name, sure, judgement): (&str, &str, &Judgement)| {
-        let evidence: Vec<&str> = judgement.evidence.iter().map(|one| one.text.as_str()).collect();
+        let evidence: Vec<String> = judgement.evidence.iter().map(ToString::to_string).collect();
         let class = judgement.class.name();
         let advice = Some(&judgement.advice).filter(|advice| !advice.is_empty());
         let first = named(name, format!("{class}{sure}: {}", evidence.join("; ")));

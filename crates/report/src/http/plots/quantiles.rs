@@ -1,17 +1,18 @@
 //! Plot 5: latency by quantile, on an axis on which each nine is as wide as the one before.
 
+use hdrhistogram::Histogram;
 use linerate_model::http::{Cell, Study};
 
 use crate::document::chart::{Axis, Chart, LineStyle, Point, SERIES_MAX, Series};
 use crate::document::plot::Plot;
 use crate::http::grid::{median_run, notable};
-use crate::http::hdr::Counts;
+use crate::http::hdr;
 use crate::http::numbers::{cell as cell_name, time};
 
 pub(super) fn quantiles(study: &Study) -> Option<Plot> {
     let curve = |(hue, cell): (usize, &Cell)| {
         let load = median_run(cell)?.load.as_ref()?;
-        let points = points(&Counts::read(&load.latency.hdr)?);
+        let points = points(&hdr::read(&load.latency.hdr)?);
         Some(Series::new(cell_name(&cell.key), LineStyle::Main, hue, points))
     };
     let cells = notable(study).into_iter().enumerate();
@@ -33,12 +34,12 @@ const STEPS: i32 = 8;
 /// A quantile needs at least this many values above it.
 const VALUES_ABOVE_MIN: f64 = 10.0;
 
-fn points(counts: &Counts) -> Vec<Point> {
-    let last = counts.total() as f64 / VALUES_ABOVE_MIN;
+fn points(histogram: &Histogram<u64>) -> Vec<Point> {
+    let last = histogram.len() as f64 / VALUES_ABOVE_MIN;
     let places = (0..=6 * STEPS).map(|step| 10_f64.powf(f64::from(step) / f64::from(STEPS)));
     places
         .take_while(|place| *place <= last)
-        .filter_map(|place| Some(Point::new(place, counts.quantile(1.0 - 1.0 / place)? as f64)))
+        .map(|place| Point::new(place, histogram.value_at_quantile(1.0 - 1.0 / place) as f64))
         .collect()
 }
 

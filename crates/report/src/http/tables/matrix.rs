@@ -6,7 +6,7 @@ use linerate_model::http::{self as model, Row, Study, VerdictClass};
 
 use crate::document::table::{Cell, Table};
 use crate::http::grid::{Grid, quantile_of, runs_of};
-use crate::http::labels::{letter, letters, meaning};
+use crate::http::labels::{letter, letters};
 use crate::http::numbers::{MISSING, known, mega, payload as payload_name, per_s, percent};
 
 /// Throughput with verdicts, 99th percentile, failures; none without a matrix.
@@ -77,10 +77,8 @@ fn legend(grid: &Grid<'_>) -> Vec<String> {
             .collect::<Vec<_>>()
     };
     let classes: BTreeSet<VerdictClass> = grid.all().flat_map(of).collect();
-    let words: Vec<String> = classes
-        .into_iter()
-        .map(|class| format!("{} {}", letter(class), meaning(class)))
-        .collect();
+    let words = classes.into_iter().map(letter);
+    let words: Vec<String> = words.map(|(letter, meaning)| format!("{letter} {meaning}")).collect();
     vec![
         "*: best stable, fewest connections that are fast, steady and without failures".to_owned(),
         format!("{}; after a +: fits as well", words.join("; ")),

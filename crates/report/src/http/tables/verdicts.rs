@@ -23,7 +23,7 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
         cell_name(&cell.key),
         labels::phase(cell.key.phase).to_owned(),
         verdict.primary.class.name().to_owned(),
-        labels::confidence(verdict.confidence).to_owned(),
+        verdict.confidence.name().to_owned(),
         evidence(&verdict.primary, unused(cell)),
     ];
     let more = verdict.contributing.iter().map(|judgement| {
@@ -40,7 +40,7 @@ fn rows(cell: &model::Cell) -> Vec<[String; 5]> {
 }
 
 fn evidence(judgement: &Judgement, unused: Option<String>) -> String {
-    let texts = judgement.evidence.iter().map(|evidence| evidence.text.clone());
+    let texts = judgement.evidence.iter().map(ToString::to_string);
     texts.chain(unused).collect::<Vec<_>>().join("; ")
 }
 

@@ -400,11 +400,7 @@ impl ServerDialect for Iperf2Server {
         }
         self.is_stopping = true;
         self.close();
-        if self.drains {
-            Stopped::Draining
-        } else {
-            Stopped::Ended { is_reported: false }
-        }
+        if self.drains { Stopped::Draining } else { Stopped::Ended }
     }
 
     fn failure(&self, error: EngineError) -> Failure {

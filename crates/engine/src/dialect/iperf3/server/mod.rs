@@ -356,13 +356,17 @@ impl ServerDialect for Iperf3Server {
     }
 
     fn stop(&mut self, signal_text: &str, server: &mut ServerContext<'_>) -> Stopped {
-        let is_reported = !self.sessions.is_empty();
+        let stopped = if self.sessions.is_empty() {
+            Stopped::Ended
+        } else {
+            Stopped::Reported
+        };
         for session in self.sessions.values_mut() {
             session.stop_early();
         }
         self.registry.terminate(Instant::now(), signal_text);
         self.advance_sessions(server);
-        Stopped::Ended { is_reported }
+        stopped
     }
 
     fn failure(&self, error: EngineError) -> Failure {

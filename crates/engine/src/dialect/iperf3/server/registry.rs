@@ -164,20 +164,18 @@ impl SessionRegistry {
 
     /// A client closed its control connection.
     pub(crate) fn handle_control_eof(&mut self, now: Instant, id: u64) {
-        if let Some(client) = self.clients.get_mut(&id) {
-            match &mut client.machine {
-                Some(machine) => machine.handle_control_eof(now),
-                None => client.end(client_left()),
-            }
-        }
-        self.take_actions(now, id);
+        self.handle_control_end(now, id, |machine| machine.handle_control_eof(now));
     }
 
     /// A client's control connection broke.
     pub(crate) fn handle_control_error(&mut self, now: Instant, id: u64, cause: &str) {
+        self.handle_control_end(now, id, |machine| machine.handle_control_error(now, cause));
+    }
+
+    fn handle_control_end(&mut self, now: Instant, id: u64, input: impl FnOnce(&mut Machine)) {
         if let Some(client) = self.clients.get_mut(&id) {
             match &mut client.machine {
-                Some(machine) => machine.handle_control_error(now, cause),
+                Some(machine) => input(machine),
                 None => client.end(client_left()),
             }
         }

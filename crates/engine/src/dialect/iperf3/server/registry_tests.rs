@@ -40,6 +40,11 @@ fn admitting(admission: policy::Admission) -> ServerPolicy {
     }
 }
 
+const ONE_AT_A_TIME: policy::Admission = policy::Admission::Queue {
+    tests_max: 1,
+    wait_max: Duration::from_secs(25),
+};
+
 impl Harness {
     fn new(policy: &ServerPolicy) -> Self {
         Self {
@@ -52,13 +57,22 @@ impl Harness {
 
     /// Client `n` comes from the address with this last byte.
     fn admit_connection(&mut self, n: u8, last: u8) -> AdmissionDecision {
-        let arrival = self
-            .registry
-            .admit_connection(self.now, n.into(), peer(last), cookie(n), &mut self.admission);
+        let arrival = self.connect(n.into(), last, n);
         if arrival == AdmissionDecision::Admitted {
             self.registry.begin(self.now, n.into(), setup(n));
         }
         arrival
+    }
+
+    /// The connection `id` from the address with this last byte sends the cookie of client `n`.
+    fn connect(&mut self, id: u64, last: u8, n: u8) -> AdmissionDecision {
+        let peer = peer(last);
+        self.registry
+            .admit_connection(self.now, id, peer, cookie(n), &mut self.admission)
+    }
+
+    fn udp_stream_owner(&self, last: u8) -> Option<u64> {
+        self.registry.udp_stream_owner(peer(last).ip())
     }
 
     fn params(&mut self, n: u8, json: &str) {
@@ -114,21 +128,12 @@ fn data_connections_go_to_the_test_they_name() {
         harness.params(n, TCP);
         assert_eq!(harness.sent(n), [9, 10]);
     }
-    let connect = |harness: &mut Harness, n: u8| {
-        let Harness {
-            registry,
-            admission,
-            now,
-            ..
-        } = harness;
-        registry.admit_connection(*now, 50, peer(9), cookie(n), admission)
-    };
-    assert_eq!(connect(&mut harness, 2), AdmissionDecision::Stream(2));
+    assert_eq!(harness.connect(50, 9, 2), AdmissionDecision::Stream(2));
     harness.open_stream(2);
     assert_eq!(harness.sent(2), [1, 2]);
-    assert_eq!(connect(&mut harness, 1), AdmissionDecision::Stream(1));
+    assert_eq!(harness.connect(50, 9, 1), AdmissionDecision::Stream(1));
     let late = AdmissionDecision::Refused(RefusalReason::DuplicateCookie);
-    assert_eq!(connect(&mut harness, 2), late, "a running test takes no more streams");
+    assert_eq!(harness.connect(50, 9, 2), late, "a running test takes no more streams");
 }
 
 #[test]
@@ -142,16 +147,12 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
     assert_eq!(harness.sent(2), [9], "the other one of this address goes first");
     assert_eq!(harness.sent(3), [9, 10], "another address need not wait");
     harness.open_stream(1);
-    assert_eq!(harness.registry.udp_stream_owner(peer(1).ip()), Some(1));
+    assert_eq!(harness.udp_stream_owner(1), Some(1));
     assert!(harness.sent(2).is_empty());
     harness.open_stream(1);
     assert_eq!(harness.sent(2), [10]);
-    assert_eq!(harness.registry.udp_stream_owner(peer(1).ip()), Some(2));
-    assert_eq!(
-        harness.registry.udp_stream_owner(peer(7).ip()),
-        None,
-        "none expects anything from there"
-    );
+    assert_eq!(harness.udp_stream_owner(1), Some(2));
+    assert_eq!(harness.udp_stream_owner(7), None, "none expects anything from there");
 }
 
 #[test]
@@ -182,7 +183,7 @@ fn with_split_addresses_only_one_test_at_all_opens_udp_streams() {
         harness.params(n, UDP);
     }
     assert_eq!((harness.sent(1), harness.sent(2)), (vec![9, 10], vec![9]));
-    assert_eq!(harness.registry.udp_stream_owner(peer(200).ip()), Some(1));
+    assert_eq!(harness.udp_stream_owner(200), Some(1));
 }
 
 /// Of all clients, so that one that opens a stream now and then would block all others.
@@ -198,14 +199,14 @@ fn with_split_addresses_a_turn_takes_two_seconds_whatever_is_opened_in_it() {
         harness.actions(n);
     }
     let began = harness.now;
-    while harness.registry.udp_stream_owner(peer(200).ip()) == Some(1) {
+    while harness.udp_stream_owner(200) == Some(1) {
         harness.open_stream(1);
         harness.now += Duration::from_millis(100);
         harness.registry.handle_timeout(harness.now);
         harness.actions(1);
         assert!(harness.now - began <= UDP_TURN);
     }
-    assert_eq!(harness.registry.udp_stream_owner(peer(200).ip()), Some(2));
+    assert_eq!(harness.udp_stream_owner(200), Some(2));
 }
 
 #[test]
@@ -221,9 +222,9 @@ fn a_server_sends_to_no_address_that_may_be_forged() {
             &format!(r#"{{"udp":true,"time":10,"parallel":1,"len":1000,"{direction}":true}}"#),
         );
         harness.actions(n);
-        let own = harness.registry.udp_stream_owner(peer(n).ip());
+        let own = harness.udp_stream_owner(n);
         assert_eq!(
-            (own, harness.registry.udp_stream_owner(peer(200).ip())),
+            (own, harness.udp_stream_owner(200)),
             (Some(n.into()), None),
             "{direction}"
         );
@@ -280,11 +281,7 @@ fn places_are_taken_by_tests_not_by_cookies() {
 
 #[test]
 fn queued_clients_start_in_order() {
-    let queue = policy::Admission::Queue {
-        tests_max: 1,
-        wait_max: Duration::from_secs(25),
-    };
-    let mut harness = Harness::new(&admitting(queue));
+    let mut harness = Harness::new(&admitting(ONE_AT_A_TIME));
     assert_eq!(harness.admit_connection(1, 1), AdmissionDecision::Admitted);
     harness.params(1, TCP);
     harness.actions(1);
@@ -314,11 +311,7 @@ fn queued_clients_start_in_order() {
 
 #[test]
 fn queued_client_is_refused_after_the_timeout() {
-    let queue = policy::Admission::Queue {
-        tests_max: 1,
-        wait_max: Duration::from_secs(25),
-    };
-    let mut harness = Harness::new(&admitting(queue));
+    let mut harness = Harness::new(&admitting(ONE_AT_A_TIME));
     harness.admit_connection(1, 1);
     harness.params(1, r#"{"tcp":true,"time":0}"#);
     harness.actions(1);
@@ -363,11 +356,7 @@ fn limits_refuse_with_errors_of_stock_servers() {
 
 #[test]
 fn termination_reaches_running_and_queued_clients() {
-    let queue = policy::Admission::Queue {
-        tests_max: 1,
-        wait_max: Duration::from_secs(25),
-    };
-    let mut harness = Harness::new(&admitting(queue));
+    let mut harness = Harness::new(&admitting(ONE_AT_A_TIME));
     harness.admit_connection(1, 1);
     harness.actions(1);
     harness.admit_connection(2, 2);
@@ -387,17 +376,9 @@ fn running_tests_are_shown_with_different_numbers() {
     assert_eq!(first, [0, 4, 8]);
 }
 
-/// The scripts below are worth something: they lead to tests that run, also to several in one script.
 /// A client whose login waits for its check.
 fn log_in(harness: &mut Harness, n: u8, last: u8) {
-    let Harness {
-        registry,
-        admission,
-        now,
-        ..
-    } = harness;
-    let decision = registry.admit_connection(*now, n.into(), peer(last), cookie(n), admission);
-    assert_eq!(decision, AdmissionDecision::Admitted);
+    assert_eq!(harness.connect(n.into(), last, n), AdmissionDecision::Admitted);
     let mut setup = setup(n);
     setup.policy.login_required = true;
     harness.registry.begin(harness.now, n.into(), setup);
@@ -485,6 +466,7 @@ fn work_of_a_removed_client_is_not_done() {
     answer(&mut harness, 1, Ok("mario"));
 }
 
+/// The scripts below lead to tests that run, also to several in one script.
 #[test]
 fn arbitrary_scripts_reach_running_tests() {
     let mut state = 1_u32;

@@ -1,4 +1,4 @@
-//! Connection of the control channel: reads and writes with deadlines, bodies with limits.
+//! A blocking connection: reads and writes with deadlines, bodies with limits.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -8,18 +8,18 @@ use crate::message::chunked::{ChunkedError, Decoder};
 use crate::message::framing::BodyFraming;
 
 /// Bytes per read.
-const STEP_BYTES: usize = 4096;
+const STEP_BYTES: usize = 16 * 1024;
 
 /// A connection and its unparsed input.
 #[derive(Debug)]
-pub(super) struct Transport {
+pub(crate) struct Transport {
     stream: TcpStream,
-    pub(super) buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
 }
 
 /// Why a body cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     #[error("the body exceeds {0} bytes")]
     TooLarge(usize),
     #[error("{0}")]
@@ -29,7 +29,7 @@ pub(super) enum BodyError {
 }
 
 impl Transport {
-    pub(super) fn new(stream: TcpStream) -> Self {
+    pub(crate) fn new(stream: TcpStream) -> Self {
         Self {
             stream,
             buffer: Vec::new(),
@@ -37,7 +37,7 @@ impl Transport {
     }
 
     /// Appends received bytes to the buffer. The end of the stream is an error.
-    pub(super) fn fill(&mut self, deadline: Instant) -> io::Result<()> {
+    pub(crate) fn fill(&mut self, deadline: Instant) -> io::Result<()> {
         match self.fill_or_end(deadline)? {
             true => Ok(()),
             false => Err(ErrorKind::UnexpectedEof.into()),
@@ -45,7 +45,7 @@ impl Transport {
     }
 
     /// As [`Self::fill`]; `false` at the end of the stream.
-    fn fill_or_end(&mut self, deadline: Instant) -> io::Result<bool> {
+    pub(crate) fn fill_or_end(&mut self, deadline: Instant) -> io::Result<bool> {
         let mut step = [0; STEP_BYTES];
         loop {
             self.stream.set_read_timeout(Some(left(deadline)?))?;
@@ -63,7 +63,7 @@ impl Transport {
     }
 
     /// Sends all of it.
-    pub(super) fn send(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
+    pub(crate) fn send(&mut self, mut bytes: &[u8], deadline: Instant) -> io::Result<()> {
         while !bytes.is_empty() {
             self.stream.set_write_timeout(Some(left(deadline)?))?;
             match self.stream.write(bytes) {
@@ -78,7 +78,7 @@ impl Transport {
     }
 
     /// Reads a body of at most `bytes_max` bytes.
-    pub(super) fn body(
+    pub(crate) fn body(
         &mut self,
         framing: BodyFraming,
         bytes_max: usize,
@@ -134,7 +134,7 @@ impl Transport {
     }
 
     /// Whether the other end has closed, without waiting. Received data stays in the socket.
-    pub(super) fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         let waited = self.stream.set_read_timeout(Some(Duration::from_millis(1)));
         match waited.and_then(|()| self.stream.peek(&mut [0])) {
             Ok(read) => read == 0,
@@ -146,7 +146,7 @@ impl Transport {
     }
 
     /// Closes after the last response has arrived: closing with unread data would reset the connection.
-    pub(super) fn close(mut self, deadline: Instant) {
+    pub(crate) fn close(mut self, deadline: Instant) {
         const UNREAD_BYTES_MAX: usize = 1 << 20;
         let mut read = 0;
         if self.stream.shutdown(std::net::Shutdown::Write).is_ok() {

@@ -1,16 +1,18 @@
 //! Numbers as words.
 
 /// Stands for a figure that could not be measured.
-pub(crate) const MISSING: &str = "n/a";
+pub const MISSING: &str = "n/a";
 
 /// A rate in the largest fitting unit, 1000-based.
-pub(crate) fn rate(bps: f64) -> String {
+#[must_use]
+pub fn rate(bps: f64) -> String {
     let (value, unit) = scaled(bps, 1000.0, ["bit/s", "Kbit/s", "Mbit/s", "Gbit/s", "Tbit/s"]);
     format!("{} {unit}", digits(value))
 }
 
 /// An amount of bytes in the largest fitting unit, 1024-based.
-pub(crate) fn bytes(bytes: f64) -> String {
+#[must_use]
+pub fn bytes(bytes: f64) -> String {
     let (value, unit) = scaled(bytes, 1024.0, ["B", "KiB", "MiB", "GiB", "TiB"]);
     format!("{} {unit}", digits(value))
 }
@@ -28,7 +30,8 @@ pub fn clock(seconds: f64) -> String {
 }
 
 /// Three digits that matter.
-pub(crate) fn digits(value: f64) -> String {
+#[must_use]
+pub fn digits(value: f64) -> String {
     match value.abs() {
         small if small < 9.995 => format!("{value:.2}"),
         middle if middle < 99.95 => format!("{value:.1}"),
@@ -37,7 +40,8 @@ pub(crate) fn digits(value: f64) -> String {
 }
 
 /// A value in the largest fitting of a ladder of units.
-pub(crate) fn scaled<const N: usize>(value: f64, base: f64, units: [&'static str; N]) -> (f64, &'static str) {
+#[must_use]
+pub fn scaled<const N: usize>(value: f64, base: f64, units: [&'static str; N]) -> (f64, &'static str) {
     let mut value = value;
     let mut place = 0;
     // What would be rounded to a full base is written in the next unit.

@@ -6,8 +6,7 @@ use linerate_model::http::Side;
 const NOFILE_USUAL: u64 = 200_000;
 
 /// Raises the limit of descriptors of a shell, of a user and of a unit.
-#[must_use]
-pub fn descriptors(need: u64) -> Vec<String> {
+pub(super) fn descriptors(need: u64) -> Vec<String> {
     let n = need.max(NOFILE_USUAL);
     vec![
         format!("sudo prlimit --pid $$ --nofile={n}:{n}  # this shell"),
@@ -19,16 +18,14 @@ pub fn descriptors(need: u64) -> Vec<String> {
 }
 
 /// Raises the kernel's bounds of descriptors.
-#[must_use]
-pub fn kernel_descriptors(need: u64) -> Vec<String> {
+pub(super) fn kernel_descriptors(need: u64) -> Vec<String> {
     let per_process = need.max(1_048_576);
     let all = need.saturating_mul(2).max(2_097_152);
     vec![format!("sudo sysctl -w fs.nr_open={per_process} fs.file-max={all}")]
 }
 
 /// More local ports, or ways around the need for them.
-#[must_use]
-pub fn local_ports(address: &str, device: &str) -> Vec<String> {
+pub(super) fn local_ports(address: &str, device: &str) -> Vec<String> {
     vec![
         "sudo sysctl -w net.ipv4.ip_local_port_range=\"1024 65535\"".to_owned(),
         "--ports explicit  # needs no privilege".to_owned(),
@@ -37,14 +34,12 @@ pub fn local_ports(address: &str, device: &str) -> Vec<String> {
 }
 
 /// Keeps the kernel from assigning reserved ports.
-#[must_use]
-pub fn reserved_ports(list: &str) -> Vec<String> {
+pub(super) fn reserved_ports(list: &str) -> Vec<String> {
     vec![format!("sudo sysctl -w net.ipv4.ip_local_reserved_ports={list}")]
 }
 
 /// Fewer sockets in TIME_WAIT.
-#[must_use]
-pub fn time_wait() -> Vec<String> {
+pub(super) fn time_wait() -> Vec<String> {
     vec![
         "wait 60 s: the time is fixed in the kernel, tcp_fin_timeout does not change it".to_owned(),
         "sudo sysctl -w net.ipv4.tcp_tw_reuse=1  # the default 2 is for loopback only; needs tcp_timestamps=1"
@@ -54,8 +49,7 @@ pub fn time_wait() -> Vec<String> {
 }
 
 /// A longer queue of connections that wait to be accepted.
-#[must_use]
-pub fn accept_queue() -> Vec<String> {
+pub(super) fn accept_queue() -> Vec<String> {
     vec![
         "sudo sysctl -w net.core.somaxconn=65535  # and restart the server".to_owned(),
         "listen 80 backlog=65535;  # where the server is nginx".to_owned(),
@@ -63,14 +57,12 @@ pub fn accept_queue() -> Vec<String> {
 }
 
 /// A longer queue of connections that are being opened.
-#[must_use]
-pub fn syn_queue() -> Vec<String> {
+pub(super) fn syn_queue() -> Vec<String> {
     vec!["sudo sysctl -w net.ipv4.tcp_max_syn_backlog=65535".to_owned()]
 }
 
 /// A larger table of connection tracking, or a way past it for traffic of the server's port.
-#[must_use]
-pub fn conntrack(side: Side, port: u16) -> Vec<String> {
+pub(super) fn conntrack(side: Side, port: u16) -> Vec<String> {
     // What a host receives passes `prerouting`, what it sends passes `output`; the server receives on the port.
     let (received, sent) = match side {
         Side::Server => ("dport", "sport"),
@@ -90,8 +82,7 @@ pub fn conntrack(side: Side, port: u16) -> Vec<String> {
 }
 
 /// More memory for sockets: low, pressure and high in pages of 4 KiB.
-#[must_use]
-pub fn socket_memory(pressure_pages: u64) -> Vec<String> {
+pub(super) fn socket_memory(pressure_pages: u64) -> Vec<String> {
     let (low, high) = (
         pressure_pages / 4 * 3,
         pressure_pages.saturating_add(pressure_pages / 2),
@@ -102,19 +93,16 @@ pub fn socket_memory(pressure_pages: u64) -> Vec<String> {
 }
 
 /// The route over a device.
-#[must_use]
-pub fn route(server: &str, prefix: u8, device: &str) -> Vec<String> {
+pub(super) fn route(server: &str, prefix: u8, device: &str) -> Vec<String> {
     vec![format!("sudo ip route replace {server}/{prefix} dev {device}")]
 }
 
 /// Processors at their full frequency.
-#[must_use]
-pub fn governor() -> Vec<String> {
+pub(super) fn governor() -> Vec<String> {
     vec!["sudo cpupower frequency-set -g performance".to_owned()]
 }
 
-/// Several remedies in one line.
-#[must_use]
-pub fn line(fixes: &[String]) -> String {
-    fixes.join("; ")
+/// Several commands in one line.
+pub(super) fn line(remedies: &[String]) -> String {
+    remedies.join("; ")
 }

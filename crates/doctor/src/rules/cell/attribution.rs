@@ -1,0 +1,163 @@
+//! Attribution of CPU time: a host that is busy with other programs is no evidence about the server on it.
+
+use linerate_model::http::units::rounded;
+use linerate_model::http::{CellFacts, EndpointFacts, Side};
+
+use super::{endpoint, name};
+use crate::rule::{NoMatch, Unknown, unknown};
+
+/// Programs outside the test with this share of the busy time of a CPU, or of all, are what it is busy with.
+const MAIN_PART: f64 = 0.5;
+/// On one host, an endpoint that takes this many times as much as the other is what fills its CPUs.
+const OUTWEIGHS: f64 = 2.0;
+
+/// The work of all CPUs of a host, or of one, in CPUs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CpuAttribution {
+    side: Side,
+    /// CPUs that were busy, without what the hypervisor gave to others.
+    busy: f64,
+    /// One CPU alone.
+    core: Option<u32>,
+    /// Of the server's program; absent where it is not on this host, or not known of one CPU.
+    server: Option<f64>,
+    /// Of the generator.
+    generator: Option<f64>,
+    /// Of softirqs; absent where they are not accounted separately.
+    interrupts: Option<f64>,
+    /// Of everything else.
+    others: f64,
+    /// The generator took [`OUTWEIGHS`] times as much of the whole host as the server.
+    is_generators_host: bool,
+}
+
+impl CpuAttribution {
+    /// Attributes all CPUs of a host.
+    pub(super) fn of_host(facts: &CellFacts, side: Side) -> Result<Self, NoMatch> {
+        let end = endpoint(facts, side)?;
+        let (Some(cpus), Some(share)) = (end.cpus, end.cpu_busy) else {
+            let whose = name(side);
+            return unknown(format!("how busy the {whose}'s processors were"), "could not be read");
+        };
+        let cpus = f64::from(cpus);
+        let program = |of: Side| {
+            let is_here = facts.is_one_host || of == side;
+            is_here.then(|| program_cpus(facts, of)).transpose()
+        };
+        let (server, generator) = (program(Side::Server)?, program(Side::Client)?);
+        let interrupts = end.cpu_softirq.map(|share| share * cpus);
+        let busy = (share - end.steal.unwrap_or(0.0)).max(0.0) * cpus;
+        let own = server.unwrap_or(0.0) + generator.unwrap_or(0.0);
+        Ok(Self {
+            side,
+            busy,
+            core: None,
+            server,
+            generator,
+            interrupts,
+            // Kernels that do not time interrupts apart count them for programs as well.
+            others: (busy - own - interrupts.unwrap_or(0.0)).max(0.0),
+            is_generators_host: server.zip(generator).is_some_and(outweighs),
+        })
+    }
+
+    /// Attributes the busiest CPU of a host.
+    pub(super) fn of_core(facts: &CellFacts, side: Side) -> Result<Self, NoMatch> {
+        let host = Self::of_host(facts, side)?;
+        let end = endpoint(facts, side)?;
+        let Some(busy) = end.core_busy else {
+            return unknown("the single processors", "could not be read");
+        };
+        let of = |of: Side| {
+            let other = endpoint(facts, of).ok()?;
+            let is_same = |other: &EndpointFacts| facts.is_one_host && other.core.is_some() && other.core == end.core;
+            (of == side || is_same(other)).then_some(other.core_own).flatten()
+        };
+        let (server, generator, interrupts) = (of(Side::Server), of(Side::Client), end.core_softirq);
+        let known = [server, generator, interrupts].into_iter().flatten();
+        let rest = known.fold(busy, |rest, part| rest - part);
+        Ok(Self {
+            busy,
+            core: end.core,
+            server,
+            generator,
+            interrupts,
+            // Threads are sampled; all others together did not do more here than on the whole host.
+            others: rest.clamp(0.0, host.others),
+            ..host
+        })
+    }
+
+    /// Unknown when programs outside the test did the main part.
+    pub(super) fn of_test(self) -> Result<Self, NoMatch> {
+        if self.are_others() {
+            Err(NoMatch::Unknown(self.inconclusive()))
+        } else {
+            Ok(self)
+        }
+    }
+
+    pub(super) fn are_others(&self) -> bool {
+        self.busy > 0.0 && self.others >= MAIN_PART * self.busy
+    }
+
+    /// Both endpoints are here, and it is the generator that fills the CPUs.
+    pub(super) fn is_generator(&self) -> bool {
+        // Where the parts of a CPU are not known, those of the whole host decide.
+        let of_core = self.server.zip(self.generator).map(outweighs);
+        of_core.unwrap_or(self.is_generators_host)
+    }
+
+    /// `of 1.9 busy CPUs: server 1.1, interrupts 0.1, other programs 0.7`
+    pub(super) fn text(&self) -> String {
+        let what = match self.core {
+            Some(core) => format!("of processor {core}, busy to {}", rounded(self.busy)),
+            None => format!("of {} busy processors", rounded(self.busy)),
+        };
+        let parts = [
+            ("server", self.server),
+            ("generator", self.generator),
+            ("interrupts", self.interrupts),
+            ("other programs", Some(self.others)),
+        ];
+        let parts: Vec<String> = parts
+            .into_iter()
+            .filter_map(|(name, part)| Some(format!("{name} {}", rounded(part?))))
+            .collect();
+        format!("{what}: {}", parts.join(", "))
+    }
+
+    /// Reason and advice for a host whose CPUs are full of other programs.
+    pub(super) fn inconclusive(&self) -> Unknown {
+        let whose = name(self.side);
+        let own = match self.side {
+            Side::Server => "; what the server works through (a database, say) is among them",
+            Side::Client => "",
+        };
+        let reason = format!("inconclusive: other load on the {whose}'s host:");
+        Unknown {
+            missing: vec![(reason, self.text())],
+            suspicion: None,
+            advice: Some(format!(
+                "quit the other programs on the {whose}'s host (`top` names them) and run it again{own}"
+            )),
+        }
+    }
+}
+
+fn outweighs((server, generator): (f64, f64)) -> bool {
+    generator > 0.0 && generator >= OUTWEIGHS * server
+}
+
+fn program_cpus(facts: &CellFacts, side: Side) -> Result<f64, NoMatch> {
+    match endpoint(facts, side)?.program_cpus {
+        Some(cpus) => Ok(cpus),
+        None => unknown(
+            "whose work filled the processors",
+            format!(
+                "is not known: the time of the {}'s program could not be read",
+                name(side)
+            ),
+        ),
+    }
+}

@@ -1,0 +1,136 @@
+//! Rule 1: the client's host was the limit.
+
+use linerate_model::http::{CellFacts, ErrorClass, Flag, Side};
+
+use super::attribution::CpuAttribution;
+use super::condition::{Condition, any, at_least, happened, less_than};
+use super::{fullness, network};
+use crate::rule::{NoMatch, Ruling, clear, require};
+use crate::rules::remedies;
+
+/// Descriptors are all in use from here on, as a share of the limit.
+pub(super) const FDS_FULL: f64 = 0.98;
+const CORE_FULL: f64 = 0.95;
+const TOTAL_FULL: f64 = 0.9;
+const SERVER_BUSY: f64 = 0.9;
+const MORE_CLIENT: &str = "more --threads or --procs, more --src, or a second client host";
+
+pub(super) fn limit(facts: &CellFacts) -> Ruling {
+    let mut found = failed(facts);
+    let fds = at_least(
+        "descriptors of the client as a share of its limit",
+        fullness(facts.client.fds),
+        FDS_FULL,
+    );
+    found.extend(fds.map(|condition| (condition, descriptors(facts))));
+    if facts.is_mostly(Flag::GeneratorLate) {
+        let late = Some(facts.flagged(Flag::GeneratorLate));
+        let late = happened("runs in which the generator itself sent late", late);
+        found.extend(late.map(|condition| (condition, sooner(facts))));
+    }
+    if found.is_empty() { busy(facts) } else { any(found) }
+}
+
+fn failed(facts: &CellFacts) -> Vec<(Condition, String)> {
+    let ports = remedies::line(&remedies::local_ports("ADDRESS/PREFIX", "DEVICE"));
+    let remedies = [
+        (
+            ErrorClass::FdLimit,
+            "connections for which there was no descriptor",
+            descriptors(facts),
+        ),
+        (
+            ErrorClass::AddrNotAvail,
+            "connections for which there was no local port",
+            format!("{ports}; or --src with further addresses"),
+        ),
+        (
+            ErrorClass::NoBuffers,
+            "connections for which there was no socket memory",
+            "fewer connections, or more net.ipv4.tcp_mem on the client".to_owned(),
+        ),
+    ];
+    let remedies = remedies.into_iter();
+    remedies
+        .filter_map(|(class, what, advice)| Some((happened(what, Some(facts.errors.count(class)))?, advice)))
+        .collect()
+}
+
+fn descriptors(facts: &CellFacts) -> String {
+    let remedies = remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2));
+    format!("{}; or --procs auto", remedies::line(&remedies))
+}
+
+/// What makes a late generator send in time.
+fn sooner(facts: &CellFacts) -> String {
+    if facts.client.core_busy.is_some_and(|busy| busy < CORE_FULL) {
+        return "the client's processors had time, so its host woke it late: the performance governor and shallow idle \
+                states help, and no virtual machine does"
+            .to_owned();
+    }
+    let attribution = CpuAttribution::of_core(facts, Side::Client);
+    match attribution.ok().filter(CpuAttribution::are_others) {
+        Some(attribution) => {
+            let unknown = attribution.inconclusive();
+            let reasons = unknown.missing.iter().map(|(fact, why)| format!(" ({fact} {why})"));
+            unknown.advice.into_iter().chain(reasons).collect()
+        }
+        None => MORE_CLIENT.to_owned(),
+    }
+}
+
+/// A CPU or a thread of the generator is full while the server has room and the link too.
+fn busy(facts: &CellFacts) -> Ruling {
+    let client = &facts.client;
+    let of_thread = at_least("busiest thread of the generator", client.thread_busy, CORE_FULL);
+    let is_own_thread = of_thread.is_some();
+    let whole = client.cpu_busy.filter(|_| facts.is_one_host);
+    let what = "busy share of all processors of the host of both ends";
+    let full = [
+        at_least("busiest processor of the client", client.core_busy, CORE_FULL),
+        of_thread,
+        at_least(what, whole, TOTAL_FULL),
+    ];
+    let full = full
+        .into_iter()
+        .flatten()
+        .map(|condition| (condition, MORE_CLIENT.to_owned()));
+    let found = any(full.collect())?.and(server_has_room(facts)?);
+    let found = network::has_room(facts, found, network::ROOM)?;
+    let attribution = match client.core_busy {
+        Some(busy) if busy >= CORE_FULL => CpuAttribution::of_core(facts, Side::Client),
+        _ => CpuAttribution::of_host(facts, Side::Client),
+    };
+    if is_own_thread {
+        return Ok(match attribution {
+            Ok(attribution) => found.note(attribution.text()),
+            Err(_) => found,
+        });
+    }
+    // The server's rules judge two endpoints on one host.
+    let not_generator = || "the generator does not fill the processors of both ends".to_owned();
+    require(attribution.is_ok() || !facts.is_one_host, not_generator)?;
+    let attribution = attribution?.of_test()?;
+    require(attribution.is_generator() || !facts.is_one_host, not_generator)?;
+    Ok(found.note(attribution.text()))
+}
+
+/// More of a server on the same CPUs cannot be known than that no thread of it is full.
+fn server_has_room(facts: &CellFacts) -> Result<Condition, NoMatch> {
+    let server = facts.server.as_ref();
+    let (what, busy) = if facts.is_one_host {
+        (
+            "busiest thread of the server",
+            server.and_then(|server| server.thread_busy),
+        )
+    } else {
+        (
+            "busiest processor of the server",
+            server.and_then(|server| server.core_busy),
+        )
+    };
+    if busy.is_none() {
+        return Ok(Condition::unsure("how busy the server's processors were is not known"));
+    }
+    less_than(what, busy, SERVER_BUSY).map_or_else(|| clear("the server is busy as well"), Ok)
+}

@@ -1,0 +1,131 @@
+//! Rules 6 to 9: how many requests are in flight, and what becomes of them.
+
+use linerate_model::http::units::{grouped, percent, rounded};
+use linerate_model::http::{CellFacts, Flag, Mode, Network};
+
+use super::condition::{Condition, at_least, less_than};
+use super::{SERVER_CPUS, network};
+use crate::rule::{NoMatch, Ruling, clear, matched, require, unknown};
+
+/// Far below the best of a payload.
+const FAR_BELOW: f64 = 0.9;
+/// Connections are always busy when throughput times latency is this share of them.
+const BUSY: f64 = 0.8;
+/// A resource that is used less than this does not limit a cell.
+const IDLE: f64 = 0.9;
+/// An offered rate is met when this share of what was due was answered.
+const MET: f64 = 0.999;
+
+pub(super) fn queueing(facts: &CellFacts) -> Ruling {
+    require(facts.position.is_queueing, || "not past the knee".to_owned())?;
+    let advice = match facts.position.best_stable_connections {
+        Some(best) => format!("lower the connections to {best}, which are as fast"),
+        None => "lower the connections".to_owned(),
+    };
+    let text = "past the knee: no faster than with fewer connections, and slower to answer";
+    Ok(matched().and(Condition::certain(text)).advice(advice))
+}
+
+pub(super) fn concurrency(facts: &CellFacts) -> Ruling {
+    let (position, ok_per_s) = (&facts.position, facts.medians.ok_per_s);
+    let of_best = ok_per_s.zip(position.best_larger_per_s).map(|(ok, best)| ok / best);
+    let what = "answers as a share of the best with more connections";
+    let below = less_than(what, of_best, FAR_BELOW);
+    let in_flight = ok_per_s
+        .zip(facts.medians.p50_ns)
+        .map(|(ok, p50_ns)| ok * p50_ns as f64 / 1e9);
+    let slots = f64::from(facts.key.connections.max(1)) * f64::from(facts.mode.map_or(1, Mode::streams));
+    let what = "share of the connections that waited for an answer";
+    let busy = at_least(what, in_flight.map(|in_flight| in_flight / slots), BUSY);
+    let (Some(below), Some(busy)) = (below, busy) else {
+        return clear("the connections are not too few");
+    };
+    let advice = match position.predicted_connections {
+        Some(connections) => format!(
+            "more connections; Little's law predicts {} for the best",
+            rounded(connections.ceil())
+        ),
+        None => "more connections".to_owned(),
+    };
+    Ok(matched().and(below).and(busy).and(idle(facts)?).advice(advice))
+}
+
+pub(super) fn not_saturated(facts: &CellFacts) -> Ruling {
+    let Some(Mode::Open { rate_per_s, .. }) = facts.mode else {
+        return clear("no offered rate");
+    };
+    let Some(share) = facts.answered_share.filter(|share| *share >= MET) else {
+        return clear("the offered rate was not met");
+    };
+    let text = format!(
+        "{} of what was due at {} requests per second was answered",
+        percent(share),
+        grouped(rate_per_s as u64)
+    );
+    let used = headroom(facts).map_or_else(String::new, |used| {
+        format!("; the fullest resource was used to {}", percent(used))
+    });
+    let advice = format!("no limit was hit at this rate{used}");
+    Ok(matched().and(Condition::certain(text)).advice(advice))
+}
+
+/// Throughput is flat though CPUs and link have room.
+pub(super) fn internal(facts: &CellFacts) -> Ruling {
+    let saturated = saturated(facts)?;
+    let advice = "profile the server: locks, disk, other hosts it waits for, a rate limit, sleep";
+    Ok(matched().and(saturated).and(idle(facts)?).advice(advice))
+}
+
+/// More load would not give more throughput.
+fn saturated(facts: &CellFacts) -> Result<Condition, NoMatch> {
+    let condition = if matches!(facts.mode, Some(Mode::Open { .. })) {
+        let is_overload = facts.is_mostly(Flag::Overload) || facts.answered_share.is_some_and(|share| share < MET);
+        is_overload.then(|| Condition::certain("the offered rate was not met"))
+    } else if let Some(ok_per_s) = facts.medians.ok_per_s {
+        match (facts.position.best_larger_per_s, facts.position.best_smaller_per_s) {
+            (Some(larger), _) => at_least(
+                "answers as a share of the best with more connections",
+                Some(ok_per_s / larger),
+                FAR_BELOW,
+            ),
+            (None, Some(smaller)) => less_than(
+                "answers as a multiple of the best with fewer connections",
+                Some(ok_per_s / smaller),
+                1.0 / FAR_BELOW,
+            ),
+            (None, None) => {
+                let why = "is not known: one number of them was tried";
+                return unknown("whether more connections give more", why);
+            }
+        }
+    } else {
+        None
+    };
+    condition.map_or_else(|| clear("more load gives more"), Ok)
+}
+
+/// Nothing is used to 90 %.
+fn idle(facts: &CellFacts) -> Result<Condition, NoMatch> {
+    if facts.server.as_ref().and_then(|server| server.cpu_busy).is_none() {
+        return unknown(SERVER_CPUS, "is not known");
+    }
+    let what = "the fullest of processors, threads and link";
+    let Some(condition) = less_than(what, headroom(facts), IDLE) else {
+        return clear("a processor, a thread or the link is full");
+    };
+    let is_link_unknown = facts.network != Network::Loopback && network::used_share(facts).is_none();
+    Ok(if is_link_unknown {
+        Condition::unsure("no processor is full; the share of the link in use is not known")
+    } else {
+        condition
+    })
+}
+
+/// The fullest of what is known: CPUs and threads of both endpoints, and the link.
+fn headroom(facts: &CellFacts) -> Option<f64> {
+    let ends = std::iter::once(&facts.client).chain(&facts.server);
+    ends.flat_map(|end| [end.cpu_busy, end.core_busy, end.thread_busy])
+        .chain([network::used_share(facts)])
+        .flatten()
+        .reduce(f64::max)
+}

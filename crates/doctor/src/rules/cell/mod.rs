@@ -1,0 +1,166 @@
+//! What limited a cell of the HTTP lab.
+//!
+//! The rules are applied in a fixed order. The first match is the verdict, later ones contribute. When a rule that comes
+//! before the first match lacks facts, the verdict is [`VerdictClass::Unknown`], because it could have been that one.
+
+mod attribution;
+mod client;
+mod condition;
+mod cpu;
+mod flow;
+mod network;
+mod server;
+mod validity;
+
+use linerate_model::finding::{Confidence, Evidence};
+use linerate_model::http::{CellFacts, CellVerdict, EndpointFacts, Flag, Judgement, Peak, Side, VerdictClass};
+
+use crate::rule::{Match, NoMatch, Ruling, Unknown, matched, unknown};
+
+/// A rule and the class of its verdict.
+type CellRule = (VerdictClass, fn(&CellFacts) -> Ruling);
+
+const RULES: [CellRule; 9] = [
+    (VerdictClass::Invalid, validity::invalid),
+    (VerdictClass::ClientLimit, client::limit),
+    (VerdictClass::ServerLimit, server::limit),
+    (VerdictClass::NetworkBound, network::bound),
+    (VerdictClass::NetworkLoss, network::loss),
+    (VerdictClass::CpuBoundTotal, cpu::total),
+    (VerdictClass::CpuBoundCore, cpu::core),
+    (VerdictClass::QueueingBound, flow::queueing),
+    (VerdictClass::ConcurrencyLimited, flow::concurrency),
+];
+
+/// Applied only where none of the others matches.
+const UNEXPLAINED: [CellRule; 2] = [
+    (VerdictClass::NotSaturated, flow::not_saturated),
+    (VerdictClass::ServerInternal, flow::internal),
+];
+
+/// Applies all rules to a cell.
+#[must_use]
+pub fn cell_verdict(facts: &CellFacts) -> CellVerdict {
+    let mut outcomes = Outcomes::default();
+    outcomes.apply(&RULES, facts);
+    if outcomes.matches.is_empty() {
+        outcomes.apply(&UNEXPLAINED, facts);
+    }
+    outcomes.verdict(facts)
+}
+
+#[derive(Default)]
+struct Outcomes {
+    matches: Vec<(VerdictClass, Match)>,
+    /// Rules before the first match that lack facts.
+    unknown: Vec<Unknown>,
+}
+
+impl Outcomes {
+    fn apply(&mut self, rules: &[CellRule], facts: &CellFacts) {
+        for (class, rule) in rules {
+            // Latency beyond the knee has its cause in the limit of the host.
+            if *class == VerdictClass::QueueingBound && self.has_host_limit() {
+                continue;
+            }
+            match rule(facts) {
+                Ok(found) => self.matches.push((*class, found)),
+                Err(NoMatch::Unknown(unknown)) if self.matches.is_empty() && !self.unknown.contains(&unknown) => {
+                    self.unknown.push(unknown);
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn has_host_limit(&self) -> bool {
+        self.matches
+            .iter()
+            .any(|(class, _)| *class <= VerdictClass::ServerLimit)
+    }
+
+    fn verdict(mut self, facts: &CellFacts) -> CellVerdict {
+        let is_met = self
+            .matches
+            .first()
+            .is_some_and(|(class, _)| *class == VerdictClass::NotSaturated);
+        if self.matches.is_empty() || !(self.unknown.is_empty() || is_met) {
+            let unknown = undecided(facts, &self.unknown);
+            self.matches.insert(0, (VerdictClass::Unknown, unknown));
+        }
+        let (primary, found) = self.matches.remove(0);
+        let confidence = if facts.is_mostly(Flag::Little) {
+            Confidence::Low
+        } else {
+            found.cap.unwrap_or(Confidence::High)
+        };
+        let rest = self.matches.into_iter();
+        CellVerdict {
+            primary: judgement(primary, found),
+            contributing: rest.map(|(class, found)| contributing(class, found, primary)).collect(),
+            confidence,
+        }
+    }
+}
+
+fn judgement(class: VerdictClass, found: Match) -> Judgement {
+    Judgement {
+        class,
+        evidence: found.evidence,
+        advice: found.advice.unwrap_or_default(),
+    }
+}
+
+/// On a full link, more connections are no fault of the server: the advice is worded differently.
+fn contributing(class: VerdictClass, found: Match, primary: VerdictClass) -> Judgement {
+    let mut judgement = judgement(class, found);
+    if (class, primary) == (VerdictClass::QueueingBound, VerdictClass::NetworkBound) {
+        judgement.advice = format!("extra connections only add latency: {}", judgement.advice);
+    }
+    judgement
+}
+
+fn undecided(facts: &CellFacts, unknown: &[Unknown]) -> Match {
+    let mut reasons: Vec<Evidence> = unknown
+        .iter()
+        .flat_map(|unknown| &unknown.missing)
+        .map(|(fact, why)| Evidence::statement(format!("{fact} {why}")))
+        .collect();
+    if reasons.is_empty() {
+        reasons.push(Evidence::statement("no rule fits the figures"));
+    }
+    let advice: Vec<&str> = unknown.iter().filter_map(|unknown| unknown.advice.as_deref()).collect();
+    let advice = if !advice.is_empty() {
+        advice.join("; ")
+    } else if facts.server.is_none() {
+        "run `linerate http serve` there, or `linerate http agent` beside the server, to know its side".to_owned()
+    } else {
+        "try other numbers of connections, and look at the figures of both ends".to_owned()
+    };
+    matched().because_all(reasons).advice(advice).cap(Confidence::Low)
+}
+
+const fn name(side: Side) -> &'static str {
+    match side {
+        Side::Client => "client",
+        Side::Server => "server",
+    }
+}
+
+/// One endpoint; a server's is unknown without an agent there.
+fn endpoint(facts: &CellFacts, side: Side) -> Result<&EndpointFacts, NoMatch> {
+    match (side, &facts.server) {
+        (Side::Client, _) => Ok(&facts.client),
+        (Side::Server, Some(server)) => Ok(server),
+        (Side::Server, None) => unknown(SERVER_CPUS, "is not known: no agent there"),
+    }
+}
+
+const SERVER_CPUS: &str = "how busy the server's processors were";
+
+/// A value as a share of its limit.
+fn fullness(peak: Option<Peak>) -> Option<f64> {
+    let peak = peak?;
+    let limit = peak.limit.filter(|limit| *limit > 0)?;
+    Some(peak.peak as f64 / limit as f64)
+}

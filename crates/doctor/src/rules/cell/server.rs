@@ -1,0 +1,94 @@
+//! Rule 2: a limit of the server's host or program.
+
+use linerate_model::http::units::percent;
+use linerate_model::http::{CellFacts, EndpointFacts, ErrorClass, Side};
+
+use super::client::FDS_FULL;
+use super::condition::{Condition, any, at_least, happened};
+use super::fullness;
+use crate::rule::Ruling;
+use crate::rules::remedies;
+
+/// Connections may be lost, or refused by the server, for this share of what ended.
+const REFUSED_MAX: f64 = 0.001;
+/// A table of connection tracking is full from here on: the last entries come and go.
+const CONNTRACK_FULL: f64 = 0.99;
+const LOST: [ErrorClass; 4] = [
+    ErrorClass::ResetBeforeAnswer,
+    ErrorClass::ResetMidAnswer,
+    ErrorClass::ResetIdle,
+    ErrorClass::Eof,
+];
+
+pub(super) fn limit(facts: &CellFacts) -> Ruling {
+    let mut found = refused(facts);
+    if let Some(server) = &facts.server {
+        found.extend(overflowed(server));
+        found.extend(full(facts, server));
+    }
+    any(found)
+}
+
+fn refused(facts: &CellFacts) -> Vec<(Condition, String)> {
+    let kinds = [
+        (
+            &LOST[..],
+            "reset or closed by the server",
+            "look at its keep-alive limits, its crashes and its log",
+        ),
+        (
+            &[ErrorClass::Status5xx][..],
+            "answered with 5xx",
+            "look at the server's limits and its log",
+        ),
+    ];
+    let kinds = kinds
+        .into_iter()
+        .map(|(classes, what, advice)| (facts.error_share(classes), what, advice));
+    kinds
+        .filter(|(share, ..)| *share > REFUSED_MAX)
+        .map(|(share, what, advice)| {
+            let text = format!("{} {what}, more than {}", percent(share), percent(REFUSED_MAX));
+            (Condition::certain(text), advice.to_owned())
+        })
+        .collect()
+}
+
+/// Counters of the kernel that stay constant on a host with room.
+fn overflowed(server: &EndpointFacts) -> Vec<(Condition, String)> {
+    let queue = format!("{}; or a slower --ramp", remedies::line(&remedies::accept_queue()));
+    let memory = "fewer connections, or more net.ipv4.tcp_mem on the server".to_owned();
+    let counters = [
+        ("ListenOverflows", server.listen_overflows, queue.clone()),
+        ("ListenDrops", server.listen_drops, queue),
+        ("TCPMemoryPressures", server.tcp_memory_pressures, memory),
+    ];
+    let counters = counters.into_iter();
+    counters
+        .filter_map(|(name, growth, advice)| Some((happened(&format!("{name} at the server"), growth)?, advice)))
+        .collect()
+}
+
+fn full(facts: &CellFacts, server: &EndpointFacts) -> Vec<(Condition, String)> {
+    let descriptors = remedies::descriptors(u64::from(facts.key.connections).saturating_mul(2));
+    let limits = [
+        (
+            "descriptors of the server as a share of its limit",
+            server.fds,
+            FDS_FULL,
+            descriptors,
+        ),
+        (
+            "connection tracking of the server as a share of its table",
+            server.conntrack,
+            CONNTRACK_FULL,
+            remedies::conntrack(Side::Server, facts.port),
+        ),
+    ];
+    let limits = limits.into_iter();
+    limits
+        .filter_map(|(what, peak, threshold, remedies)| {
+            Some((at_least(what, fullness(peak), threshold)?, remedies::line(&remedies)))
+        })
+        .collect()
+}

@@ -1,0 +1,71 @@
+//! Rule 0: the runs are invalid.
+
+use linerate_model::http::units::shown;
+use linerate_model::http::{CellFacts, ErrorClass, Flag};
+
+use super::condition::{Condition, any, at_least, happened, less_than};
+use crate::rule::{Ruling, matched};
+
+/// Less than this share of the connections was open.
+const OPEN_MIN: f64 = 0.99;
+/// The hypervisor may give this share to others.
+const STEAL_MAX: f64 = 0.05;
+/// A control group may be throttled for this share of the time.
+const THROTTLED_MAX: f64 = 0.01;
+
+const AGAIN: &str = "run it again";
+
+pub(super) fn invalid(facts: &CellFacts) -> Ruling {
+    if facts.medians.runs == 0 {
+        return Ok(matched().and(Condition::certain("no finished run")).advice(AGAIN));
+    }
+    let mut found = Vec::new();
+    found.extend(not_open(facts));
+    let flags = [
+        (
+            Flag::ControlLost,
+            "runs without the server's figures, because the control channel was lost",
+        ),
+        (Flag::Unsteady, "runs whose two halves differ by more than 5 %"),
+    ];
+    for (flag, what) in flags.into_iter().filter(|(flag, _)| facts.is_mostly(*flag)) {
+        found.extend(happened(what, Some(facts.flagged(flag))).map(|condition| (condition, AGAIN.to_owned())));
+    }
+    found.extend(disturbed(facts));
+    let broken = happened(
+        "answers that were no HTTP or not the body announced",
+        Some(facts.errors.count(ErrorClass::Protocol)),
+    );
+    found.extend(broken.map(|condition| (condition, "look at the first answer with `curl -v`".to_owned())));
+    any(found)
+}
+
+/// Connections that could not be opened, unless this host had none left, which is a verdict of its own.
+fn not_open(facts: &CellFacts) -> Option<(Condition, String)> {
+    let is_client_limit = facts.errors.iter().any(|(class, _)| class.is_client_limit());
+    let condition = less_than("share of the connections that were open", facts.open_share, OPEN_MIN)?;
+    (!is_client_limit).then(|| (condition, format!("{AGAIN}{}", most_frequent_error(facts))))
+}
+
+fn most_frequent_error(facts: &CellFacts) -> String {
+    let Some((class, error)) = facts.errors.iter().max_by_key(|(_, error)| error.count) else {
+        return String::new();
+    };
+    let text = error.texts.first().filter(|text| !text.is_empty());
+    let text = text.map_or_else(String::new, |text| format!(" ({})", shown(text)));
+    format!("; most failed with {}{text}", class.name())
+}
+
+fn disturbed(facts: &CellFacts) -> Vec<(Condition, String)> {
+    let ends = [("client", Some(&facts.client)), ("server", facts.server.as_ref())];
+    let mut found = Vec::new();
+    for (name, end) in ends.into_iter().filter_map(|(name, end)| Some((name, end?))) {
+        let what = format!("share of the {name}'s time that the hypervisor gave to others");
+        let steal = at_least(&what, end.steal, STEAL_MAX);
+        found.extend(steal.map(|condition| (condition, format!("{AGAIN} when the hypervisor is quiet"))));
+        let what = format!("share of the time the {name}'s control group was throttled");
+        let throttled = at_least(&what, end.throttled, THROTTLED_MAX);
+        found.extend(throttled.map(|condition| (condition, format!("lift the processor quota of the {name}"))));
+    }
+    found
+}

@@ -1,0 +1,123 @@
+//! Descriptors: one for each connection, on both ends.
+
+use linerate_model::finding::Severity;
+use linerate_model::http::units::grouped;
+use linerate_model::http::{CellKey, Check, Environment, Side};
+
+use super::{Preflight, Requirement, at_least};
+use crate::rule::Ruling;
+use crate::rules::remedies;
+
+/// Listeners, files, the control channel.
+const OTHERS: u64 = 64;
+/// Readiness, timers and wake-ups of a thread.
+const OF_THREAD: u64 = 8;
+/// Descriptors per worker process: the ends of its pipes, and files of its resource usage.
+const OF_WORKER: u64 = 8;
+/// More worker processes are a mistake.
+const WORKERS_MAX: u64 = 1024;
+
+/// Worker processes for a number of connections, where each process may have this number of descriptors: 1 for none
+/// beside the generator itself, `None` where no number of them suffices.
+#[must_use]
+pub fn worker_processes(connections: u32, threads: u32, descriptors: u64) -> Option<u32> {
+    let beside = OTHERS + OF_THREAD * u64::from(threads);
+    let room = descriptors.checked_sub(beside).filter(|room| *room > 0)?;
+    let needed = u64::from(connections).div_ceil(room).max(1);
+    let is_enough = needed == 1 || needed <= (room / OF_WORKER).min(WORKERS_MAX);
+    u32::try_from(needed).ok().filter(|_| is_enough)
+}
+
+/// Descriptors of a process with this number of connections.
+#[must_use]
+pub fn descriptors_for(connections: u32, threads: u32) -> u64 {
+    u64::from(connections) + OTHERS + OF_THREAD * u64::from(threads)
+}
+
+pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> Vec<Check> {
+    let planned = preflight.generator_threads.filter(|_| side == Side::Client);
+    let threads = planned.or(host.cpus).unwrap_or(1);
+    let process = Process {
+        preflight,
+        side,
+        threads,
+        need: preflight
+            .largest(|key| descriptors_for(key.connections, threads))
+            .max(descriptors_for(0, threads)),
+    };
+    let soft = at_least("nofile.soft", side, process.need);
+    let hard = at_least("nofile.hard", side, process.need);
+    let kernel = at_least("fs.nr_open", side, process.need);
+    let all = at_least("fs.file_max", side, process.need.saturating_mul(2));
+    let may_raise = host.can_raise_nofile;
+    vec![
+        soft.check(process.soft(&soft, host.nofile_soft)),
+        hard.check(process.hard(&hard, host.nofile_hard, may_raise, remedies::descriptors)),
+        kernel.check(process.hard(&kernel, host.nr_open, false, remedies::kernel_descriptors)),
+        all.check(process.all(&all, host.file_max)),
+    ]
+}
+
+/// A process of the test and the descriptors it needs.
+struct Process<'a> {
+    preflight: &'a Preflight,
+    side: Side,
+    threads: u32,
+    need: u64,
+}
+
+impl Process<'_> {
+    fn of_cell(&self, key: &CellKey) -> u64 {
+        descriptors_for(key.connections, self.threads)
+    }
+
+    fn soft(&self, requirement: &Requirement<'_>, limit: Option<u64>) -> Ruling {
+        let limit = requirement.read(limit)?;
+        requirement.unless(limit >= self.need, &grouped(limit))?;
+        let remedy = "raised by linerate itself as far as the hard limit allows".to_owned();
+        Ok(requirement.not_met(Severity::Info, grouped(limit), vec![remedy]))
+    }
+
+    /// A limit of one process; the generator starts several where that suffices.
+    fn hard(
+        &self,
+        requirement: &Requirement<'_>,
+        limit: Option<u64>,
+        may_raise: bool,
+        remedies: fn(u64) -> Vec<String>,
+    ) -> Ruling {
+        let limit = requirement.read(limit)?;
+        requirement.unless(limit >= self.need, &grouped(limit))?;
+        let info = |text: String| requirement.not_met(Severity::Info, grouped(limit), vec![text]);
+        if may_raise {
+            return Ok(info("raised by linerate itself, which may do so".to_owned()));
+        }
+        let workers = |key: &CellKey| worker_processes(key.connections, self.threads, limit);
+        let beyond = self.preflight.cells_where(|key| self.of_cell(key) > limit);
+        let impossible = match self.side {
+            Side::Server => beyond.clone(),
+            Side::Client => self.preflight.cells_where(|key| workers(key).is_none()),
+        };
+        if self.side == Side::Server || !impossible.is_empty() {
+            let found = requirement.not_met(Severity::Blocker, grouped(limit), remedies(self.need));
+            return Ok(found.subjects(impossible));
+        }
+        let most = self.preflight.cells.iter().filter_map(workers).max().unwrap_or(1);
+        let text = format!("{most} worker processes will be used, each with a limit of its own");
+        Ok(info(text).subjects(beyond))
+    }
+
+    /// A limit of the kernel on all processes together.
+    fn all(&self, requirement: &Requirement<'_>, limit: Option<u64>) -> Ruling {
+        let limit = requirement.read(limit)?;
+        let need = self.need.saturating_mul(2);
+        requirement.unless(limit >= need, &grouped(limit))?;
+        let cells = self
+            .preflight
+            .cells_where(|key| self.of_cell(key).saturating_mul(2) > limit);
+        let remedy = remedies::kernel_descriptors(need);
+        Ok(requirement
+            .not_met(Severity::Blocker, grouped(limit), remedy)
+            .subjects(cells))
+    }
+}

@@ -1,0 +1,126 @@
+//! Local ports of the client: the kernel's range, reserved ports, and those still in TIME_WAIT.
+
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+
+use linerate_model::finding::Severity;
+use linerate_model::http::units::grouped;
+use linerate_model::http::{Check, Environment, Peak, Ports, Side};
+
+use super::{Preflight, Requirement};
+use crate::rule::Ruling;
+use crate::rules::remedies;
+
+/// Ports the generator chooses from when it chooses.
+const EXPLICIT: RangeInclusive<u16> = 1024..=65_535;
+/// Share of a range that can be used before the search for a free port takes long.
+const USABLE: f64 = 0.95;
+/// TIME_WAIT may hold this share of the ports …
+const TIME_WAIT_OF_PORTS: f64 = 0.1;
+/// … and this share of the kernel's buckets for it.
+const TIME_WAIT_OF_BUCKETS: f64 = 0.5;
+/// Ports listed in a remedy.
+const LISTED_MAX: usize = 64;
+
+pub(super) fn checks(preflight: &Preflight) -> Vec<Check> {
+    vec![range(preflight), reserved(preflight), time_wait(preflight)]
+}
+
+/// Pairs of a local address and a destination, each with all ports of its own.
+fn pairs(preflight: &Preflight) -> u64 {
+    u64::from(preflight.sources.max(1)) * u64::from(preflight.destinations.max(1))
+}
+
+fn range(preflight: &Preflight) -> Check {
+    let need = preflight.connections().div_ceil(pairs(preflight));
+    let need_text = format!("{} ports for each pair of address and destination", grouped(need));
+    let requirement = Requirement::new("ip_local_port_range", Side::Client, need_text);
+    requirement.check(enough_ports(&requirement, preflight, need))
+}
+
+fn enough_ports(requirement: &Requirement<'_>, preflight: &Preflight, need: u64) -> Ruling {
+    let (low, high) = requirement.read(preflight.client.port_range)?;
+    let reserved = reserved_list(&preflight.client).into_iter();
+    let taken = reserved.filter(|port| (low..=high).contains(port)).count() as u64;
+    let ports = (u64::from(high) + 1)
+        .saturating_sub(u64::from(low))
+        .saturating_sub(taken);
+    let valid = (ports as f64 * USABLE) as u64;
+    let have = format!("{low} to {high}, {} valid", grouped(valid));
+    requirement.unless(need <= valid || preflight.ports == Ports::Explicit, &have)?;
+    if preflight.ports == Ports::Auto {
+        let remedy = "the generator chooses ports itself where the kernel's do not suffice".to_owned();
+        return Ok(requirement.not_met(Severity::Info, have, vec![remedy]));
+    }
+    let pairs = pairs(preflight);
+    let cells = preflight.cells_where(|key| u64::from(key.connections).div_ceil(pairs) > valid);
+    let found = requirement.not_met(Severity::Blocker, have, more_ports(preflight));
+    Ok(found.subjects(cells))
+}
+
+fn more_ports(preflight: &Preflight) -> Vec<String> {
+    let address = match preflight.client_address {
+        // The next address of the same network, as an example that may be free.
+        Some(IpAddr::V4(address)) => {
+            let [a, b, c, d] = address.octets();
+            format!("{a}.{b}.{c}.{}/24", if d < 254 { d + 1 } else { d - 1 })
+        }
+        _ => "ADDRESS/PREFIX".to_owned(),
+    };
+    remedies::local_ports(&address, preflight.client.device.as_deref().unwrap_or("DEVICE"))
+}
+
+/// Whether connections may take a port that a program of this host listens on or will want.
+fn reserved(preflight: &Preflight) -> Check {
+    let client = &preflight.client;
+    let used = match (preflight.ports, client.port_range) {
+        (Ports::Auto | Ports::Kernel, Some((low, high))) => low..=high,
+        _ => EXPLICIT,
+    };
+    let reserved = reserved_list(client);
+    let mut open = client.listening_ports.clone();
+    open.retain(|port| used.contains(port) && !reserved.contains(port));
+    open.sort_unstable();
+    open.dedup();
+    let (low, high) = (used.start(), used.end());
+    let need = format!("no listening port in {low} to {high} that is not reserved");
+    let requirement = Requirement::new("ip_local_reserved_ports", Side::Client, need);
+    let words: Vec<String> = open.iter().take(LISTED_MAX).map(u16::to_string).collect();
+    let have = words.join(",");
+    let own = client.reserved_ports.as_deref().map_or("", str::trim);
+    let separator = if own.is_empty() { "" } else { "," };
+    let remedy = remedies::reserved_ports(&format!("{own}{separator}{have}"));
+    let met = requirement.unless(open.is_empty(), "none");
+    requirement.check(met.map(|()| requirement.not_met(Severity::Medium, have, remedy)))
+}
+
+/// `8080,9000-9010` as ports.
+fn reserved_list(host: &Environment) -> Vec<u16> {
+    let words = host.reserved_ports.as_deref().unwrap_or("").split(',');
+    words
+        .filter_map(|word| {
+            let (low, high) = word.trim().split_once('-').unwrap_or((word.trim(), word.trim()));
+            Some(low.parse::<u16>().ok()?..=high.parse::<u16>().ok()?)
+        })
+        .flatten()
+        .collect()
+}
+
+fn time_wait(preflight: &Preflight) -> Check {
+    let ports = match (preflight.ports, preflight.client.port_range) {
+        (Ports::Kernel, Some((low, high))) => u64::from(high.saturating_sub(low)) + 1,
+        _ => EXPLICIT.len() as u64,
+    };
+    let of_ports = (ports * pairs(preflight)) as f64 * TIME_WAIT_OF_PORTS;
+    let buckets = preflight.client.time_wait.and_then(|sockets| sockets.limit);
+    let of_buckets = buckets.map(|buckets| (buckets as f64 * TIME_WAIT_OF_BUCKETS) as u64);
+    let most = of_buckets.into_iter().fold(of_ports as u64, u64::min);
+    let requirement = Requirement::new("time_wait", Side::Client, format!("at most {}", grouped(most)));
+    let ruling = requirement
+        .read(preflight.client.time_wait)
+        .and_then(|Peak { peak, .. }| {
+            requirement.unless(peak <= most, &grouped(peak))?;
+            Ok(requirement.not_met(Severity::Medium, grouped(peak), remedies::time_wait()))
+        });
+    requirement.check(ruling)
+}

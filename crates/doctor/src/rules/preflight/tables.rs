@@ -1,0 +1,95 @@
+//! What every connection takes of a host's memory: an entry of connection tracking, kernel memory, buffers.
+
+use linerate_model::finding::Severity;
+use linerate_model::http::units::{bytes_name, grouped};
+use linerate_model::http::{CellKey, Check, Environment, Phase, Side};
+
+use super::{Preflight, Requirement};
+use crate::rule::{Ruling, clear};
+use crate::rules::remedies;
+
+/// Entries for each connection: those that are ending stay a while.
+const TRACKED_PER_CONNECTION: f64 = 1.2;
+/// Memory of the kernel for an open connection.
+const KERNEL_BYTES: u64 = 4096;
+/// Memory of a program for an open connection; ours need less, others more.
+const USER_BYTES: u64 = 1024;
+/// The same inside TLS or in HTTP/2, whose connections own their buffers: ours take 25 to 42 KB at either end.
+const USER_BYTES_HYPER: u64 = 48 * 1024;
+/// Most of a body that waits in a socket: the usual upper end of `net.ipv4.tcp_wmem`.
+const BUFFER_BYTES_MAX: u64 = 4 << 20;
+/// Share of the available memory a plan may take.
+const MEMORY_SHARE: f64 = 0.5;
+const PAGE_BYTES: u64 = 4096;
+
+pub(super) fn checks(preflight: &Preflight, side: Side, host: &Environment) -> [Check; 3] {
+    let entries = tracked(preflight.connections());
+    let bytes = preflight.largest(|key| bytes(preflight, key));
+    let pages = preflight.largest(socket_bytes).div_ceil(PAGE_BYTES);
+    let conntrack = Requirement::new("conntrack", side, format!("{} free entries", grouped(entries)));
+    let need = format!("{}, at most half of it", bytes_name(bytes as f64));
+    let memory = Requirement::new("memory", side, need);
+    let need = format!("{} pages before the kernel saves memory", grouped(pages));
+    let tcp_mem = Requirement::new("tcp_mem", side, need);
+    [
+        conntrack.check(self::conntrack(&conntrack, preflight, host)),
+        memory.check(self::memory(&memory, preflight, host, bytes)),
+        tcp_mem.check(socket_memory(&tcp_mem, preflight, host, pages)),
+    ]
+}
+
+fn tracked(connections: u64) -> u64 {
+    (connections as f64 * TRACKED_PER_CONNECTION) as u64
+}
+
+fn conntrack(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment) -> Ruling {
+    let Some(table) = host.conntrack else {
+        return clear("not active");
+    };
+    let limit = requirement.read(table.limit)?;
+    let free = limit.saturating_sub(table.peak);
+    let have = format!("{} of {} in use", grouped(table.peak), grouped(limit));
+    requirement.unless(free >= tracked(preflight.connections()), &have)?;
+    let cells = preflight.cells_where(|key| tracked(u64::from(key.connections)) > free);
+    let remedy = remedies::conntrack(requirement.side, preflight.port);
+    Ok(requirement.not_met(Severity::Blocker, have, remedy).subjects(cells))
+}
+
+/// Bytes of a cell in sockets: the kernel's own, and the bodies of connections that are all busy.
+fn socket_bytes(key: &CellKey) -> u64 {
+    let body = match key.phase {
+        Phase::Idle | Phase::LowRate | Phase::Baseline => 0,
+        Phase::Payload | Phase::Matrix | Phase::Active => key.payload_bytes.min(BUFFER_BYTES_MAX),
+    };
+    u64::from(key.connections).saturating_mul(KERNEL_BYTES + body)
+}
+
+/// Bytes of a cell in sockets and in a program.
+fn bytes(preflight: &Preflight, key: &CellKey) -> u64 {
+    let user_bytes = if preflight.is_plain_http1 {
+        USER_BYTES
+    } else {
+        USER_BYTES_HYPER
+    };
+    socket_bytes(key).saturating_add(u64::from(key.connections) * user_bytes)
+}
+
+fn memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment, need: u64) -> Ruling {
+    let available = requirement.read(host.memory_available_bytes)?;
+    let most = (available as f64 * MEMORY_SHARE) as u64;
+    let have = format!("{} available", bytes_name(available as f64));
+    requirement.unless(need <= most, &have)?;
+    let cells = preflight.cells_where(|key| bytes(preflight, key) > most);
+    let remedy = vec!["fewer connections or smaller payloads in the plan".to_owned()];
+    Ok(requirement.not_met(Severity::Blocker, have, remedy).subjects(cells))
+}
+
+/// Above the second value of `tcp_mem` the kernel saves memory, which slows all connections down.
+fn socket_memory(requirement: &Requirement<'_>, preflight: &Preflight, host: &Environment, need: u64) -> Ruling {
+    let [_, pressure, _] = requirement.read(host.tcp_mem_pages)?;
+    let have = format!("{} pages", grouped(pressure));
+    requirement.unless(need <= pressure, &have)?;
+    let cells = preflight.cells_where(|key| socket_bytes(key).div_ceil(PAGE_BYTES) > pressure);
+    let remedy = remedies::socket_memory(need.saturating_mul(2));
+    Ok(requirement.not_met(Severity::Medium, have, remedy).subjects(cells))
+}

@@ -1,0 +1,268 @@
+//! Why a setting of a sweep is worse than the best one, and what limits the best one.
+
+use linerate_model::event::Endpoint;
+use linerate_model::finding::Evidence;
+use linerate_model::numbers::{bytes, rate};
+use linerate_model::sweep::{Hosts, Reason, SettingFacts, WindowDeficit};
+
+use crate::rule::{NoMatch, Ruling, clear, matched, require, unknown};
+
+/// From here on a core is saturated, in percent: a program never gets all of it.
+const CORE_FULL_PERCENT: f64 = 95.0;
+/// Up to here a program uses one core and no other, in percent: CPU times are counted in ticks, and a control thread adds
+/// a little.
+const ONE_CORE_PERCENT: f64 = 112.0;
+/// From here on streams wait for cores, as a share of all of them.
+const CORES_CROWDED: f64 = 0.7;
+/// Retransmissions below this, per second, limit no test.
+const RETRANSMITS_PER_S_MIN: f64 = 10.0;
+/// Retransmissions have risen when they are this many times as many.
+const RETRANSMITS_RISE: f64 = 2.0;
+/// Loss below this, in percent, is no reason.
+const LOSS_PERCENT_MIN: f64 = 0.1;
+/// A sender that reaches this share of its limit is limited by it.
+const LIMIT_REACHED: f64 = 0.95;
+
+/// Facts that may be missing, in the order in which they are listed.
+const SERVER_CORES: &str = "how many cores the server has";
+const CLIENT_CPU: &str = "the client's CPU time";
+const SERVER_CPU: &str = "the server's CPU time";
+const RTT: &str = "the round-trip time";
+const RETRANSMITS: &str = "what was sent again";
+const LISTED: [&str; 5] = [SERVER_CORES, CLIENT_CPU, SERVER_CPU, RTT, RETRANSMITS];
+
+type SweepRule = (&'static str, fn(&Case<'_>) -> Ruling);
+
+const RULES: [SweepRule; 11] = [
+    ("sender-limited", |case| case.sender_limited()),
+    ("window-below-bdp", |case| case.window_below_bdp()),
+    ("streams-beyond-cores", |case| {
+        case.streams_beyond_cores(Endpoint::Client)
+    }),
+    ("streams-beyond-cores", |case| {
+        case.streams_beyond_cores(Endpoint::Server)
+    }),
+    ("cores-busy", |case| case.shared_cores_busy()),
+    ("cores-busy", |case| case.cores_busy(Endpoint::Client)),
+    ("core-saturated", |case| case.core_saturated(Endpoint::Client)),
+    ("cores-busy", |case| case.cores_busy(Endpoint::Server)),
+    ("core-saturated", |case| case.core_saturated(Endpoint::Server)),
+    ("retransmits-rise", |case| case.retransmits_rise()),
+    ("loss", |case| case.loss()),
+];
+
+/// Why `here` is worse than `best`, with the facts that are missing where no rule matches. Without `best`: what limits
+/// `here`; empty where that is not known, as with a full link.
+#[must_use]
+pub fn sweep_reasons(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &Hosts) -> Vec<Reason> {
+    let case = Case { best, here, hosts };
+    let (mut reasons, mut missing) = (Vec::new(), Vec::new());
+    for (name, rule) in RULES {
+        match rule(&case) {
+            Ok(found) => reasons.extend(found.evidence.iter().map(|evidence| Reason {
+                name,
+                sentence: evidence.to_string(),
+                window: case.window_deficit().ok().filter(|_| name == "window-below-bdp"),
+            })),
+            Err(NoMatch::Unknown(unknown)) => missing.extend(unknown.missing),
+            Err(NoMatch::Clear(_)) => {}
+        }
+    }
+    if reasons.is_empty() && best.is_some() {
+        let listed = LISTED
+            .into_iter()
+            .filter(|fact| missing.iter().any(|(known, _)| known == fact));
+        let listed: Vec<&str> = listed.collect();
+        let separator = if listed.is_empty() { "" } else { "; not reported: " };
+        reasons.push(Reason {
+            name: "not-known",
+            sentence: format!("not known{separator}{}", listed.join(", ")),
+            window: None,
+        });
+    }
+    reasons
+}
+
+/// A setting beside the best one.
+struct Case<'a> {
+    best: Option<&'a SettingFacts>,
+    here: &'a SettingFacts,
+    hosts: &'a Hosts,
+}
+
+fn reason(sentence: String) -> Ruling {
+    Ok(matched().because_all(vec![Evidence::statement(sentence)]))
+}
+
+fn read<T>(fact: &str, value: Option<T>) -> Result<T, NoMatch> {
+    value.map_or_else(|| unknown(fact, "not reported"), Ok)
+}
+
+fn given<T>(value: Option<T>) -> Result<T, NoMatch> {
+    value.map_or_else(|| clear("not given"), Ok)
+}
+
+impl Case<'_> {
+    /// A limit on what is sent explains nothing where more was received.
+    fn is_slower(&self) -> Result<(), NoMatch> {
+        let is_slower = self.best.is_none_or(|best| self.here.received_bps < best.received_bps);
+        require(is_slower, || "not slower".to_owned())
+    }
+
+    fn sender_limited(&self) -> Ruling {
+        self.is_slower()?;
+        let each_bps = given(self.here.stream_rate_bps)? as f64;
+        let limit_bps = each_bps * f64::from(self.here.streams);
+        require(self.here.received_bps >= LIMIT_REACHED * limit_bps, || {
+            "below the limit".to_owned()
+        })?;
+        reason(format!("each stream is at its rate limit of {}", rate(each_bps)))
+    }
+
+    /// RFC 6349, section 3.3.1: a window below the bandwidth-delay product cannot fill the path.
+    fn window_below_bdp(&self) -> Ruling {
+        let window = self.window_deficit()?;
+        self.is_slower()?;
+        reason(format!(
+            "the window of {} is below the bandwidth-delay product of {} ({} per stream x {:.0} us)",
+            bytes(window.window_bytes as f64),
+            bytes(window.bdp_bytes),
+            rate(window.stream_rate_bps),
+            window.rtt_us
+        ))
+    }
+
+    fn window_deficit(&self) -> Result<WindowDeficit, NoMatch> {
+        let (best, window_bytes) = (given(self.best)?, given(self.here.window_bytes)?);
+        let rtt_us = read(RTT, self.here.rtt_us)?;
+        let stream_rate_bps = best.received_bps / f64::from(best.streams.max(1));
+        let bdp_bytes = stream_rate_bps / 8.0 * rtt_us / 1e6;
+        require((window_bytes as f64) < bdp_bytes, || "the window suffices".to_owned())?;
+        Ok(WindowDeficit {
+            window_bytes,
+            rtt_us,
+            stream_rate_bps,
+            bdp_bytes,
+        })
+    }
+
+    fn streams_beyond_cores(&self, end: Endpoint) -> Ruling {
+        let streams = self.here.streams;
+        require(streams > given(self.best)?.streams, || "no more streams".to_owned())?;
+        let cores = match end {
+            Endpoint::Client => given(self.cores(end))?,
+            Endpoint::Server => read(SERVER_CORES, self.cores(end))?,
+        };
+        require(streams > cores, || "a core for each stream".to_owned())?;
+        let is_crowded = self.load_percent(end)? >= CORES_CROWDED * 100.0 * f64::from(cores);
+        require(is_crowded, || "the cores have room".to_owned())?;
+        let name = name(end);
+        reason(format!(
+            "{streams} streams are more than the {cores} cores of the {name}, which are busy"
+        ))
+    }
+
+    fn shared_cores_busy(&self) -> Ruling {
+        require(self.hosts.is_same_host, || "two hosts".to_owned())?;
+        let (percent, cores) = (
+            self.load_percent(Endpoint::Client)?,
+            given(self.cores(Endpoint::Client))?,
+        );
+        all_busy("host that is both client and server", percent, cores)
+    }
+
+    fn cores_busy(&self, end: Endpoint) -> Ruling {
+        require(self.shared_cores_busy().is_err(), || "the host is full".to_owned())?;
+        let percent = self.cpu_percent(end)?;
+        all_busy(name(end), percent, given(self.cores(end))?)
+    }
+
+    /// A program that uses one core wholly, and no other.
+    fn core_saturated(&self, end: Endpoint) -> Ruling {
+        let is_host_full = self.shared_cores_busy().is_ok() || self.cores_busy(end).is_ok();
+        require(!is_host_full, || "all cores are busy".to_owned())?;
+        let percent = self.cpu_percent(end)?;
+        require((CORE_FULL_PERCENT..=ONE_CORE_PERCENT).contains(&percent), || {
+            format!("{percent:.0} % of one core")
+        })?;
+        let name = name(end);
+        reason(match self.here.streams {
+            1 => format!("one core of the {name} is full ({percent:.0} %) with one stream"),
+            streams => format!(
+                "the program of the {name} uses one whole core ({percent:.0} %) and no other for {streams} streams, as \
+                 iperf3 before 3.16 does"
+            ),
+        })
+    }
+
+    fn retransmits_rise(&self) -> Ruling {
+        let best = given(self.best)?;
+        require(self.here.lost_percent.is_none(), || "not TCP".to_owned())?;
+        let here_per_s = read(RETRANSMITS, self.here.retransmits_per_s)?;
+        let best_per_s = given(best.retransmits_per_s)?;
+        let has_risen = here_per_s >= RETRANSMITS_PER_S_MIN && here_per_s > RETRANSMITS_RISE * best_per_s;
+        require(has_risen, || format!("{here_per_s:.0} per second"))?;
+        reason(format!(
+            "retransmissions rise from {best_per_s:.0} to {here_per_s:.0} per second"
+        ))
+    }
+
+    fn loss(&self) -> Ruling {
+        let best = given(self.best.map_or(Some(0.0), |best| best.lost_percent))?;
+        let here = given(self.here.lost_percent)?;
+        require(here >= best + LOSS_PERCENT_MIN, || format!("{here:.2} % lost"))?;
+        let at_best = if best > 0.0 {
+            format!(", {best:.2} % at the best setting")
+        } else {
+            String::new()
+        };
+        reason(format!("{here:.2} % of the datagrams are lost{at_best}"))
+    }
+
+    fn cpu_percent(&self, end: Endpoint) -> Result<f64, NoMatch> {
+        match end {
+            Endpoint::Client => read(CLIENT_CPU, self.here.cpu_client_percent),
+            Endpoint::Server => read(SERVER_CPU, self.here.cpu_server_percent),
+        }
+    }
+
+    fn cores(&self, end: Endpoint) -> Option<u32> {
+        let Hosts {
+            client_cores,
+            server_cores,
+            is_same_host,
+        } = *self.hosts;
+        match end {
+            Endpoint::Client => client_cores,
+            Endpoint::Server => server_cores.or(client_cores.filter(|_| is_same_host)),
+        }
+    }
+
+    /// CPU time of the test on this end's host.
+    fn load_percent(&self, end: Endpoint) -> Result<f64, NoMatch> {
+        if self.hosts.is_same_host {
+            return Ok(self.cpu_percent(Endpoint::Client)? + self.cpu_percent(Endpoint::Server)?);
+        }
+        self.cpu_percent(end)
+    }
+}
+
+fn all_busy(whose: &str, percent: f64, cores: u32) -> Ruling {
+    require(percent >= CORE_FULL_PERCENT * f64::from(cores), || {
+        format!("{percent:.0} % of {cores} cores")
+    })?;
+    let (all, are) = match cores {
+        1 => ("the only core".to_owned(), "is"),
+        cores => (format!("all {cores} cores"), "are"),
+    };
+    reason(format!(
+        "{all} of the {whose} {are} busy ({percent:.0} % of {cores}00 %)"
+    ))
+}
+
+const fn name(end: Endpoint) -> &'static str {
+    match end {
+        Endpoint::Client => "client",
+        Endpoint::Server => "server",
+    }
+}

@@ -1,0 +1,66 @@
+//! A setting of a sweep, and why it is worse than another.
+
+use serde::{Deserialize, Serialize};
+
+/// Medians of the runs at one setting. `None` was not reported.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SettingFacts {
+    /// Streams.
+    pub streams: u32,
+    /// Requested socket buffer in bytes.
+    pub window_bytes: Option<u64>,
+    /// Rate limit of each stream at the sender, in bit/s.
+    pub stream_rate_bps: Option<u64>,
+    /// Received payload of all streams, in bit/s.
+    pub received_bps: f64,
+    /// CPU time of the client in percent of one core.
+    pub cpu_client_percent: Option<f64>,
+    /// CPU time of the server in percent of one core.
+    pub cpu_server_percent: Option<f64>,
+    /// Retransmitted segments per second.
+    pub retransmits_per_s: Option<f64>,
+    /// Smoothed round-trip time in µs.
+    pub rtt_us: Option<f64>,
+    /// Lost datagrams in percent; `None` for TCP.
+    pub lost_percent: Option<f64>,
+}
+
+/// The hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Hosts {
+    /// Cores the client may use.
+    pub client_cores: Option<u32>,
+    /// Cores of the server, where it reports them.
+    pub server_cores: Option<u32>,
+    /// Client and server run on the same host and share its cores.
+    pub is_same_host: bool,
+}
+
+/// Why a setting is worse than the best one, or what limits the best one.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reason {
+    /// Its name for programs: `window-below-bdp`.
+    #[serde(rename = "reason")]
+    pub name: &'static str,
+    /// The reason with its values.
+    pub sentence: String,
+    /// The values of `window-below-bdp`.
+    #[serde(flatten)]
+    pub window: Option<WindowDeficit>,
+}
+
+/// A window below the bandwidth-delay product.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct WindowDeficit {
+    /// The window in bytes.
+    pub window_bytes: u64,
+    /// Round-trip time with it, in µs.
+    pub rtt_us: f64,
+    /// Received payload of one stream at the best setting, in bit/s.
+    pub stream_rate_bps: f64,
+    /// Bandwidth-delay product of the two, in bytes.
+    pub bdp_bytes: f64,
+}
+
+/// Rules that give the reasons: why a setting is worse than `best`, or without `best` what limits it.
+pub type ReasonRules = fn(best: Option<&SettingFacts>, here: &SettingFacts, hosts: &Hosts) -> Vec<Reason>;
