@@ -2,7 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use linerate_doctor::{Observed, compare, diagnose, import::import};
+use linerate_doctor::{Observed, compare, diagnose};
+use linerate_host::import::import;
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);

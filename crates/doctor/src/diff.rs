@@ -84,18 +84,19 @@ fn by_role(key: &str, tested: Option<&str>) -> String {
 
 /// Identities and momentary values, which always differ.
 fn is_momentary(key: &str) -> bool {
-    const PARTS: [&str; 9] = [
+    const PARTS: [&str; 10] = [
         ".ifindex",
         ".drv.bus",
         ".irq.total",
         ".irq.busiest_cpu",
         "uptime_seconds",
         ".cur_khz",
+        ".current",
         "sock.",
         ".pci.addr",
         ".pci.upstream",
     ];
-    PARTS.iter().any(|part| key.contains(part)) || key.starts_with("run.") || key.starts_with("irq.")
+    PARTS.iter().any(|part| key.contains(part)) || ["run.", "irq.", "mem."].iter().any(|group| key.starts_with(group))
 }
 
 /// Equal in effect: sizes as numbers, triples element by element.

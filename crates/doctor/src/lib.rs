@@ -1,8 +1,8 @@
 //! What holds a link back: pure functions from facts about hosts to explained findings.
 //!
-//! This crate reads no file, queries no kernel and changes nothing. Facts come from `linerate-host` or from text that
-//! was pasted ([`import`]); counters over a [`Period`] come from several snapshots of one host; a test, if there was
-//! one, is in the snapshot as facts under `run.N.` (see [`runs`]).
+//! This crate reads no file, queries no kernel and changes nothing. Facts come from `linerate-host`, live or from pasted
+//! text; counters over a [`Period`] come from several snapshots of one host; a test, if there was one, is in the snapshot
+//! as facts under `run.N.` (see [`runs`]).
 //!
 //! * [`diagnose`]: all rules of the [`catalogue`] on one or more hosts
 //! * [`compare`]: two hosts or two points in time
@@ -17,9 +17,7 @@
 pub mod arithmetic;
 pub mod classes;
 pub mod http;
-pub mod import;
 pub mod observation;
-pub mod runs;
 pub mod timeline;
 
 mod derive;
@@ -37,6 +35,7 @@ mod vote;
 pub use derive::derive;
 pub use diff::compare;
 pub use judge::{Observed, diagnose};
+pub use linerate_model::runs;
 pub use loss::split_loss;
 pub use observation::{EndpointObservation, diagnose_test};
 pub use period::{Delta, NoPeriod, Period};

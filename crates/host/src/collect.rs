@@ -3,15 +3,16 @@
 use std::fs;
 use std::net::IpAddr;
 
-use linerate_model::procfs;
 use linerate_model::snapshot::{Absence, Snapshot, Source};
 use linerate_sys::{clock, process};
 
-use crate::cgroup::Group;
 use crate::kernel::HostCounters;
-use crate::kernel_file::Buffer;
-use crate::links::Link;
-use crate::{cpu, ethtool, kernel, links, qdiscs, route, sysfs};
+use crate::kernel::cgroup::Group;
+use crate::kernel::file::Buffer;
+use crate::kernel::{self, cpu, procfs};
+use crate::nic::links::Link;
+use crate::nic::{ethtool, links, route, sysfs};
+use crate::tc;
 
 /// What to collect.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -45,7 +46,7 @@ pub fn collect(request: &Request) -> Snapshot {
         sysfs::record(&mut snapshot, &link.name, &interrupts);
     }
     let names: Vec<(u32, &str)> = chosen.iter().map(|link| (link.index, link.name.as_str())).collect();
-    qdiscs::record(&mut snapshot, &names);
+    tc::record(&mut snapshot, &names);
     for name in request
         .interfaces
         .iter()

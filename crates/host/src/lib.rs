@@ -1,46 +1,32 @@
-//! Facts about this host, live: links, queues, interrupts, buses, kernel variables and counters, and what the processes
-//! of a test use.
+//! Facts about hosts: links, queues, interrupts, buses, kernel variables and counters, and what the processes of a test
+//! use.
 //!
-//! [`collect`] takes a snapshot of everything, [`Sampler`] cheap samples of what changes during a test. Both record facts
-//! and counters under the keys of [`linerate_model::facts`]; [`Period`], [`Seconds`], [`reading`] and [`environment`] are
+//! [`collect`] takes a snapshot of everything, [`Sampler`] cheap samples of what changes during a test, [`import`] reads
+//! pasted output of commands. All record facts and counters under the keys of [`linerate_model::facts`]; [`Period`], [`Seconds`], [`reading`] and [`environment`] are
 //! the HTTP lab's views of them. Nothing is judged here and nothing is changed. Facts the kernel keeps from this user, or
 //! that a driver does not have, are recorded as absent with the reason. One interface takes a few milliseconds.
 
 #![forbid(unsafe_code)]
 
+#[cfg(any(test, fuzzing))]
+#[path = "../fuzzing.rs"]
 pub mod fuzzing;
-pub mod netlink;
+pub mod import;
 
-mod cgroup;
 mod collect;
-mod config_space;
-mod cpu;
-mod endpoint;
-mod environment;
 mod error;
-mod ethtool;
-mod filters;
-mod firewall;
 mod kernel;
-mod kernel_file;
-mod links;
-mod netlink_client;
-mod pci;
-mod process;
-mod qdiscs;
-mod route;
-mod rss;
+mod lab;
+mod netlink;
+mod nic;
 mod sampler;
-mod seconds;
-mod shapers;
-mod sockets;
-mod sysfs;
+mod tc;
 
 pub use collect::{Request, collect};
-pub use endpoint::{Period, reading};
-pub use environment::{EnvironmentQuery, environment};
 pub use error::ReadError;
-pub use process::listening_processes;
+pub use kernel::process::listening_processes;
+pub use kernel::sockets::Tested;
+pub use lab::endpoint::{Period, reading};
+pub use lab::environment::{EnvironmentQuery, environment};
+pub use lab::seconds::Seconds;
 pub use sampler::{Depth, Sampler, Watched};
-pub use seconds::Seconds;
-pub use sockets::Tested;

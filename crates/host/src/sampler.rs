@@ -7,18 +7,18 @@ use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 use linerate_sys::{clock, cpu};
 
-use crate::cgroup::Group;
 use crate::collect::identity;
 use crate::error::{ReadError, record_absent};
-use crate::ethtool::EthtoolQuery;
 use crate::kernel::HostCounters;
-use crate::kernel_file::Buffer;
-use crate::links::{self, GET_LINK, Link};
-use crate::netlink_client::NetlinkClient;
-use crate::process::Processes;
-use crate::route;
-use crate::sockets::{Sockets, Tested};
-use crate::sysfs;
+use crate::kernel::cgroup::Group;
+use crate::kernel::file::Buffer;
+use crate::kernel::process::Processes;
+use crate::kernel::sockets::{Sockets, Tested};
+use crate::netlink::client::NetlinkClient;
+use crate::nic::ethtool::EthtoolQuery;
+use crate::nic::links::{self, GET_LINK, Link};
+use crate::nic::route;
+use crate::nic::sysfs;
 
 /// From this many sockets on, a dump of all of them takes too long for every sample.
 const SOCKETS_FEW: u64 = 5_000;

@@ -19,7 +19,7 @@ pub mod metrics;
 pub mod network;
 pub mod numbers;
 pub mod policy;
-pub mod procfs;
+pub mod runs;
 pub mod service;
 pub mod sink;
 pub mod snapshot;

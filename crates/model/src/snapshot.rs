@@ -19,7 +19,7 @@ pub struct Snapshot {
     pub schema: String,
     /// Name of the host, or of the file it was imported from.
     pub host: String,
-    /// Wall-clock time, RFC 3339. `None` where the source does not tell.
+    /// Wall-clock time, RFC 3339. `None` where the source has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_at: Option<String>,
     /// Time on the monotonic clock of that host, for differences of counters.
@@ -103,20 +103,20 @@ pub enum Absence {
     NotApplicableToKind,
     /// The kernel refuses it to this user.
     Permission,
-    /// The running kernel does not know the question.
+    /// The running kernel does not know the request.
     KernelTooOld,
     /// There is no such device.
     NoSuchDevice,
-    /// The answer could not be understood.
+    /// The response could not be parsed.
     ParseError,
     /// The pasted text does not contain it.
     NotInImport,
-    /// The device answered, without this part.
+    /// The device responded without this part.
     NotReported,
 }
 
 impl Absence {
-    /// The reason as it stands in a file.
+    /// The reason as files have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -393,7 +393,7 @@ impl Snapshot {
         let mut names = BTreeSet::new();
         let mut last = None;
         for key in keys {
-            // Keys of one interface stand together.
+            // Keys of one interface are adjacent.
             let same = last.is_some_and(|name: &str| key.strip_prefix(name).is_some_and(is_group));
             if !same && let Some(name) = interface_of(key) {
                 names.insert(name);
@@ -423,7 +423,8 @@ impl Snapshot {
 /// What keys about interfaces begin with.
 const NIC: &str = "nic.";
 
-/// The interface a key without its beginning speaks of. Names of interfaces may contain dots, so the name ends where a known group begins.
+/// The interface of a key without its prefix. Names of interfaces may contain dots, so the name ends where a known group
+/// begins.
 fn interface_of(rest: &str) -> Option<&str> {
     let mut dots = rest.match_indices('.').map(|(at, _)| at);
     dots.find(|at| is_group(&rest[*at..])).map(|at| &rest[..at])

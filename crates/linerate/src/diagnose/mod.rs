@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use linerate_doctor::import::{TEXT_BYTES_MAX, import};
 use linerate_doctor::{Observed, catalogue, compare};
+use linerate_host::import::{TEXT_BYTES_MAX, import};
 use linerate_host::{Request, collect};
 use linerate_model::finding::Diagnosis;
 use linerate_model::snapshot::Snapshot;

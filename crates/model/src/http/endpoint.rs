@@ -126,7 +126,7 @@ pub struct EndpointStats {
     pub sockets_orphaned: Option<u64>,
     /// TCP sockets that have memory, on the whole host, most.
     pub sockets_allocated: Option<u64>,
-    /// Sockets of the test by state, in the words of ss(8), most of each at one look; of thousands of sockets only those
+    /// Sockets of the test by state, in the words of ss(8), most of each in one sample; of thousands of sockets only those
     /// at the ends of the window.
     pub sockets_by_state: Option<BTreeMap<String, u64>>,
     /// TCP sockets in TIME_WAIT in the namespace, against `tcp_max_tw_buckets`.

@@ -115,8 +115,7 @@ impl Draft {
     }
 }
 
-/// Asks every importer for every line, the one that understood the last line first. Says whether any line was
-/// understood.
+/// Passes every line to the importers until one parses it. Returns whether any line was parsed.
 fn read_block(draft: &mut Draft, block: &Block<'_>, unread: &mut dyn FnMut(usize, &str)) -> bool {
     let mut ethtool = ethtool::Reader::new(block);
     let mut network = network::Reader::new(block);

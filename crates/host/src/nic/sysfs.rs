@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use linerate_model::procfs::Interrupt;
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use crate::pci;
+use crate::kernel::procfs::Interrupt;
+use crate::nic::pci;
 
 const SRC: &str = "sysfs";
 /// Queues of one interface that are read.
@@ -37,7 +37,11 @@ fn node(snapshot: &mut Snapshot, nic: &str, device: &Path) {
         snapshot.set(format!("{nic}.numa.node"), node, SRC);
     }
     if let Some(cpus) = read(device.join("local_cpulist")) {
-        snapshot.set(format!("{nic}.numa.local_cpus"), crate::cpu::count_of(&cpus), SRC);
+        snapshot.set(
+            format!("{nic}.numa.local_cpus"),
+            crate::kernel::cpu::count_of(&cpus),
+            SRC,
+        );
         snapshot.set(format!("{nic}.numa.local_cpulist"), cpus, SRC);
     }
 }

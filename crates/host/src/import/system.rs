@@ -1,10 +1,10 @@
 //! Kernel variables, `/proc`, and the odd line about the system.
 
-use linerate_model::procfs;
 use linerate_model::snapshot::Snapshot;
 
 use super::blocks::Block;
 use super::join::Loose;
+use crate::kernel::procfs;
 
 /// Reads lines about the system; tables are collected and read at the end of the block.
 pub(super) struct Reader<'a> {

@@ -8,8 +8,8 @@ use linerate_sys::netlink::Family;
 use linerate_sys::tcp_info::{TcpInfo, decode};
 
 use crate::error::ReadError;
+use crate::netlink::client::NetlinkClient;
 use crate::netlink::{attribute, u16_at, u32_at};
-use crate::netlink_client::NetlinkClient;
 
 const BY_FAMILY: u16 = 20;
 const TCP: u8 = 6;

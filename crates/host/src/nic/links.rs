@@ -3,8 +3,8 @@
 use linerate_model::snapshot::Snapshot;
 use linerate_sys::netlink::Family;
 
+use crate::netlink::client::dump;
 use crate::netlink::{attribute, text, u32_at, u64_at};
-use crate::netlink_client::dump;
 
 pub(crate) const GET_LINK: u16 = 18;
 const STATS64: u16 = 23;
@@ -120,27 +120,11 @@ impl Link {
 
     /// Records its counters alone.
     pub(crate) fn record_counters(&self, snapshot: &mut Snapshot) {
-        const NAMES: [&str; 16] = [
-            "rx_packets",
-            "tx_packets",
-            "rx_bytes",
-            "tx_bytes",
-            "rx_errors",
-            "tx_errors",
-            "rx_dropped",
-            "tx_dropped",
-            "multicast",
-            "collisions",
-            "rx_length_errors",
-            "rx_over_errors",
-            "rx_crc_errors",
-            "rx_frame_errors",
-            "rx_fifo_errors",
-            "rx_missed_errors",
-        ];
+        const NAMES: &str = "rx_packets tx_packets rx_bytes tx_bytes rx_errors tx_errors rx_dropped tx_dropped multicast \
+            collisions rx_length_errors rx_over_errors rx_crc_errors rx_frame_errors rx_fifo_errors rx_missed_errors";
         let nic = format!("nic.{}", self.name);
         if let Some(stats) = attribute(&self.body, STATS64) {
-            for (index, name) in NAMES.into_iter().enumerate() {
+            for (index, name) in NAMES.split(' ').enumerate() {
                 if let Some(value) = u64_at(stats, index * 8) {
                     snapshot.count(format!("{nic}.stats64.{name}"), value, None);
                 }
@@ -155,22 +139,18 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::netlink::push;
 
     /// A device of a kind, a port of `master` where that is not 0.
     fn device(index: u32, kind: &str, master: u32) -> Link {
-        fn attribute(kind: u16, content: &[u8]) -> Vec<u8> {
-            let mut bytes = u16::try_from(content.len() + 4).expect("short").to_ne_bytes().to_vec();
-            bytes.extend(kind.to_ne_bytes());
-            bytes.extend(content);
-            bytes.resize(bytes.len().next_multiple_of(4), 0);
-            bytes
-        }
         let mut payload = vec![0; 16];
         payload[4..8].copy_from_slice(&index.to_ne_bytes());
-        payload.extend(attribute(3, b"name\0"));
-        payload.extend(attribute(18, &attribute(1, kind.as_bytes())));
+        let mut info = Vec::new();
+        push(&mut info, 1, kind.as_bytes());
+        push(&mut payload, 3, b"name\0");
+        push(&mut payload, 18, &info);
         if master > 0 {
-            payload.extend(attribute(10, &master.to_ne_bytes()));
+            push(&mut payload, 10, &master.to_ne_bytes());
         }
         link(&payload).expect("a device")
     }

@@ -10,11 +10,11 @@ use std::time::Duration;
 use linerate_model::http::Environment;
 use linerate_model::snapshot::Snapshot;
 
-use crate::cpu::{self, thread_ticks};
-use crate::endpoint::{Period, link_bps, missing, mtu_bytes, peak};
 use crate::kernel;
+use crate::kernel::cpu::{self, thread_ticks};
+use crate::kernel::sockets::{Sockets, Tested};
+use crate::lab::endpoint::{Period, link_bps, missing, mtu_bytes, peak};
 use crate::sampler::{Depth, Sampler, Watched};
-use crate::sockets::{Sockets, Tested};
 
 /// Processes that are read.
 const PROCESSES_MAX: usize = 65_536;
@@ -22,22 +22,7 @@ const PROCESSES_MAX: usize = 65_536;
 const TICKS_MIN: u64 = 2;
 
 /// Kinds of `rtnetlink(7)` that wrap packets into others.
-const TUNNELS: [&str; 14] = [
-    "tun",
-    "wireguard",
-    "gre",
-    "gretap",
-    "ip6gre",
-    "ip6gretap",
-    "ipip",
-    "ip6tnl",
-    "sit",
-    "vti",
-    "vti6",
-    "xfrm",
-    "vxlan",
-    "geneve",
-];
+const TUNNELS: &str = "tun wireguard gre gretap ip6gre ip6gretap ipip ip6tnl sit vti vti6 xfrm vxlan geneve";
 
 /// What to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,7 +88,7 @@ fn settings(facts: &Snapshot, has_peer: bool) -> Environment {
         governor: facts.text("cpu.freq.governor").map(str::to_owned),
         device: facts.text("route.peer.dev").map(str::to_owned),
         is_loopback: kind == "loopback",
-        is_wireless_or_tunnel: TUNNELS.contains(&kind) || flag("net.wireless") == Some(true),
+        is_wireless_or_tunnel: TUNNELS.split(' ').any(|tunnel| tunnel == kind) || flag("net.wireless") == Some(true),
         is_vlan: flag("net.vlan_tagged"),
         link_bps: nic.as_ref().and_then(|nic| link_bps(facts, nic)),
         mtu_bytes: nic.as_ref().and_then(|nic| mtu_bytes(facts, nic)),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use linerate_model::snapshot::Snapshot;
 
 use crate::netlink::{attribute, attributes, text, u32_at};
-use crate::shapers;
+use crate::tc::shapers;
 
 const SRC: &str = "rtnetlink:GETTFILTER";
 

@@ -1,16 +1,16 @@
 //! Texts of `/proc` as facts and counters, of the running kernel or pasted.
 
-use crate::snapshot::{Snapshot, Value};
+use linerate_model::snapshot::{Snapshot, Value};
 
 /// One line of `/proc/interrupts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interrupt {
+pub(crate) struct Interrupt {
     /// Number, or name for those of the CPU itself.
-    pub number: String,
+    pub(crate) number: String,
     /// Interrupts each CPU took.
-    pub per_cpu: Vec<(u32, u64)>,
+    pub(crate) per_cpu: Vec<(u32, u64)>,
     /// What follows the counts: controller, hardware number and the names of the handlers.
-    pub description: String,
+    pub(crate) description: String,
 }
 
 /// CPUs a line may have columns for.
@@ -18,7 +18,7 @@ const CPUS_MAX: usize = 8192;
 
 /// Lines of `/proc/interrupts`. Without the header, columns are numbered from 0 and end where the numbers end.
 #[must_use]
-pub fn interrupts(text: &str) -> Vec<Interrupt> {
+pub(crate) fn interrupts(text: &str) -> Vec<Interrupt> {
     let header = text.lines().find(|line| line.trim_start().starts_with("CPU"));
     let cpus: Option<Vec<u32>> = header.map(|line| {
         let numbers = line
@@ -56,7 +56,7 @@ fn interrupt(line: &str, cpus: Option<&[u32]>) -> Option<Interrupt> {
 
 /// `/proc/net/softnet_stat`: sums over all CPUs. Columns are hexadecimal: processed, dropped, time_squeeze, seven
 /// unused or about steering, and from kernel 2.6.35 on received_rps and flow_limit (`net/core/net-procfs.c`).
-pub fn softnet(snapshot: &mut Snapshot, text: &str) -> bool {
+pub(crate) fn softnet(snapshot: &mut Snapshot, text: &str) -> bool {
     let mut sums = [0_u64; 3];
     let mut any = false;
     for line in text.lines() {
@@ -79,7 +79,7 @@ pub fn softnet(snapshot: &mut Snapshot, text: &str) -> bool {
 
 /// Whether words are a line of `/proc/net/softnet_stat`.
 #[must_use]
-pub fn is_softnet_line(columns: &[&str]) -> bool {
+pub(crate) fn is_softnet_line(columns: &[&str]) -> bool {
     columns.len() >= 9
         && columns
             .iter()
@@ -88,7 +88,7 @@ pub fn is_softnet_line(columns: &[&str]) -> bool {
 
 /// `/proc/net/snmp` and `/proc/net/netstat`: a line of names, then a line of values with the same first word.
 /// Counters whose key `is_wanted` refuses are left out.
-pub fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
+pub(crate) fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) -> bool {
     let mut names: Option<(&str, Vec<&str>)> = None;
     let mut any = false;
     for line in text.lines() {
@@ -115,7 +115,7 @@ pub fn snmp(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> boo
 }
 
 /// `/proc/net/snmp6`: a name and a value per line. Counters whose key `is_wanted` refuses are left out.
-pub fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
+pub(crate) fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bool) {
     for line in text.lines() {
         let mut words = line.split_whitespace();
         if let (Some(name), Some(Ok(value))) = (words.next(), words.next().map(str::parse)) {
@@ -128,7 +128,7 @@ pub fn snmp6(snapshot: &mut Snapshot, text: &str, is_wanted: impl Fn(&str) -> bo
 }
 
 /// Lines of `/proc/stat` for single CPUs, ticks of 10 ms by state (`proc(5)`).
-pub fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
+pub(crate) fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
     const STATES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal"];
     let mut any = false;
     for line in text.lines() {
@@ -150,7 +150,7 @@ pub fn stat(snapshot: &mut Snapshot, text: &str) -> bool {
 }
 
 /// `/proc/net/sockstat` and `/proc/net/sockstat6`: TCP sockets by state, and memory of TCP in pages.
-pub fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
+pub(crate) fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
     let tcp = |line: &&str| line.starts_with("TCP: ") || line.starts_with("TCP6: ");
     let Some(words) = text
         .lines()
@@ -178,7 +178,7 @@ pub fn sockstat(snapshot: &mut Snapshot, text: &str, src: &str) -> bool {
 }
 
 /// A kernel variable: a number where it is one, otherwise words with single blanks between them.
-pub fn sysctl(snapshot: &mut Snapshot, key: &str, value: &str, src: &str) {
+pub(crate) fn sysctl(snapshot: &mut Snapshot, key: &str, value: &str, src: &str) {
     let words = value.split_whitespace().collect::<Vec<_>>().join(" ");
     let value = words.parse::<i64>().map_or_else(|_| Value::Text(words), Value::Integer);
     snapshot.set(format!("sysctl.{key}"), value, src);
@@ -187,7 +187,7 @@ pub fn sysctl(snapshot: &mut Snapshot, key: &str, value: &str, src: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Source;
+    use linerate_model::snapshot::Source;
 
     #[test]
     fn interrupts_with_and_without_their_header() {

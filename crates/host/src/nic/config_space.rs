@@ -49,7 +49,7 @@ pub(crate) fn express(config: &[u8]) -> Result<Express, NoExpress> {
     registers().ok_or(NoExpress::NotExpress)
 }
 
-/// Sizes stand there as powers of two from 128 bytes on.
+/// Sizes are encoded as powers of two from 128 bytes on.
 const fn size(code: u32) -> u32 {
     128 << (code & 7)
 }

@@ -9,7 +9,7 @@ use linerate_sys::netlink::Family;
 use linerate_sys::process;
 
 use crate::error::{ReadError, record_absent};
-use crate::netlink_client::dump;
+use crate::netlink::client::dump;
 
 const SRC: &str = "netfilter:GETRULE";
 const KEY: &str = "svc.firewall_rules";

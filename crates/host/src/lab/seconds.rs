@@ -3,7 +3,7 @@
 use linerate_model::http::{EndpointSecond, NicStats};
 use linerate_model::snapshot::Snapshot;
 
-use crate::endpoint::Change;
+use crate::lab::endpoint::Change;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// A sample this long before the end of a second is the last of it; half of the sampling interval.
@@ -77,7 +77,7 @@ fn wire_bits(nic: &NicStats) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::endpoint::tests::sample;
+    use crate::lab::endpoint::tests::sample;
 
     const MS: u64 = 1_000_000;
 

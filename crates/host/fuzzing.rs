@@ -2,9 +2,10 @@
 
 use linerate_model::snapshot::{Snapshot, Source};
 
-use crate::filters::Filters;
 use crate::netlink::messages;
-use crate::{ethtool, links, qdiscs, route, shapers};
+use crate::nic::{config_space, ethtool, links, route};
+use crate::tc::filters::Filters;
+use crate::tc::{self, shapers};
 
 /// Parses the bytes as every kind of response; returns the number of facts and counters.
 #[must_use]
@@ -17,16 +18,16 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
     for message in messages(bytes) {
         let payload = message.payload;
         found.extend(links::link(payload));
-        let _ = qdiscs::qdisc(&mut snapshot, "e", payload);
+        let _ = tc::qdisc(&mut snapshot, "e", payload);
         for section in ethtool::SECTIONS {
             (section.read)(&mut snapshot, "nic.e", payload.get(4..).unwrap_or_default(), "fuzz");
         }
         let _ = crate::netlink::errno(payload);
         decode_files(payload);
-        let _ = crate::sockets::socket(payload);
+        let _ = crate::kernel::sockets::socket(payload);
         let _ = filters.add(payload);
         classes.extend(shapers::class(payload));
-        let _ = crate::config_space::express(payload);
+        let _ = config_space::express(payload);
     }
     for class in classes.keys() {
         let _ = shapers::ceiling(&classes, *class);
@@ -44,9 +45,9 @@ pub fn decode_anything(bytes: &[u8]) -> usize {
 
 /// Parses the bytes as every file of `/proc` and of control groups.
 fn decode_files(bytes: &[u8]) {
-    crate::process::decode_anything(bytes);
+    crate::kernel::process::decode_anything(bytes);
     let text = String::from_utf8_lossy(bytes);
-    crate::cgroup::decode_anything(&text);
+    crate::kernel::cgroup::decode_anything(&text);
     crate::kernel::decode_anything(&text);
 }
 

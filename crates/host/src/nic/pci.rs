@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use crate::config_space::{Express, NoExpress, express};
-use crate::sysfs::read;
+use crate::nic::config_space::{Express, NoExpress, express};
+use crate::nic::sysfs::read;
 
 const SRC: &str = "sysfs";
 const CONFIG: &str = "sysfs:config";
@@ -80,7 +80,7 @@ fn upstream(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     }
 }
 
-/// Sizes of packets on the bus: of the device, and the smallest on the way to the root.
+/// Sizes of packets on the bus: of the device, and the smallest between it and the root.
 fn payloads(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     let own = |fact: &str| format!("{nic}.pci.{fact}");
     match configuration(device) {
@@ -159,7 +159,7 @@ fn translation(snapshot: &mut Snapshot, nic: &str, device: &Path) {
     ) {
         (Some(kind), _) => domain(&kind),
         // Kernels before 5.11 report only the boot option.
-        (None, true) => asked_for(&read("/proc/cmdline").unwrap_or_default()),
+        (None, true) => by_boot_option(&read("/proc/cmdline").unwrap_or_default()),
         (None, false) => Some("off"),
     };
     match mode {
@@ -178,7 +178,7 @@ fn domain(kind: &str) -> Option<&'static str> {
     }
 }
 
-fn asked_for(command_line: &str) -> Option<&'static str> {
+fn by_boot_option(command_line: &str) -> Option<&'static str> {
     command_line.split_whitespace().find_map(|word| match word {
         "iommu=pt" | "iommu.passthrough=1" => Some("passthrough"),
         "iommu.strict=1" | "intel_iommu=strict" => Some("strict"),
@@ -201,8 +201,8 @@ mod tests {
         for (kind, mode) in rows.into_iter().chain([("blocked", None), ("", None)]) {
             assert_eq!(domain(kind), mode, "{kind}");
         }
-        assert_eq!(asked_for("quiet iommu=pt"), Some("passthrough"));
-        assert_eq!(asked_for("iommu.strict=0"), Some("lazy"));
-        assert_eq!(asked_for("quiet"), None);
+        assert_eq!(by_boot_option("quiet iommu=pt"), Some("passthrough"));
+        assert_eq!(by_boot_option("iommu.strict=0"), Some("lazy"));
+        assert_eq!(by_boot_option("quiet"), None);
     }
 }

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use linerate_doctor::import::import;
 use linerate_doctor::{Observed, compare, derive, diagnose};
+use linerate_host::import::import;
 use linerate_model::facts;
 use linerate_model::finding::{Diagnosis, Severity};
 use linerate_model::snapshot::{Absence, Snapshot, Value};
@@ -267,7 +267,7 @@ fn runs_are_read_as_they_were_printed() {
     let runs = |file: &str| {
         let snapshot = snapshots(file).into_iter().next().expect("a host");
         move |fact: &str| {
-            (0..linerate_doctor::runs::count(&snapshot))
+            (0..linerate_model::runs::count(&snapshot))
                 .map(|index| snapshot.number(&format!("run.{index}.{fact}")))
                 .collect::<Vec<_>>()
         }

@@ -1,8 +1,9 @@
 //! What belongs to an interface and does not name it: PCI devices and interrupts. It is attached when all is read, so
 //! the order of the blocks does not matter.
 
-use linerate_model::procfs::Interrupt;
 use linerate_model::snapshot::{Absence, Snapshot, Value};
+
+use crate::kernel::procfs::Interrupt;
 
 /// Facts that wait for their interface.
 #[derive(Debug, Default)]

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use linerate_doctor::import::import;
 use linerate_doctor::{Observed, compare, diagnose};
+use linerate_host::import::import;
 use proptest::prelude::*;
 
 fn fixtures() -> Vec<String> {

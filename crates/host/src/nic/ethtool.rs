@@ -5,9 +5,9 @@ use linerate_sys::ethtool::Ethtool;
 use linerate_sys::netlink::Family;
 
 use crate::error::{ReadError, record_absent};
+use crate::netlink::client::NetlinkClient;
 use crate::netlink::{self as nl, Bitset, attribute, u16_at, u32_at, u64_at};
-use crate::netlink_client::NetlinkClient;
-use crate::rss;
+use crate::nic::rss;
 
 /// One request of the family (`linux/ethtool_netlink.h`).
 pub(crate) struct Section {

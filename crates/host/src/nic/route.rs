@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use linerate_model::snapshot::{Absence, Snapshot};
 use linerate_sys::netlink::Family;
 
-use crate::links::Link;
+use crate::netlink::client::NetlinkClient;
 use crate::netlink::{self as nl, attribute, u32_at};
-use crate::netlink_client::NetlinkClient;
+use crate::nic::links::Link;
 
 const GET_ROUTE: u16 = 26;
 const DEVICE: u16 = 4;

@@ -1,15 +1,15 @@
 //! Messages of netlink: headers and nested attributes (`netlink(7)`, `linux/netlink.h`). Only bytes in, only bytes out.
 
+pub(crate) mod client;
+
 /// Type of the message that ends a response with an error number.
-pub const ERROR: u16 = 2;
+pub(crate) const ERROR: u16 = 2;
 /// Type of the message that ends a dump.
-pub const DONE: u16 = 3;
+pub(crate) const DONE: u16 = 3;
 /// A response is requested.
-pub const REQUEST: u16 = 1;
-/// The sender wants an acknowledgement.
-pub const ACK: u16 = 4;
+pub(crate) const REQUEST: u16 = 1;
 /// The sender wants all objects.
-pub const DUMP: u16 = 0x300;
+pub(crate) const DUMP: u16 = 0x300;
 
 const HEADER_BYTES: usize = 16;
 const ATTRIBUTE_HEADER_BYTES: usize = 4;
@@ -18,17 +18,17 @@ const TYPE_MASK: u16 = 0x3fff;
 
 /// One message of a response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Message<'a> {
+pub(crate) struct Message<'a> {
     /// Type of the message; below 16 the types of netlink itself.
-    pub kind: u16,
+    pub(crate) kind: u16,
     /// Number of its request.
-    pub sequence: u32,
+    pub(crate) sequence: u32,
     /// What follows the header.
-    pub payload: &'a [u8],
+    pub(crate) payload: &'a [u8],
 }
 
 /// The messages of a datagram. A message that claims more bytes than there are ends it.
-pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
+pub(crate) fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
     let mut rest = datagram;
     std::iter::from_fn(move || {
         let length = usize::try_from(u32_at(rest, 0)?)
@@ -45,7 +45,7 @@ pub fn messages(datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
 }
 
 /// The attributes of a message or of another attribute: type without its flags, and content.
-pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut rest = bytes;
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(rest, 0)?);
@@ -58,7 +58,7 @@ pub fn attributes(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
 
 /// The first attribute of a type.
 #[must_use]
-pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
+pub(crate) fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(bytes)
         .find(|(kind, _)| *kind == wanted)
         .map(|(_, content)| content)
@@ -66,41 +66,41 @@ pub fn attribute(bytes: &[u8], wanted: u16) -> Option<&[u8]> {
 
 /// A number of four bytes at a position.
 #[must_use]
-pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let bytes = bytes.get(at..at.checked_add(4)?)?;
     bytes.try_into().ok().map(u32::from_ne_bytes)
 }
 
 /// A number of two bytes at a position.
 #[must_use]
-pub fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     let bytes = bytes.get(at..at.checked_add(2)?)?;
     bytes.try_into().ok().map(u16::from_ne_bytes)
 }
 
 /// A number of eight bytes at a position.
 #[must_use]
-pub fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     let bytes = bytes.get(at..at.checked_add(8)?)?;
     bytes.try_into().ok().map(u64::from_ne_bytes)
 }
 
 /// Text up to the first zero.
 #[must_use]
-pub fn text(bytes: &[u8]) -> String {
+pub(crate) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
 /// Error number of an [`ERROR`] message; 0 is an acknowledgement.
 #[must_use]
-pub fn errno(payload: &[u8]) -> i32 {
+pub(crate) fn errno(payload: &[u8]) -> i32 {
     u32_at(payload, 0).map_or(0, |code| code.cast_signed().checked_neg().unwrap_or(0))
 }
 
 /// A request: header and body.
 #[must_use]
-pub fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
+pub(crate) fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(HEADER_BYTES + body.len()).unwrap_or(u32::MAX);
     let mut bytes = Vec::with_capacity(HEADER_BYTES + body.len());
     bytes.extend(length.to_ne_bytes());
@@ -113,7 +113,7 @@ pub fn request(kind: u16, flags: u16, sequence: u32, body: &[u8]) -> Vec<u8> {
 }
 
 /// Appends an attribute.
-pub fn push(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
+pub(crate) fn push(bytes: &mut Vec<u8>, kind: u16, content: &[u8]) {
     let length = u16::try_from(ATTRIBUTE_HEADER_BYTES + content.len()).unwrap_or(u16::MAX);
     bytes.extend(length.to_ne_bytes());
     bytes.extend(kind.to_ne_bytes());
@@ -128,9 +128,9 @@ const fn aligned(length: usize) -> usize {
 
 /// A set of named bits as ethtool sends it (`ETHTOOL_A_BITSET`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Bitset {
+pub(crate) struct Bitset {
     /// Names, each with whether it is set. Without a mask, only those that are set.
-    pub bits: Vec<(String, bool)>,
+    pub(crate) bits: Vec<(String, bool)>,
 }
 
 /// The kernel has a few hundred names; more are an error.
@@ -139,7 +139,7 @@ const BITS_MAX: usize = 4096;
 impl Bitset {
     /// Reads a set that lists its bits by name.
     #[must_use]
-    pub fn parse(bytes: &[u8]) -> Self {
+    pub(crate) fn parse(bytes: &[u8]) -> Self {
         const NO_MASK: u16 = 1;
         const BITS: u16 = 3;
         const NAME: u16 = 2;
@@ -155,7 +155,7 @@ impl Bitset {
 
     /// Whether a name is set.
     #[must_use]
-    pub fn has(&self, name: &str) -> bool {
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.bits.iter().any(|(known, set)| *set && known == name)
     }
 }

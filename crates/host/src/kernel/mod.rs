@@ -1,16 +1,22 @@
 //! Kernel variables, limits, and the counters of the whole host.
 
+pub(crate) mod cgroup;
+pub(crate) mod cpu;
+pub(crate) mod file;
+pub(crate) mod firewall;
+pub(crate) mod process;
+pub(crate) mod procfs;
+pub(crate) mod sockets;
+
 use std::fs;
 use std::path::Path;
 
-use linerate_model::procfs;
 use linerate_model::snapshot::{Absence, Snapshot};
 
 use crate::error::{ReadError, record_absent};
-use crate::firewall;
-use crate::kernel_file::{Buffer, KernelFile};
-use crate::process::{descriptor_limits, kib_line_bytes};
-use crate::sysfs::read;
+use crate::kernel::file::{Buffer, KernelFile};
+use crate::kernel::process::{descriptor_limits, kib_line_bytes};
+use crate::nic::sysfs::read;
 
 /// Variables that decide about throughput, by directory.
 const VARIABLES: [(&str, &str); 5] = [
@@ -183,6 +189,7 @@ impl HostCounters {
 }
 
 /// Parses the text as every file. Only for fuzzing.
+#[cfg(any(test, fuzzing))]
 pub(crate) fn decode_anything(text: &str) {
     let mut snapshot = Snapshot::new("fuzz", linerate_model::snapshot::Source::Live);
     FILES.iter().for_each(|(path, _)| parse(&mut snapshot, path, text));

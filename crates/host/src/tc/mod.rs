@@ -1,12 +1,15 @@
 //! Queueing disciplines and their counters, their classes and filters (RTM_GETQDISC, RTM_GETTCLASS, RTM_GETTFILTER).
 
+pub(crate) mod filters;
+pub(crate) mod shapers;
+
 use linerate_model::snapshot::{Absence, Quality, Snapshot};
 use linerate_sys::netlink::Family;
 
-use crate::filters::Filters;
+use crate::netlink::client::dump;
 use crate::netlink::{attribute, text, u32_at, u64_at};
-use crate::netlink_client::dump;
-use crate::shapers::{self, Classes};
+use filters::Filters;
+use shapers::Classes;
 
 const GET_QDISC: u16 = 38;
 const GET_CLASS: u16 = 42;

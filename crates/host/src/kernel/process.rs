@@ -8,8 +8,8 @@ use linerate_model::snapshot::Snapshot;
 use linerate_sys::{cpu, process};
 
 use crate::error::{ReadError, record, record_absent};
-use crate::kernel_file::{Buffer, KernelFile};
-use crate::sockets::Sockets;
+use crate::kernel::file::{Buffer, KernelFile};
+use crate::kernel::sockets::Sockets;
 
 /// Threads of one process that are read.
 const THREADS_MAX: usize = 1024;
@@ -272,6 +272,7 @@ pub(crate) fn descriptor_limits(text: &str) -> [Option<u64>; 2] {
 }
 
 /// Parses the bytes as every file of a process. Only for fuzzing.
+#[cfg(any(test, fuzzing))]
 pub(crate) fn decode_anything(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = (

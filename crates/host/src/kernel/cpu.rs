@@ -5,7 +5,7 @@ use std::path::Path;
 
 use linerate_model::snapshot::{Absence, Snapshot};
 
-use crate::sysfs::read;
+use crate::nic::sysfs::read;
 
 const SRC: &str = "sysfs";
 

@@ -17,7 +17,7 @@
 //! | `client_cpus`, `server_cpus`, `thread_cpus` | lists of CPUs |
 //! | `thread_cpu`, `sender_thread_cpu`, `receiver_thread_cpu`, `thread_capacity` | of one core |
 
-use linerate_model::snapshot::{Snapshot, Value};
+use crate::snapshot::{Snapshot, Value};
 
 /// Runs a snapshot contains.
 #[must_use]

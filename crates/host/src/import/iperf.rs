@@ -7,7 +7,7 @@ use linerate_model::snapshot::{Quality, Snapshot, Value};
 use super::blocks::Block;
 use super::lines::iperf_amount;
 use super::ovs::upper_median;
-use crate::runs;
+use linerate_model::runs;
 
 /// Runs one text may contain, and intervals and ports of one run that are kept.
 const RUNS_MAX: usize = 1000;
