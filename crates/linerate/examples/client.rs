@@ -10,15 +10,17 @@ use std::time::Duration;
 use linerate::model::{EndCondition, Event, EventSink, SinkError, TestSpec};
 use linerate::{Client, Server, StopHandle};
 
-pub(crate) fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with('-'));
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
     match arguments.next() {
         Some(host) => test(&host, arguments.next().map_or(Ok(5201), |port| port.parse())?),
-        None => {
-            let server = Server::loopback()?;
-            test("127.0.0.1", server.port())
-        }
+        None => test_loopback(),
     }
+}
+
+pub(crate) fn test_loopback() -> Result<(), Box<dyn Error>> {
+    let server = Server::loopback()?;
+    test("127.0.0.1", server.port())
 }
 
 fn test(host: &str, port: u16) -> Result<(), Box<dyn Error>> {

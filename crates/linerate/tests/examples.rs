@@ -1,6 +1,7 @@
 //! The examples run to their end against a server of their own.
 
 #[path = "../examples/client.rs"]
+#[allow(dead_code, reason = "the test has no command line")]
 mod client;
 #[path = "../examples/diagnose.rs"]
 mod diagnose;
@@ -9,7 +10,7 @@ mod server;
 
 #[test]
 fn client_example_reports_what_the_server_received() {
-    client::main().expect("a test over loopback");
+    client::test_loopback().expect("a test over loopback");
 }
 
 #[test]
