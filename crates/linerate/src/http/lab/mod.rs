@@ -45,7 +45,8 @@ pub fn run(spec: &LabSpec) -> Result<Outcome, Error> {
 /// # Errors
 /// One that cannot be read, or a report that cannot be written.
 pub fn compare(spec: &CompareSpec) -> Result<Outcome, Error> {
-    let (before, after) = (record::study(&spec.before)?, record::study(&spec.after)?);
+    let study = |path| record::study(path).map_err(Error::usage);
+    let (before, after) = (study(&spec.before)?, study(&spec.after)?);
     outputs::comparison(&before, &after, spec)?;
     Ok(Outcome::Done)
 }
