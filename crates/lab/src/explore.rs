@@ -10,7 +10,7 @@ use crate::factor::{SYSTEM_CHOICE, Scale};
 use crate::findings::{Outcome, Stage, Verdict};
 use crate::plan::{Better, Plan, REFINEMENTS};
 use crate::points::{Point, Setting};
-use crate::runner::{Progress, RunError, Runner};
+use crate::runner::{Observation, Progress, RunError, Runner};
 use crate::stats;
 
 /// Runs a plan: one factor after the other, each from a coarse ladder to the levels around the best ones, the others held
@@ -143,14 +143,14 @@ impl<'a, R: Runner> Experiment<'a, R> {
                 let at = self.point(&setting);
                 match outcome {
                     Ok(observation) => self.points[at].runs.push(observation),
-                    Err(reason) => self.points[at].failures.push(reason),
+                    Err(error) => self.points[at].failures.push(error.to_string()),
                 }
             }
         }
         Ok(())
     }
 
-    fn run(&mut self, setting: &Setting) -> Result<Result<crate::Observation<R::Metrics>, String>, Over> {
+    fn run(&mut self, setting: &Setting) -> Result<Result<Observation<R::Metrics>, RunError>, Over> {
         let elapsed = self.runner.now().saturating_sub(self.started);
         if elapsed + self.plan.run_time > self.plan.budget {
             self.is_cut_short = true;
@@ -167,24 +167,14 @@ impl<'a, R: Runner> Experiment<'a, R> {
             left: left.min(self.plan.budget.saturating_sub(elapsed)),
         });
         self.runs += 1;
-        match self.runner.run(setting) {
-            Ok(observation) => {
-                self.failures_in_a_row = 0;
-                Ok(Ok(observation))
-            }
-            Err(RunError::Over(reason)) => {
-                self.ended_by = Some(reason);
-                Err(Over)
-            }
-            Err(RunError::Failed(reason)) => {
-                self.failures_in_a_row += 1;
-                if self.failures_in_a_row >= FAILURES_MAX {
-                    self.ended_by = Some(reason);
-                    return Err(Over);
-                }
-                Ok(Err(reason))
-            }
+        let outcome = self.runner.run(setting);
+        self.failures_in_a_row = if outcome.is_ok() { 0 } else { self.failures_in_a_row + 1 };
+        match outcome {
+            Err(RunError::Over(reason)) => self.ended_by = Some(reason),
+            Err(RunError::Failed(reason)) if self.failures_in_a_row >= FAILURES_MAX => self.ended_by = Some(reason),
+            outcome => return Ok(outcome),
         }
+        Err(Over)
     }
 
     fn point(&mut self, setting: &Setting) -> usize {

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use thiserror::Error;
+
 use crate::points::Setting;
 
 /// Starts runs and reads the clock.
@@ -32,11 +34,13 @@ pub struct Observation<F> {
 }
 
 /// Why a run has no result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RunError {
     /// This run failed; another one may not. With the reason.
+    #[error("{0}")]
     Failed(String),
     /// No other run would succeed, or the user ended the experiment. With the reason.
+    #[error("{0}")]
     Over(String),
 }
 

@@ -163,7 +163,7 @@ impl SweepArgs {
     /// # Errors
     /// The first contradiction, in words.
     fn resolve(self) -> Result<(SweepSpec, SweepOutput), String> {
-        let over = grammar::factors(&self.over, self.udp).map_err(|text| format!("--over {text}"))?;
+        let over = grammar::factors(&self.over, self.udp).map_err(|error| format!("--over {error}"))?;
         let held = Held {
             streams: self.streams,
             length_bytes: self.length,

@@ -7,15 +7,21 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 use linerate_model::http::{CellKey, Mode, Phase};
+use thiserror::Error;
 
 use super::plan::{Direction, Plan};
-use super::units::nanoseconds;
+use super::units::{nanoseconds, shown};
 
 /// Selected phases of an experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phases {
     wanted: [bool; 4],
 }
+
+/// A text that names no phases.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}`: expected phases from 0 to 3, for instance 0-3 or 0,2")]
+pub struct PhasesError(String);
 
 impl Phases {
     /// All of them.
@@ -24,14 +30,9 @@ impl Phases {
     /// From words like `0-3` or `0,2`.
     ///
     /// # Errors
-    /// What is no phase.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            format!(
-                "`{}`: expected phases from 0 to 3, for instance 0-3 or 0,2",
-                super::units::shown(text)
-            )
-        };
+    /// [`PhasesError`].
+    pub fn parse(text: &str) -> Result<Self, PhasesError> {
+        let wrong = || PhasesError(shown(text));
         let phase = |word: &str| {
             word.trim()
                 .parse::<usize>()

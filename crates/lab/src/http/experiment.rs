@@ -271,6 +271,8 @@ pub fn skipped(planned: &PlannedRun, started_unix_ms: u64, reason: &str) -> Cell
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
     use crate::http::cells::Phases;
     use crate::http::fixture::{self, load_of};
@@ -301,7 +303,7 @@ mod tests {
     }
 
     impl CellRunner for Hosts {
-        type Error = String;
+        type Error = Infallible;
 
         fn elapsed(&self) -> Duration {
             self.elapsed
@@ -329,7 +331,7 @@ mod tests {
             true
         }
 
-        fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, String> {
+        fn run(&mut self, planned: &PlannedRun) -> Result<CellRun, Infallible> {
             self.ran.push(*planned);
             let ok_per_s = (f64::from(planned.key.connections) * 2000.0).min(100_000.0);
             let load = load_of(planned.key.payload_bytes, planned.key.connections, ok_per_s);
@@ -341,11 +343,11 @@ mod tests {
             })
         }
 
-        fn keep_baseline(&mut self, _: &[Baseline]) -> Result<(), String> {
+        fn keep_baseline(&mut self, _: &[Baseline]) -> Result<(), Infallible> {
             Ok(())
         }
 
-        fn keep_run(&mut self, _: &PlannedRun, _: &CellRun) -> Result<(), String> {
+        fn keep_run(&mut self, _: &PlannedRun, _: &CellRun) -> Result<(), Infallible> {
             self.kept += 1;
             Ok(())
         }

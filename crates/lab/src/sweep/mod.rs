@@ -16,5 +16,5 @@ pub use linerate_model::sweep::Hosts;
 pub use result::{
     Cost, Degradation, FactorResult, Level, Planned, PlateauSide, Recommendation, Run, RunMetrics, Sweep,
 };
-pub use space::{HostChoices, SettingSpace, TestSettings};
+pub use space::{HostChoices, SettingSpace, TestSettings, TooFewCongestionControls};
 pub use spec::{Held, Objective, SweepSpec};

@@ -5,6 +5,7 @@ use std::ops::RangeInclusive;
 use linerate_model::sweep::Reason;
 
 use super::spec::SweepSpec;
+use crate::runner::RunError;
 use crate::stats::Interval;
 
 /// A sweep and what it found.
@@ -178,5 +179,5 @@ pub struct Run {
     /// It came first, and is not counted.
     pub is_warm_up: bool,
     /// Value and metrics, or why there are none.
-    pub outcome: Result<(f64, RunMetrics), String>,
+    pub outcome: Result<(f64, RunMetrics), RunError>,
 }

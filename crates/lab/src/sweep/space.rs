@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use linerate_model::spec::{AddressFamily, BindSpec, ClientSpec, LocalOptions};
 use linerate_model::{Direction, EndCondition, TestSpec, Transport};
+use thiserror::Error;
 
 use super::grammar::{CpuPinning, Levels, SweptFactor, with_unit};
 use super::result::Planned;
@@ -27,6 +28,11 @@ pub struct SettingSpace<'a> {
     spec: &'a SweepSpec,
     axes: Vec<Axis>,
 }
+
+/// This host offers fewer than two congestion controls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("this host has no two congestion controls to compare: modprobe tcp_bbr loads another one")]
+pub struct TooFewCongestionControls;
 
 /// One factor and what its levels mean.
 struct Axis {
@@ -67,9 +73,9 @@ impl<'a> SettingSpace<'a> {
     /// The settings of a specification.
     ///
     /// # Errors
-    /// A factor for which this host offers fewer than two levels.
-    pub fn new(spec: &'a SweepSpec, host: &HostChoices) -> Result<Self, String> {
-        let axes: Result<Vec<Axis>, String> = spec.over.iter().map(|swept| axis(swept, host)).collect();
+    /// [`TooFewCongestionControls`].
+    pub fn new(spec: &'a SweepSpec, host: &HostChoices) -> Result<Self, TooFewCongestionControls> {
+        let axes: Result<Vec<_>, _> = spec.over.iter().map(|swept| axis(swept, host)).collect();
         Ok(Self { spec, axes: axes? })
     }
 
@@ -161,7 +167,7 @@ impl<'a> SettingSpace<'a> {
     }
 }
 
-fn axis(swept: &SweptFactor, host: &HostChoices) -> Result<Axis, String> {
+fn axis(swept: &SweptFactor, host: &HostChoices) -> Result<Axis, TooFewCongestionControls> {
     let (levels, start) = match &swept.levels {
         // Rates are tried from below; while others are varied the highest one hinders them least.
         Levels::Range(_, high) if swept.name == "rate" => (swept.levels.clone(), *high),
@@ -180,12 +186,10 @@ fn axis(swept: &SweptFactor, host: &HostChoices) -> Result<Axis, String> {
 }
 
 /// The algorithms, and the place of the one in use.
-fn congestion(named: &[String], host: &HostChoices) -> Result<(Levels, u64), String> {
+fn congestion(named: &[String], host: &HostChoices) -> Result<(Levels, u64), TooFewCongestionControls> {
     let names = if named.is_empty() { &host.congestion } else { named };
     if names.len() < 2 {
-        return Err(
-            "this host has no two congestion controls to compare: modprobe tcp_bbr loads another one".to_owned(),
-        );
+        return Err(TooFewCongestionControls);
     }
     let start = names.iter().position(|name| *name == host.congestion_in_use);
     Ok((Levels::Congestion(names.to_vec()), start.unwrap_or(0) as u64))

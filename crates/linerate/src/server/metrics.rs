@@ -15,6 +15,7 @@ use linerate_model::ServerReporter;
 use linerate_report::service::{Metrics, ProcessMetrics, counted};
 use linerate_sys::error::io_text;
 use linerate_sys::{cpu, process};
+use thiserror::Error;
 
 use super::in_use;
 
@@ -27,15 +28,27 @@ const CONNECTIONS_MAX: usize = 16;
 /// Pause after the system had no descriptor for a connection.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The endpoint cannot be opened.
+#[derive(Debug, Error)]
+#[error("{}", in_use::explained(
+    &format!("unable to listen on {} for metrics: {}", .address, io_text(.source)),
+    .address.port(),
+    "choose another address for metrics",
+))]
+pub(crate) struct MetricsError {
+    address: SocketAddr,
+    source: io::Error,
+}
+
 /// Opens the endpoint and counts what the reporter reports.
 ///
 /// # Errors
 /// When the address cannot be listened on.
-pub(crate) fn offer(inner: Box<dyn ServerReporter>, address: SocketAddr) -> Result<Box<dyn ServerReporter>, String> {
-    let named = |error: io::Error| {
-        let text = format!("unable to listen on {address} for metrics: {}", io_text(&error));
-        in_use::explained(&text, address.port(), "choose another address for metrics")
-    };
+pub(crate) fn offer(
+    inner: Box<dyn ServerReporter>,
+    address: SocketAddr,
+) -> Result<Box<dyn ServerReporter>, MetricsError> {
+    let named = |source| MetricsError { address, source };
     let listener = TcpListener::bind(address).map_err(named)?;
     let metrics = Arc::new(Metrics::default());
     let shown = Arc::clone(&metrics);

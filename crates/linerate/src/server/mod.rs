@@ -41,8 +41,8 @@ pub fn run_iperf3(
     };
     let mut reporter = iperf3::server_reporter(options, output);
     if let Some(address) = metrics {
-        reporter =
-            metrics::offer(reporter, address).map_err(|text| Failure::error(ErrorCode::InitTest.number(), text))?;
+        reporter = metrics::offer(reporter, address)
+            .map_err(|e| Failure::error(ErrorCode::InitTest.number(), e.to_string()))?;
     }
     server::run(spec, requests, &mut service::managed(reporter), interrupts)
 }

@@ -174,10 +174,7 @@ impl Runner for Network<'_> {
             levels: self.space.labels(setting),
             started_s,
             is_warm_up,
-            outcome: match &outcome {
-                Ok(result) => Ok(*result),
-                Err(RunError::Failed(text) | RunError::Over(text)) => Err(text.clone()),
-            },
+            outcome: outcome.clone(),
         });
         outcome.map(|(value, metrics)| Observation { value, metrics })
     }

@@ -2,17 +2,30 @@
 
 use std::time::Duration;
 
+use thiserror::Error;
+
 /// Largest body of an answer.
 pub const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
 
+/// A text that is no size or time.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum UnitError {
+    /// No size of a body, or one above [`PAYLOAD_BYTES_MAX`].
+    #[error("`{0}` is no payload: expected 0 to 64m, for instance 512, 10k or 1m")]
+    Payload(String),
+    /// No time.
+    #[error("`{0}` is no time: expected for instance 500ms, 2s or 1m")]
+    Time(String),
+}
+
 /// Bytes of a body from its name: digits with `k` (1024) or `m` (1024²) behind them or nothing.
 ///
 /// # Errors
-/// What is wrong with it, with the allowed range.
-pub fn payload_bytes(name: &str) -> Result<u64, String> {
+/// [`UnitError::Payload`].
+pub fn payload_bytes(name: &str) -> Result<u64, UnitError> {
     let (digits, unit) = match name.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, KIB),
         None => name.strip_suffix(['m', 'M']).map_or((name, 1), |digits| (digits, MIB)),
@@ -20,12 +33,7 @@ pub fn payload_bytes(name: &str) -> Result<u64, String> {
     number(digits)
         .and_then(|number| number.checked_mul(unit))
         .filter(|bytes| *bytes <= PAYLOAD_BYTES_MAX)
-        .ok_or_else(|| {
-            format!(
-                "`{}` is no payload: expected 0 to 64m, for instance 512, 10k or 1m",
-                shown(name)
-            )
-        })
+        .ok_or_else(|| UnitError::Payload(shown(name)))
 }
 
 /// The shortest name of so many bytes of a body.
@@ -42,8 +50,8 @@ pub fn payload_name(bytes: u64) -> String {
 /// A time from its name: digits with `ms`, `s`, `m` or `h` behind them.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn duration(name: &str) -> Result<Duration, String> {
+/// [`UnitError::Time`].
+pub fn duration(name: &str) -> Result<Duration, UnitError> {
     let unit_at = name.find(|c: char| !c.is_ascii_digit()).unwrap_or(name.len());
     let (digits, unit) = name.split_at(unit_at);
     let unit_ms = match unit {
@@ -56,7 +64,7 @@ pub fn duration(name: &str) -> Result<Duration, String> {
     unit_ms
         .and_then(|unit_ms| number(digits)?.checked_mul(unit_ms))
         .map(Duration::from_millis)
-        .ok_or_else(|| format!("`{}` is no time: expected for instance 500ms, 2s or 1m", shown(name)))
+        .ok_or_else(|| UnitError::Time(shown(name)))
 }
 
 /// The shortest name of a time, to the millisecond.
@@ -193,7 +201,7 @@ mod tests {
             "9999999999999999m",
             " 1",
         ] {
-            let text = payload_bytes(wrong).expect_err(wrong);
+            let text = payload_bytes(wrong).expect_err(wrong).to_string();
             assert!(text.contains("64m"), "{text}");
         }
     }

@@ -1,5 +1,6 @@
 //! The report of a sweep: the answer first, then why, then the metrics.
 
+use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::{FactorResult, Level, Recommendation, Run, RunMetrics, Sweep};
 
@@ -161,7 +162,7 @@ fn runs(sweep: &Sweep) -> Table {
     };
     let value = |run: &Run| match &run.outcome {
         Ok((value, _)) => values::value(sweep.spec.objective, *value),
-        Err(text) => format!("failed: {text}"),
+        Err(error) => format!("failed: {error}"),
     };
     let table = Table::of("", "", &runs)
         .number("run", name)
@@ -214,7 +215,7 @@ pub fn csv(sweep: &Sweep) -> String {
             value(run, &|_, metrics| metrics.lost_percent)
         })
         .number("error", |(_, run)| {
-            run.outcome.as_ref().err().cloned().unwrap_or_default()
+            run.outcome.as_ref().err().map_or_else(String::new, RunError::to_string)
         })
         .table()
         .csv()

@@ -122,7 +122,7 @@ fn run(sweep: &Sweep, run: &Run) -> Value {
             object["value"] = json!(value);
             add_metrics(&mut object, metrics);
         }
-        Err(text) => object["error"] = json!(text),
+        Err(error) => object["error"] = json!(error.to_string()),
     }
     object
 }

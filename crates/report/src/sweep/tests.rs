@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use linerate_lab::RunError;
 use linerate_lab::stats::Interval;
 use linerate_lab::sweep::{
     Cost, Degradation, FactorResult, Held, Level, Objective, Planned, PlateauSide, Recommendation, Run, RunMetrics,
@@ -147,7 +148,7 @@ fn sweep() -> Sweep {
                 levels: vec!["20".to_owned()],
                 started_s: 6.0,
                 is_warm_up: false,
-                outcome: Err("refused, \"<b>no</b>\"".to_owned()),
+                outcome: Err(RunError::Failed("refused, \"<b>no</b>\"".to_owned())),
             },
         ],
     }

@@ -126,7 +126,10 @@ impl LabArgs {
             target,
             protocol,
             plan,
-            phases: self.phases.map_or_else(|| Phases::parse(phases), Ok)?,
+            phases: match self.phases {
+                Some(phases) => phases,
+                None => Phases::parse(phases).map_err(|error| error.to_string())?,
+            },
             control: self.control.resolve()?,
             asks_first: !self.safety.yes,
             tolerates_failures: self.safety.no_breaker,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use linerate_http::protocol::{self, TlsPeer};
 use linerate_http::target::Target;
-use linerate_lab::http::plan::{Protocol, Trust, file_name, fingerprint};
+use linerate_lab::http::plan::{Protocol, Trust, TrustError, file_name, fingerprint};
 use linerate_model::http::HttpVersion;
 
 /// HTTP/2 and TLS.
@@ -56,9 +56,10 @@ impl ProtocolArgs {
 
     fn trust(&self) -> Result<Option<Trust>, String> {
         let file = self.cacert.as_ref().map(|path| {
-            let name = path.to_str().ok_or_else(|| "its name is no UTF-8".to_owned());
-            let name = name.and_then(file_name);
-            name.map(Trust::File).map_err(|why| format!("--cacert: {why}"))
+            let name = path.to_str().ok_or("--cacert: its name is no UTF-8")?;
+            file_name(name)
+                .map(Trust::File)
+                .map_err(|error| format!("--cacert: {error}"))
         });
         let pinned = self.pin_sha256.map(|Pin(bytes)| Trust::Pinned(bytes));
         Ok(self
@@ -69,7 +70,7 @@ impl ProtocolArgs {
     }
 }
 
-fn pin(digits: &str) -> Result<Pin, String> {
+fn pin(digits: &str) -> Result<Pin, TrustError> {
     fingerprint(digits).map(Pin)
 }
 

@@ -5,15 +5,15 @@ mod protocol;
 mod validity;
 mod values;
 
-use std::fmt;
 use std::net::IpAddr;
 use std::time::Duration;
 
 use linerate_model::http::Arrivals;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 pub use linerate_model::http::Ports;
-pub use protocol::{Protocol, Trust, file_name, fingerprint};
+pub use protocol::{Protocol, Trust, TrustError, file_name, fingerprint};
 
 /// Most bytes of a plan file.
 pub const TEXT_BYTES_MAX: usize = 64 << 10;
@@ -249,16 +249,9 @@ pub struct Source {
 }
 
 /// Why a plan file is refused: line or key, and what is allowed there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
 pub struct PlanError(String);
-
-impl fmt::Display for PlanError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for PlanError {}
 
 impl Plan {
     /// Reads a plan file. Keys that are absent keep their value of [`Plan::default`].

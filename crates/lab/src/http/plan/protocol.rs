@@ -2,6 +2,7 @@
 
 use linerate_model::http::HttpVersion;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 use super::Plan;
 use crate::http::units::shown;
@@ -32,6 +33,22 @@ pub enum Trust {
     Anything,
 }
 
+/// Trusted certificates that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TrustError {
+    /// More than one key of a plan names them.
+    #[error("protocol.insecure, protocol.cacert and protocol.pin_sha256 exclude each other")]
+    Conflict,
+    /// No SHA-256.
+    #[error("`{0}` is no SHA-256: 64 hexadecimal digits, with or without colons")]
+    Fingerprint(String),
+    /// No name of a file.
+    #[error("`{0}` is no name of a file: 1 to {FILE_NAME_CHARS_MAX} characters, none of them a control character")]
+    FileName(String),
+}
+
+const FILE_NAME_CHARS_MAX: usize = 1024;
+
 /// The keys of the table `[protocol]`.
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -52,17 +69,15 @@ impl Default for Keys {
 }
 
 impl TryFrom<Keys> for Protocol {
-    type Error = String;
+    type Error = TrustError;
 
-    fn try_from(keys: Keys) -> Result<Self, String> {
+    fn try_from(keys: Keys) -> Result<Self, TrustError> {
         let trust = match (keys.insecure, keys.cacert, keys.pin_sha256) {
             (false, None, None) => Trust::System,
             (true, None, None) => Trust::Anything,
             (false, Some(file), None) => Trust::File(file_name(&file)?),
             (false, None, Some(pin)) => Trust::Pinned(fingerprint(&pin)?),
-            _ => {
-                return Err("protocol.insecure, protocol.cacert and protocol.pin_sha256 exclude each other".to_owned());
-            }
+            _ => return Err(TrustError::Conflict),
         };
         Ok(Self {
             version: keys.version,
@@ -124,14 +139,9 @@ fn is_https(url: &str) -> bool {
 /// SHA-256 of a certificate from 64 hexadecimal digits, with or without colons between pairs.
 ///
 /// # Errors
-/// What it should be.
-pub fn fingerprint(text: &str) -> Result<[u8; 32], String> {
-    let wrong = || {
-        format!(
-            "`{}` is no SHA-256: 64 hexadecimal digits, with or without colons",
-            shown(text)
-        )
-    };
+/// [`TrustError::Fingerprint`].
+pub fn fingerprint(text: &str) -> Result<[u8; 32], TrustError> {
+    let wrong = || TrustError::Fingerprint(shown(text));
     let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b':').collect();
     if digits.len() != 64 {
         return Err(wrong());
@@ -150,16 +160,13 @@ pub fn fingerprint(text: &str) -> Result<[u8; 32], String> {
 /// The name of a file as a plan can hold it.
 ///
 /// # Errors
-/// What is wrong with it.
-pub fn file_name(name: &str) -> Result<String, String> {
-    const CHARS_MAX: usize = 1024;
-    let is_name = !name.is_empty() && name.chars().count() <= CHARS_MAX && !name.chars().any(char::is_control);
-    is_name.then(|| name.to_owned()).ok_or_else(|| {
-        format!(
-            "`{}` is no name of a file: 1 to {CHARS_MAX} characters, none of them a control character",
-            shown(name)
-        )
-    })
+/// [`TrustError::FileName`].
+pub fn file_name(name: &str) -> Result<String, TrustError> {
+    let is_name =
+        !name.is_empty() && name.chars().count() <= FILE_NAME_CHARS_MAX && !name.chars().any(char::is_control);
+    is_name
+        .then(|| name.to_owned())
+        .ok_or_else(|| TrustError::FileName(shown(name)))
 }
 
 #[cfg(test)]

@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
+use thiserror::Error;
 
 use super::Ramp;
-use crate::http::units::{duration, duration_name, payload_bytes, payload_name};
+use crate::http::units::{UnitError, duration, duration_name, payload_bytes, payload_name};
 
 /// Reads a string, or a whole number as its digits.
-fn read<'de, D: Deserializer<'de>, T>(
+fn read<'de, D: Deserializer<'de>, T, E: fmt::Display>(
     deserializer: D,
-    parse: impl FnOnce(&str) -> Result<T, String>,
+    parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Result<T, D::Error> {
     struct Word;
     impl Visitor<'_> for Word {
@@ -59,12 +60,16 @@ string_form!(time_or_none, Option<Duration>, |text| or("none", text), |time| nam
 ));
 string_form!(payload, u64, payload_bytes, |bytes: &u64| payload_name(*bytes));
 
-fn or(none: &str, text: &str) -> Result<Option<Duration>, String> {
+/// Neither a time nor the word for none.
+#[derive(Debug, Error)]
+#[error("{0}, or {1:?}")]
+struct OptionalTimeError(UnitError, &'static str);
+
+fn or(none: &'static str, text: &str) -> Result<Option<Duration>, OptionalTimeError> {
     if text == none {
         return Ok(None);
     }
-    let time = duration(text).map_err(|error| format!("{error}, or \"{none}\""))?;
-    Ok(Some(time))
+    duration(text).map(Some).map_err(|error| OptionalTimeError(error, none))
 }
 
 fn name_or(none: &str, time: &Option<Duration>) -> String {
@@ -95,7 +100,7 @@ impl<'de> Deserialize<'de> for Ramp {
             rate => rate
                 .parse()
                 .map(Self::PerSecond)
-                .map_err(|_| "expected connections per second or \"max\"".to_owned()),
+                .map_err(|_| "expected connections per second or \"max\""),
         })
     }
 }

@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use thiserror::Error;
+
 /// Bytes per write.
 pub(super) const TCP_LENGTH: RangeInclusive<u64> = 1..=1_048_576;
 /// Bytes per datagram: the numbering of iperf3 at least, what IPv4 carries at most.
@@ -16,27 +18,41 @@ pub(super) const BINARY: u64 = 1024;
 
 const WEEK_S: u64 = 168 * 3600;
 
+/// Why an amount or a time budget is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AmountError {
+    /// No whole number with a known unit.
+    #[error("{0:?} is no amount, for example 4 or 64K")]
+    Malformed(String),
+    /// Outside its range.
+    #[error("{0}: expected {low} to {high}", low = .1.start(), high = .1.end())]
+    OutOfRange(String, RangeInclusive<u64>),
+    /// No time, or one outside its range.
+    #[error("expected 1s to 168h, for example 90s, 15m or 2h")]
+    Budget,
+}
+
 /// Bytes per write or datagram.
 ///
 /// # Errors
-/// What is wrong with the text.
-pub fn length(text: &str) -> Result<u64, String> {
+/// [`AmountError`].
+pub fn length(text: &str) -> Result<u64, AmountError> {
     amount(text, BINARY, &TCP_LENGTH)
 }
 
 /// Bytes of a socket buffer.
 ///
 /// # Errors
-/// What is wrong with the text.
-pub fn window(text: &str) -> Result<u64, String> {
+/// [`AmountError`].
+pub fn window(text: &str) -> Result<u64, AmountError> {
     amount(text, BINARY, &WINDOW)
 }
 
 /// Bits per second; 0 for no limit.
 ///
 /// # Errors
-/// What is wrong with the text.
-pub fn rate(text: &str) -> Result<u64, String> {
+/// [`AmountError`].
+pub fn rate(text: &str) -> Result<u64, AmountError> {
     if text == "0" {
         return Ok(0);
     }
@@ -46,8 +62,8 @@ pub fn rate(text: &str) -> Result<u64, String> {
 /// A time budget: seconds, or a number with s, m or h.
 ///
 /// # Errors
-/// What is wrong with the text.
-pub fn budget(text: &str) -> Result<Duration, String> {
+/// [`AmountError`].
+pub fn budget(text: &str) -> Result<Duration, AmountError> {
     let (digits, factor) = match text.as_bytes().last() {
         Some(b's') => (&text[..text.len() - 1], 1),
         Some(b'm') => (&text[..text.len() - 1], 60),
@@ -57,12 +73,12 @@ pub fn budget(text: &str) -> Result<Duration, String> {
     let seconds = whole(digits).and_then(|number| number.checked_mul(factor));
     match seconds {
         Some(seconds @ 1..=WEEK_S) => Ok(Duration::from_secs(seconds)),
-        _ => Err("expected 1s to 168h, for example 90s, 15m or 2h".to_owned()),
+        _ => Err(AmountError::Budget),
     }
 }
 
 /// A whole number with K, M, G or T of this base, within limits.
-pub(super) fn amount(text: &str, base: u64, limits: &RangeInclusive<u64>) -> Result<u64, String> {
+pub(super) fn amount(text: &str, base: u64, limits: &RangeInclusive<u64>) -> Result<u64, AmountError> {
     let (digits, power) = match text.as_bytes().last() {
         Some(b'k' | b'K') => (&text[..text.len() - 1], 1),
         Some(b'm' | b'M') => (&text[..text.len() - 1], 2),
@@ -72,9 +88,9 @@ pub(super) fn amount(text: &str, base: u64, limits: &RangeInclusive<u64>) -> Res
     };
     let value = whole(digits)
         .and_then(|number| number.checked_mul(base.checked_pow(power)?))
-        .ok_or_else(|| format!("{text:?} is no amount, for example 4 or 64K"))?;
+        .ok_or_else(|| AmountError::Malformed(text.to_owned()))?;
     if !limits.contains(&value) {
-        return Err(format!("{text}: expected {} to {}", limits.start(), limits.end()));
+        return Err(AmountError::OutOfRange(text.to_owned(), limits.clone()));
     }
     Ok(value)
 }

@@ -13,8 +13,9 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use amount::{BINARY, DECIMAL, RATE, TCP_LENGTH, WINDOW, amount};
+use thiserror::Error;
 
-pub use amount::{UDP_LENGTH, budget, length, rate, window, with_unit};
+pub use amount::{AmountError, UDP_LENGTH, budget, length, rate, window, with_unit};
 
 /// A factor and its levels.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,23 +55,69 @@ const CHOICES_MAX: usize = 64;
 /// Bytes of all that is typed: several times what every choice of every factor takes.
 const TEXT_BYTES_MAX: usize = 8192;
 
+/// Why factors are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum FactorError {
+    /// Longer than any list of factors.
+    #[error("more than {TEXT_BYTES_MAX} bytes")]
+    TooLong,
+    /// No name of a factor.
+    #[error("{0}: expected one of {names}", names = NAMES.join(", "))]
+    Unknown(String),
+    /// A factor that was given before.
+    #[error("{0} was given twice")]
+    Duplicate(&'static str),
+    /// The levels of a factor.
+    #[error("{0}: {1}")]
+    Levels(&'static str, #[source] LevelError),
+}
+
+/// Why levels of a factor are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LevelError {
+    /// An amount.
+    #[error(transparent)]
+    Amount(#[from] AmountError),
+    /// More than one range.
+    #[error("{0}: expected one range, for example 1..8")]
+    SeveralRanges(String),
+    /// No range.
+    #[error("{0}: expected LOW..HIGH")]
+    NoRange(String),
+    /// A range without a second level.
+    #[error("{0}: the first must be less than the second")]
+    EmptyRange(String),
+    /// More choices than allowed.
+    #[error("more than {CHOICES_MAX} choices")]
+    TooManyChoices,
+    /// Nothing to compare with.
+    #[error("expected at least two choices")]
+    SingleChoice,
+    /// A choice that was given before.
+    #[error("{0} was given twice")]
+    Duplicate(String),
+    /// No name of a congestion control.
+    #[error("{0:?} is no name of an algorithm")]
+    Algorithm(String),
+}
+
 /// Reads factors; lengths have the limits of datagrams or of TCP.
 ///
 /// # Errors
-/// The first thing that is wrong, in words.
-pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, String> {
+/// The first that is wrong.
+pub fn factors(texts: &[String], is_udp: bool) -> Result<Vec<SweptFactor>, FactorError> {
     if texts.iter().map(String::len).sum::<usize>() > TEXT_BYTES_MAX {
-        return Err(format!("more than {TEXT_BYTES_MAX} bytes"));
+        return Err(FactorError::TooLong);
     }
     let read = |(name, words): (&'static str, Vec<&str>)| {
-        let levels = levels(name, &words, is_udp).map_err(|text| format!("{name}: {text}"))?;
+        let levels = levels(name, &words, is_udp).map_err(|error| FactorError::Levels(name, error))?;
         Ok(SweptFactor { name, levels })
     };
     words(texts)?.into_iter().map(read).collect()
 }
 
 /// The names, each with what follows it.
-fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, String> {
+fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, FactorError> {
     let mut typed: Vec<(&'static str, Vec<&str>)> = Vec::new();
     for word in texts.iter().flat_map(|text| text.split(',')) {
         let (name, levels) = word
@@ -78,23 +125,23 @@ fn words(texts: &[String]) -> Result<Vec<(&'static str, Vec<&str>)>, String> {
             .map_or((word, None), |(name, levels)| (name, Some(levels)));
         if let Some(name) = NAMES.into_iter().find(|known| *known == name) {
             if typed.iter().any(|(known, _)| *known == name) {
-                return Err(format!("{name} was given twice"));
+                return Err(FactorError::Duplicate(name));
             }
             typed.push((name, levels.into_iter().collect()));
             continue;
         }
         match typed.last_mut() {
             Some((name, choices)) if choices.len() == CHOICES_MAX => {
-                return Err(format!("{name}: more than {CHOICES_MAX} choices"));
+                return Err(FactorError::Levels(name, LevelError::TooManyChoices));
             }
             Some((_, choices)) if levels.is_none() && !choices.is_empty() => choices.push(word),
-            _ => return Err(format!("{word}: expected one of {}", NAMES.join(", "))),
+            _ => return Err(FactorError::Unknown(word.to_owned())),
         }
     }
     Ok(typed)
 }
 
-fn levels(name: &str, words: &[&str], is_udp: bool) -> Result<Levels, String> {
+fn levels(name: &str, words: &[&str], is_udp: bool) -> Result<Levels, LevelError> {
     match name {
         "streams" => range(words, 1..=64, STREAMS, DECIMAL),
         "length" if is_udp => range(words, 512..=8192, UDP_LENGTH, BINARY),
@@ -102,7 +149,7 @@ fn levels(name: &str, words: &[&str], is_udp: bool) -> Result<Levels, String> {
         "window" => range(words, 65_536..=16 << 20, WINDOW, BINARY),
         "rate" => range(words, 100_000_000..=10_000_000_000, RATE, DECIMAL),
         "congestion" => Ok(Levels::Congestion(choices(words, algorithm)?)),
-        _ => Ok(Levels::Affinity(choices(words, pinning)?)),
+        _ => Ok(Levels::Affinity(choices(words, |word| Ok(pinning(word)?))?)),
     }
 }
 
@@ -111,50 +158,50 @@ fn range(
     default: RangeInclusive<u64>,
     limits: RangeInclusive<u64>,
     base: u64,
-) -> Result<Levels, String> {
+) -> Result<Levels, LevelError> {
     let [word] = words else {
         return match words {
             [] => Ok(Levels::Range(*default.start(), *default.end())),
-            _ => Err(format!("{}: expected one range, for example 1..8", words.join(","))),
+            _ => Err(LevelError::SeveralRanges(words.join(","))),
         };
     };
     let (low, high) = word
         .split_once("..")
-        .ok_or_else(|| format!("{word}: expected LOW..HIGH"))?;
+        .ok_or_else(|| LevelError::NoRange((*word).to_owned()))?;
     let (low, high) = (amount(low, base, &limits)?, amount(high, base, &limits)?);
     if low >= high {
-        return Err(format!("{word}: the first must be less than the second"));
+        return Err(LevelError::EmptyRange((*word).to_owned()));
     }
     Ok(Levels::Range(low, high))
 }
 
-fn choices<T: PartialEq>(words: &[&str], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, String> {
+fn choices<T: PartialEq>(words: &[&str], read: impl Fn(&str) -> Result<T, LevelError>) -> Result<Vec<T>, LevelError> {
     let mut choices = Vec::with_capacity(words.len());
     for word in words {
         let choice = read(word)?;
         if choices.contains(&choice) {
-            return Err(format!("{word} was given twice"));
+            return Err(LevelError::Duplicate((*word).to_owned()));
         }
         choices.push(choice);
     }
     if choices.len() == 1 {
-        return Err("expected at least two choices".to_owned());
+        return Err(LevelError::SingleChoice);
     }
     Ok(choices)
 }
 
 /// The name of an algorithm as the kernel allows it (`TCP_CA_NAME_MAX`, include/net/tcp.h).
-fn algorithm(word: &str) -> Result<String, String> {
+fn algorithm(word: &str) -> Result<String, LevelError> {
     let is_name = (1..=15).contains(&word.len())
         && word
             .bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
     is_name
         .then(|| word.to_owned())
-        .ok_or_else(|| format!("{word:?} is no name of an algorithm"))
+        .ok_or_else(|| LevelError::Algorithm(word.to_owned()))
 }
 
-fn pinning(word: &str) -> Result<CpuPinning, String> {
+fn pinning(word: &str) -> Result<CpuPinning, AmountError> {
     let cpu = |text: &str| match text {
         "any" => Ok(None),
         _ => amount(text, DECIMAL, &CPUS).map(|cpu| u32::try_from(cpu).ok()),
