@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(offset.unix_ns(offset.monotonic_ns(1 << 61)), 1 << 61);
         let first = offset.offset_ns;
         (0..1000).for_each(|_| offset.refresh());
-        assert_eq!(offset.offset_ns, first, "none set the clock");
+        assert_eq!(offset.offset_ns, first, "the clock was not set");
     }
 
     #[test]

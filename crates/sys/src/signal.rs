@@ -195,7 +195,7 @@ mod tests {
         ignore_sigpipe().expect("signal");
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().expect("pair");
         drop(theirs);
-        let error = io::Write::write(&mut &ours, b"x").expect_err("none reads");
+        let error = io::Write::write(&mut &ours, b"x").expect_err("the reader is gone");
         assert_eq!(error.kind(), io::ErrorKind::BrokenPipe);
     }
 }

@@ -48,7 +48,7 @@ pub enum Family {
 pub struct ResolveError {
     /// The name as the caller gave it.
     pub host: String,
-    /// The resolver's text, as `gai_strerror(3)` of glibc gives them.
+    /// The resolver's text, as `gai_strerror(3)` of glibc gives it.
     pub text: String,
 }
 

@@ -86,7 +86,7 @@ fn a_refused_connection_names_operation_address_and_reason() {
         Err(error) => error,
         Ok(_) => {
             common::await_writable(&client);
-            socket::take_error(&client).expect_err("none listens")
+            socket::take_error(&client).expect_err("no listener")
         }
     };
     assert_eq!(error.operation, "connect");

@@ -210,7 +210,7 @@ fn an_ipv4_sender_to_a_dual_stack_socket_is_shown_as_ipv4() {
 fn a_closed_port_answers_the_next_send_with_refused() {
     let (sender, receiver) = udp_pair(V4);
     drop(receiver);
-    udp::send(&sender, b"x").expect("none knows yet");
+    udp::send(&sender, b"x").expect("the closed port is not known yet");
     await_readable(&sender);
     assert_eq!(
         udp::send(&sender, b"x").expect_err("ICMP came").kind(),
@@ -404,7 +404,7 @@ fn a_datagram_arrives_when_the_kernel_received_it_however_late_it_is_read() {
     let mut batch = RecvBatch::new(4, 100).expect("memory");
     udp::send(&sender, b"before").expect("send");
     assert_eq!(receive(&mut batch, &receiver), 1);
-    assert_eq!(batch.message(0).stamped_unix_ns, None, "none wanted one");
+    assert_eq!(batch.message(0).stamped_unix_ns, None, "no time was requested");
     let offset = RealtimeOffset::read();
     assert_eq!(batch.message(0).arrival_ns(offset, 7), 7, "the read stands in for it");
     sockopt::set_receive_stamps(&receiver, true).expect("SO_TIMESTAMPNS");

@@ -160,8 +160,8 @@ pub(crate) fn main(args: ServeArgs) -> ExitCode {
 const STRANGER_TIME_MAX: Duration = Duration::from_secs(3600);
 const IPERF3_PORT: u16 = 5201;
 const IPERF2_PORT: u16 = 5001;
-/// Time between two looks at the running tests, for the metrics.
-const LOOK: Duration = Duration::from_secs(1);
+/// Time between two samples of the running tests.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Reads the name of a user other than root.
 fn user(name: &str) -> Result<User, String> {
@@ -200,7 +200,7 @@ impl ServeArgs {
                     .map(|address| address.to_string()),
                 ..BindSpec::default()
             },
-            interval: Some(LOOK),
+            interval: Some(SAMPLE_INTERVAL),
             ..LocalOptions::default()
         };
         let spec = ServerSpec {

@@ -11,7 +11,7 @@ const LITTLE_ANSWERS_MIN: u64 = 20;
 /// With more failures than this the connections were busy with what is not counted.
 const LITTLE_ERRORS_MAX: f64 = 0.01;
 
-/// Flags of a run: those the generator set, which alone knows whether it was late itself, and those its stats show.
+/// Flags of a run: those the generator set, which alone knows whether it was late itself, and those its statistics show.
 #[must_use]
 pub fn run_flags(load: &LoadResult) -> Vec<Flag> {
     let mut flags = load.flags.clone();

@@ -134,7 +134,7 @@ mod tests {
         let none = loaded("# everybody was removed\n").expect("an empty list");
         assert!(
             !admits(&none, "192.0.2.1"),
-            "an empty list of allowed addresses allows none"
+            "an empty list of allowed addresses admits no address"
         );
         assert!(
             loaded("192.0.2.0/24\nlab\n")

@@ -287,20 +287,20 @@ fn our_server_sends_the_recorded_bytes() {
             panic!("{name}: not accepted")
         };
         assert_eq!((test.payload_bytes, test.clocks_disagree), (first.len, false), "{name}");
-        let sent_bytes = std::iter::from_fn(|| server.poll_action()).find_map(|action| match action {
+        let sent = std::iter::from_fn(|| server.poll_action()).find_map(|action| match action {
             StreamServerAction::Send(bytes) | StreamServerAction::SendHeader(bytes) => Some(bytes),
             _ => None,
         });
-        match (sent_bytes, recorded) {
-            (Some(sent_bytes), Some(recorded)) if ack.is_some() => assert_eq!(sent_bytes, recorded.bytes, "{name}"),
+        match (sent, recorded) {
+            (Some(sent), Some(recorded)) if ack.is_some() => assert_eq!(sent, recorded.bytes, "{name}"),
             // The header of a server that frames its data carries its own time.
-            (Some(sent_bytes), Some(recorded)) if recognise(&recorded.bytes) == Opening::Header => {
-                let mut sent_bytes = parse_tcp(&sent_bytes).expect(name);
+            (Some(sent), Some(recorded)) if recognise(&recorded.bytes) == Opening::Header => {
+                let mut sent = parse_tcp(&sent).expect(name);
                 let theirs = parse_tcp(&recorded.bytes).expect(name);
-                sent_bytes.start = theirs.start;
-                assert_eq!(sent_bytes, theirs, "{name}");
+                sent.start = theirs.start;
+                assert_eq!(sent, theirs, "{name}");
             }
-            (Some(sent_bytes), _) => assert!(ServerAck::parse(&sent_bytes).is_some(), "{name}: the recording is cut"),
+            (Some(sent), _) => assert!(ServerAck::parse(&sent).is_some(), "{name}: the recording is cut"),
             (None, _) => assert!(ack.is_none() && test.mode().server_sends(), "{name}"),
         }
         replayed += 1;
@@ -348,7 +348,7 @@ fn recorded_modes_mean_what_was_typed() {
             "udp_pps" => assert_eq!(
                 header.rate,
                 Some(Rate::BitsPerSecond(100)),
-                "{name}: the unit is not header"
+                "{name}: the header does not hold the unit"
             ),
             "udp_b" => assert_eq!(spec.pacing.rate_bps, Some(5_000_000)),
             "udp_n" => assert_eq!(spec.end, EndCondition::Bytes(10 << 10)),

@@ -69,7 +69,7 @@ fn only_the_first_of_two_server_errors_counts() {
     assert_eq!(
         states(Items::of_client(&pair.client_sent)),
         [0_i8; 0],
-        "none listens to a good-bye"
+        "the connection is closed, so no good-bye is sent"
     );
 }
 
@@ -390,7 +390,7 @@ fn unknown_streams_are_refused_by_both_sides() {
     pair.end_data();
     assert_eq!(pair.client_failure().kind, FailureKind::Error);
     assert_eq!(pair.client_failure().code, Some(208));
-    assert_eq!(pair.server_outcome, Some(Ok(())), "everything had been sent_bytes");
+    assert_eq!(pair.server_outcome, Some(Ok(())), "everything had been sent");
 }
 
 #[test]

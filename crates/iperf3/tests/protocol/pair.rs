@@ -111,9 +111,8 @@ impl Pair {
 
     pub(crate) fn carry_one(&mut self) -> bool {
         let (now, segment) = (self.now, self.segment);
-        let next = |sent_bytes: &[u8], received: usize| {
-            sent_bytes[received..sent_bytes.len().min(received.saturating_add(segment))].to_vec()
-        };
+        let next =
+            |sent: &[u8], received: usize| sent[received..sent.len().min(received.saturating_add(segment))].to_vec();
         if self.server.is_none() {
             let Some(cookie) = self.client_sent.first_chunk::<37>() else {
                 return false;

@@ -129,7 +129,7 @@ fn replay_server(capture: &Capture) {
     };
     let now = Instant::now();
     let mut client = Client::new(now, setup);
-    let mut sent_bytes = Vec::new();
+    let mut sent = Vec::new();
     let mut outcome = None;
     for (at, item) in &capture.from_server {
         // What the recorded client did by itself before this item.
@@ -143,29 +143,29 @@ fn replay_server(capture: &Capture) {
                 _ => {}
             }
         }
-        answer_client(&mut client, now, capture, &mut sent_bytes, &mut outcome);
+        answer_client(&mut client, now, capture, &mut sent, &mut outcome);
         match item {
             Item::Eof => client.handle_control_eof(now),
             other => client.handle_control(now, &other.bytes()),
         }
-        answer_client(&mut client, now, capture, &mut sent_bytes, &mut outcome);
+        answer_client(&mut client, now, capture, &mut sent, &mut outcome);
     }
     let outcome = outcome.unwrap_or_else(|| panic!("{name}: our client did not finish"));
     assert_eq!(outcome_of_client(&outcome), expected_client_outcome(name), "{name}");
-    compare_client(capture, &sent_bytes);
+    compare_client(capture, &sent);
 }
 
 fn answer_client(
     client: &mut Client,
     now: Instant,
     capture: &Capture,
-    sent_bytes: &mut Vec<u8>,
+    sent: &mut Vec<u8>,
     outcome: &mut Option<Result<(), Failure>>,
 ) {
     while let Some(action) = client.poll_action() {
         assert_eq!(*outcome, None, "{}", capture.name);
         match action {
-            ClientAction::Send(bytes) => sent_bytes.extend(bytes),
+            ClientAction::Send(bytes) => sent.extend(bytes),
             // A client that does not know its congestion control fails now.
             ClientAction::OpenStreams if !capture.name.contains("bad-congestion") => {
                 client.handle_local(now, ClientInput::StreamsOpened);
@@ -216,9 +216,9 @@ fn expected_client_outcome(name: &str) -> (&'static str, Option<i32>) {
     }
 }
 
-fn compare_client(capture: &Capture, sent_bytes: &[u8]) {
+fn compare_client(capture: &Capture, sent: &[u8]) {
     let name = &capture.name;
-    let mut ours = Items::of_client(sent_bytes);
+    let mut ours = Items::of_client(sent);
     let mut theirs: Vec<Item> = capture.from_client.iter().map(|(_, item)| item.clone()).collect();
     theirs.retain(|item| *item != Item::Eof);
     // Real clients send their good-bye into a connection that is closed already.
@@ -281,33 +281,33 @@ fn replay_client(capture: &Capture) {
         unix_s: 1_800_000_000,
     };
     let mut server = Server::new(now, setup);
-    let mut sent_bytes = Vec::new();
+    let mut sent = Vec::new();
     let mut outcome = None;
     for (_, item) in capture.from_client.iter().skip(1) {
-        answer_server(&mut server, now, capture, &mut sent_bytes, &mut outcome);
+        answer_server(&mut server, now, capture, &mut sent, &mut outcome);
         match item {
             Item::Eof => server.handle_control_eof(now),
             other => server.handle_control(now, &other.bytes()),
         }
     }
-    answer_server(&mut server, now, capture, &mut sent_bytes, &mut outcome);
+    answer_server(&mut server, now, capture, &mut sent, &mut outcome);
     let outcome = outcome.unwrap_or_else(|| panic!("{name}: our server did not finish"));
     assert_eq!(outcome_of_client(&outcome), expected_server_outcome(name), "{name}");
-    compare_server(capture, &sent_bytes);
+    compare_server(capture, &sent);
 }
 
 fn answer_server(
     server: &mut Server,
     now: Instant,
     capture: &Capture,
-    sent_bytes: &mut Vec<u8>,
+    sent: &mut Vec<u8>,
     outcome: &mut Option<Result<(), Failure>>,
 ) {
     let name = &capture.name;
     while let Some(action) = server.poll_action() {
         assert_eq!(*outcome, None, "{name}");
         match action {
-            ServerAction::Send(bytes) => sent_bytes.extend(bytes),
+            ServerAction::Send(bytes) => sent.extend(bytes),
             ServerAction::Accepted(test) => {
                 assert_eq!(test.spec, test.params.to_spec());
                 server.handle_local(now, ServerInput::Prepared);
@@ -353,9 +353,9 @@ fn expected_server_outcome(name: &str) -> (&'static str, Option<i32>) {
     }
 }
 
-fn compare_server(capture: &Capture, sent_bytes: &[u8]) {
+fn compare_server(capture: &Capture, sent: &[u8]) {
     let name = &capture.name;
-    let ours: Vec<Item> = Items::of_server(sent_bytes).collect();
+    let ours: Vec<Item> = Items::of_server(sent).collect();
     let mut theirs: Vec<Item> = capture.from_server.iter().map(|(_, item)| item.clone()).collect();
     theirs.retain(|item| *item != Item::Eof);
     let failed = [Item::State(-2), Item::Words(vec![0, 0, 0, 27, 0, 0, 0, 0])];

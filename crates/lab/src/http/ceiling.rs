@@ -260,7 +260,7 @@ mod tests {
     /// The published table of a gigabit between two small hosts. Its first column of throughput counts heads as well and
     /// is in MiB/s, its second counts bodies alone and is in MB/s, though both are labelled MB/s.
     #[test]
-    fn the_published_stats_are_those_of_the_model_each_in_its_own_unit() {
+    fn the_published_numbers_are_those_of_the_model_each_in_its_own_unit() {
         for (payload_bytes, rps, mib_per_s_with_heads, mb_per_s_of_bodies) in [
             (KIB, 101_431.0, 110.47, 103.8),
             (10 * KIB, 11_281.0, 111.45, 115.5),

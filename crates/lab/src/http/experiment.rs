@@ -71,7 +71,7 @@ pub enum TestFailure {
 pub enum Failure<E> {
     /// The runner's.
     Runner(E),
-    /// The path loses or is slow, so that stats of HTTP would be stats of the path.
+    /// The path loses or is slow, so that results of HTTP would be results of the path.
     PathNotClean(Vec<String>),
 }
 

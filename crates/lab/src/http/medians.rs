@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn one_run_has_no_spread_and_none_has_no_stats() {
+    fn one_run_has_no_spread_and_no_run_has_no_medians() {
         assert_eq!(medians(&[done(1, 100.0)], None, None).spread, None);
         assert_eq!(medians(&[], None, Some(1.0)), Medians::default());
     }

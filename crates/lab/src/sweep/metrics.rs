@@ -1,4 +1,4 @@
-//! Stats of one run, from the summary of its test.
+//! Metrics of one run, from the summary of its test.
 
 use linerate_model::{Summary, measure};
 

@@ -1,7 +1,7 @@
 //! Sweeps: experiments over the settings of network tests.
 //!
 //! [`grammar`] reads the factors and levels of the command line, [`SettingSpace`] turns settings into tests and back into words,
-//! [`metrics`] reads the stats of one run, and [`sweep`] joins them with the reasons, which rules of the caller give, into
+//! [`metrics`] reads the metrics of one run, and [`sweep`] joins them with the reasons, which rules of the caller give, into
 //! the result that is reported.
 
 mod analysis;

@@ -64,8 +64,8 @@ const CPUS_TRIED: usize = 8;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A run without data for so long is over.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Time between two looks at the round-trip time.
-const LOOK: Duration = Duration::from_millis(200);
+/// Time between two samples of the round-trip time.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(200);
 /// Block of a TCP test that names none.
 const TCP_BLOCK_LEN_BYTES: u32 = 128 * 1024;
 
@@ -276,7 +276,7 @@ impl TestSettings {
                 },
                 ..BindSpec::default()
             },
-            interval: Some(LOOK),
+            interval: Some(SAMPLE_INTERVAL),
             rcv_timeout: SILENCE,
             cpu: self.pinning.client,
             ..LocalOptions::default()

@@ -20,7 +20,7 @@ pub(super) trait LoadProgress {
     fn second(&mut self, second: &SecondPart, watch: &Watch);
 }
 
-/// Begins and ends the stats of both hosts with the window of a load.
+/// Begins and ends the statistics of both hosts with the window of a load.
 pub(super) struct Observed<'a> {
     pub(super) watch: &'a Watch,
     pub(super) side: Option<&'a mut ServerSide>,
@@ -29,7 +29,7 @@ pub(super) struct Observed<'a> {
     /// What is sent to the server's host.
     pub(super) mark: CellMark,
     pub(super) server: IpAddr,
-    /// Time between two looks at this host, see [`step_of`].
+    /// Time between two samples of this host, see [`step_of`].
     pub(super) step: Duration,
     pub(super) stats: BothSides,
 }
@@ -80,7 +80,7 @@ impl Observer for Observed<'_> {
     }
 }
 
-/// Time between two looks at this host under such a load. While connections only idle, looking is most of what they cost.
+/// Time between two samples of this host under such a load. Samples are most of the cost of idle connections.
 pub(super) fn step_of(load: &LoadSpec) -> Duration {
     if matches!(load.mode, Mode::Idle { .. }) || Duration::from_nanos(load.duration_ns) > LONG {
         STEP_LONG

@@ -73,13 +73,13 @@ impl ServerSide {
         self.is_lost |= self.client.begin_cell(&mark).is_err();
     }
 
-    /// Stats count from here.
+    /// Statistics count from here.
     pub(super) fn begin(&mut self, mark: &CellMark) {
         // A channel that was lost would only keep the load waiting once more.
         self.is_lost = self.is_lost || self.client.begin_cell(mark).is_err();
     }
 
-    /// The stats since [`Self::begin`]; absent when the channel was lost.
+    /// The statistics since [`Self::begin`]; absent when the channel was lost.
     pub(super) fn end(&mut self, id: &str) -> Option<EndpointStats> {
         let stats = self.client.end_cell(id);
         self.is_lost |= stats.is_err();

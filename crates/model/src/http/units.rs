@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn stats_have_as_many_digits_as_matter() {
+    fn numbers_have_as_many_digits_as_matter() {
         assert_eq!(grouped(101_461), "101,461");
         assert_eq!(grouped(100), "100");
         assert_eq!(rate_name(1e9), "1 Gbit/s");

@@ -311,7 +311,7 @@ impl StrategyTrials {
                 };
                 trial.pairs.push(Pair::of(challenger, current));
                 trial.is_challenger_first = self.random.coin();
-                if let Some(is_better) = flow_totals(&trial.pairs) {
+                if let Some(is_better) = is_better(&trial.pairs) {
                     self.decide(&trial, is_better, now.at_ns);
                     return;
                 }
@@ -379,7 +379,7 @@ impl Pair {
 }
 
 /// Whether the challenger is better; `None` while undecided.
-fn flow_totals(pairs: &[Pair]) -> Option<bool> {
+fn is_better(pairs: &[Pair]) -> Option<bool> {
     if pairs.len() >= 2 && pairs.iter().all(|pair| pair.rate < EARLY_REJECTION) {
         return Some(false);
     }

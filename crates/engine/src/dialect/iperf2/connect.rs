@@ -147,7 +147,7 @@ pub(super) fn connect_all(
     Ok(connected)
 }
 
-/// How a client ignores_unreachable on connecting.
+/// Limits the attempts of a client to connect.
 pub(super) struct ConnectRetries {
     retry: Option<ConnectRetry>,
     attempts: u32,

@@ -2,7 +2,8 @@
 //! begins with a header that describes it.
 //!
 //! The protocol is in `linerate-iperf2`. A `Connection` joins one of its machines with a socket, a `Session` joins connections
-//! with a clock, workers and a report, and the owners of test_loop, [`client`] and [`server`], open and accept.
+//! with a clock, workers and a report, and the owners of sessions, [`client`] and [`server`], open and accept
+//! connections.
 
 mod bounce;
 mod burst_reports;

@@ -96,7 +96,7 @@ mod tests {
         assert_eq!(wait(&[seconds(7), seconds(3)], 0, 2), 3);
         assert_eq!(wait(&[seconds(7), seconds(3)], 1, 2), 7);
         assert_eq!(wait(&[seconds(7), seconds(3)], 2, 2), 13);
-        assert_eq!(wait(&[None], 0, 1), 0, "none knows, so none is sent away");
+        assert_eq!(wait(&[None], 0, 1), 0, "an unknown wait refuses no client");
         assert_eq!(wait(&[], 0, 1), 0);
     }
 

@@ -165,8 +165,8 @@ fn nothing_of_a_load_is_missing_between_two_lines() {
         .filter(|reading| (before_ns..after_ns).contains(&number(reading, "at_ns")));
     let steps = (after_ns - before_ns) / STEP_NS;
     let samples = of_load.count() as u64;
-    // Two more begin the warm-up and the window; looks that come too late are left out.
-    assert!((3..=steps + 3).contains(&samples), "{samples} looks in {steps} steps");
+    // Two more begin the warm-up and the window; late samples are left out.
+    assert!((3..=steps + 3).contains(&samples), "{samples} samples in {steps} steps");
 
     // Before the first load the route of the traffic is unknown.
     let sent = readings.iter().filter_map(|reading| reading["tx_bytes"].as_u64());

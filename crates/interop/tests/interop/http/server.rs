@@ -138,11 +138,11 @@ fn requests_are_understood_byte_by_byte_and_sixteen_at_once() {
     assert_eq!(slow.response().body, b"0123456");
     let mut deep = server.connect();
     let sizes: Vec<usize> = (0..16).map(|number| number * number * 700).collect();
-    let requested: String = sizes
+    let requests: String = sizes
         .iter()
         .map(|size| format!("GET /b/{size} HTTP/1.1\r\nHost: a\r\n\r\n"))
         .collect();
-    deep.send(requested);
+    deep.send(requests);
     for size in sizes {
         assert_eq!(deep.response().body.len(), size, "in order");
     }

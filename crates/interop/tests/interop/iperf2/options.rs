@@ -108,8 +108,8 @@ fn start_time_in_the_past_is_reported_and_the_test_begins() {
     for program in [Iperf2::Original, Iperf2::Ours] {
         let words = "--txstart-time 1795319078.5 -n 1M -f B";
         let (client, _) = run_iperf2((program, Iperf2::Ours), words, "-f B");
-        let reported = "[  1] WARNING: --txstart-time (1795319078.5) 2026-11-22 03:44:38 is before now 20";
-        contains(&client, reported);
+        let warning = "[  1] WARNING: --txstart-time (1795319078.5) 2026-11-22 03:44:38 is before now 20";
+        contains(&client, warning);
         assert_eq!(amounts(&client.stdout), [MIB], "{client:?}");
     }
 }

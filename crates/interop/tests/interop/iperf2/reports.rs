@@ -25,15 +25,12 @@ fn the_commands_of_the_reports_run_in_full() {
         let small = Iperf2Server::start_inside(&net.b, server, 5001, "-w 1M");
         let output = client_of(&net, client, "-i 1 -l 32 -P 100 -w 1M -t 5", 5);
         sums_follow_each_other(&output, client, 5);
-        let reported = small.stop();
-        reported.expect_code(0);
+        let output = small.stop();
+        output.expect_code(0);
         assert_eq!(
-            totals(&reported.stdout)
-                .iter()
-                .filter(|line| line.label != "SUM")
-                .count(),
+            totals(&output.stdout).iter().filter(|line| line.label != "SUM").count(),
             100,
-            "{reported:?}"
+            "{output:?}"
         );
     }
 }

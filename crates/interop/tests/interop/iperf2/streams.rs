@@ -64,8 +64,8 @@ iperf2_modes! {
     };
     tcp_client_with_another_permit_key_is_refused: "-t 3 --permit-key=another -f B", "-f B --permit-key=secret" => |c, s| {
         c.expect_stdout("[another(1)] local 127.0.0.1 port ");
-        let reported = ["write failed: ", "recv failed: "];
-        assert!(reported.iter().any(|text| c.stderr.contains(text)), "{c:?}");
+        let errors = ["write failed: ", "recv failed: "];
+        assert!(errors.iter().any(|text| c.stderr.contains(text)), "{c:?}");
         assert!(!s.stdout.contains(" sec "), "no test took place: {s:?}");
         let output = format!("{}{}", s.stdout, s.stderr);
         assert!(output.contains("permit key"), "{s:?}");

@@ -39,22 +39,22 @@ const SCRIPTS: [Script; 21] = [
         sending(greeted(listener), &[77], false)
     }),
     script("end after the parameters", "control", |listener| {
-        sending(requested(listener), &[], true)
+        sending(after_parameters(listener), &[], true)
     }),
     script("an error without words", "error", |listener| {
-        sending(requested(listener), &[state::SERVER_ERROR], true)
+        sending(after_parameters(listener), &[state::SERVER_ERROR], true)
     }),
     script("an error with one word", "test authorization failed", |listener| {
-        sending(requested(listener), &[0xFE, 0, 0, 0, 142], true)
+        sending(after_parameters(listener), &[0xFE, 0, 0, 0, 142], true)
     }),
     script(
         "an error with both words",
         "total required bandwidth is larger than server limit",
-        |listener| sending(requested(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false),
+        |listener| sending(after_parameters(listener), &[0xFE, 0, 0, 0, 27, 0, 0, 0, 0], false),
     ),
     script("an error nobody knows", "int_errno=2147483647", |listener| {
         sending(
-            requested(listener),
+            after_parameters(listener),
             &[0xFE, 0x7F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF],
             false,
         )
@@ -143,7 +143,9 @@ fn an_error_may_be_cut_at_every_byte() {
     const MESSAGE: [u8; 9] = [state::SERVER_ERROR, 0, 0, 0, 37, 0, 0, 0, 13];
     let cuts: Vec<_> = (1..=MESSAGE.len()).collect();
     each_case(&cuts, |cut| {
-        let client = play_with(&[], |listener| sending(requested(listener), &MESSAGE[..*cut], true));
+        let client = play_with(&[], |listener| {
+            sending(after_parameters(listener), &MESSAGE[..*cut], true)
+        });
         client.expect_code(1);
         let says = if *cut < 5 {
             "error"
@@ -183,7 +185,7 @@ fn greeted(listener: &TcpListener) -> Control {
     control
 }
 
-fn requested(listener: &TcpListener) -> Control {
+fn after_parameters(listener: &TcpListener) -> Control {
     let mut control = greeted(listener);
     control.send(&[state::PARAM_EXCHANGE]);
     assert!(control.take_json().starts_with("{\"tcp\":true"));
@@ -192,7 +194,7 @@ fn requested(listener: &TcpListener) -> Control {
 
 /// The control connection and one data connection.
 fn connected(listener: &TcpListener) -> (Control, Control) {
-    let mut control = requested(listener);
+    let mut control = after_parameters(listener);
     control.send(&[state::CREATE_STREAMS]);
     let mut data = Control::accept(listener);
     assert_eq!(data.take(37).len(), cookie().len());

@@ -9,7 +9,7 @@ const RETRANSMITS_MAX: f64 = 0.001;
 /// Least share of what the link carries.
 const GOODPUT_MIN: f64 = 0.9;
 
-/// Defects of a path that TCP alone shows; empty for a clean one. With a defect, stats of HTTP describe the path more
+/// Defects of a path that TCP alone shows; empty for a clean one. With a defect, results of HTTP describe the path more
 /// than the server.
 #[must_use]
 pub fn path_defects(baseline: &[Baseline]) -> Vec<String> {

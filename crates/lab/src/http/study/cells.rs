@@ -244,7 +244,7 @@ fn judged(input: &StudyInput<'_>, shapes: &BTreeMap<u64, Shape>, draft: Draft) -
     }
 }
 
-/// Cells of phase 1 that phase 2 made: with their stats, and without runs of their own.
+/// Cells of phase 1 that phase 2 made: with their results, and without runs of their own.
 fn by_products(input: &StudyInput<'_>, cells: &[Cell]) -> Vec<Cell> {
     let payloads = input
         .setup

@@ -374,7 +374,7 @@ impl ServerDialect for Iperf3Server {
     }
 }
 
-/// What went wrong before a session existed.
+/// The last message to a client without a session.
 fn error_message(code: ErrorCode) -> Vec<u8> {
     let mut message = vec![State::ServerError.byte()];
     message.extend_from_slice(&code.number().to_be_bytes());

@@ -152,7 +152,11 @@ fn udp_tests_of_one_address_open_their_streams_one_after_the_other() {
     harness.open_stream(1);
     assert_eq!(harness.sent(2), [10]);
     assert_eq!(harness.udp_stream_owner(1), Some(2));
-    assert_eq!(harness.udp_stream_owner(7), None, "none expects anything from there");
+    assert_eq!(
+        harness.udp_stream_owner(7),
+        None,
+        "no client expects a stream from there"
+    );
 }
 
 #[test]
@@ -320,7 +324,7 @@ fn queued_client_is_refused_after_the_timeout() {
     assert_eq!(
         harness.admit_connection(2, 2),
         AdmissionDecision::Queued,
-        "none knows how long the other one takes"
+        "the time left of the other test is unknown"
     );
     harness.now += Duration::from_secs(25);
     harness.registry.handle_timeout(harness.now);
@@ -390,11 +394,11 @@ fn next_worker(harness: &mut Harness) -> Option<u64> {
     harness.registry.next_work(harness.now).map(|(id, _)| id)
 }
 
-fn answer(harness: &mut Harness, n: u64, flow_totals: Result<&str, Refusal>) {
-    let flow_totals = flow_totals.map(str::to_owned);
+fn answer(harness: &mut Harness, n: u64, checked: Result<&str, Refusal>) {
+    let checked = checked.map(str::to_owned);
     harness
         .registry
-        .handle_outcome(harness.now, n, ServerInput::LoginChecked(flow_totals));
+        .handle_outcome(harness.now, n, ServerInput::LoginChecked(checked));
 }
 
 #[test]
