@@ -39,7 +39,11 @@ fn points(histogram: &Histogram<u64>) -> Vec<Point> {
     let places = (0..=6 * STEPS).map(|step| 10_f64.powf(f64::from(step) / f64::from(STEPS)));
     places
         .take_while(|place| *place <= last)
-        .map(|place| Point::new(place, histogram.value_at_quantile(1.0 - 1.0 / place) as f64))
+        .map(|place| {
+            // The crate rounds down at the quantile 0 and up at all others.
+            let value = histogram.highest_equivalent(histogram.value_at_quantile(1.0 - 1.0 / place));
+            Point::new(place, value as f64)
+        })
         .collect()
 }
 
