@@ -15,7 +15,7 @@ use crate::server::limits::resource_quota::{Capacity, Requirements, ResourceQuot
 pub fn half_open_flows(script: &[u8]) -> usize {
     let bounds = PendingBounds {
         total: 8,
-        per_address: 3,
+        per_source: 3,
     };
     let mut table = HalfOpenFlows::new(bounds);
     let (mut held, mut opened, mut now_ns) = (HashSet::new(), 0, 0);

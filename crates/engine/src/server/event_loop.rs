@@ -218,7 +218,7 @@ impl<'a> Server<'a> {
             return Ok(());
         }
         let id = self.context.new_id();
-        if let Some(victim) = self.context.pending_limit.enter(id, peer.ip()) {
+        if let Some(victim) = self.context.pending_limit.enter(id, peer.ip(), dialect) {
             self.evict(victim);
         }
         let connection = Accepted {

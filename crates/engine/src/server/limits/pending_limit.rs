@@ -5,19 +5,22 @@ use std::net::IpAddr;
 
 use linerate_model::network::Network;
 
-/// Bounds the pending connections of one address and of all. Ids ascend in the order of arrival.
+/// Bounds the pending connections of one source and of all. Ids ascend in the order of arrival.
 #[derive(Debug)]
 pub(crate) struct PendingLimit {
-    members: HashMap<u64, Network>,
-    by_address: HashMap<Network, BTreeSet<u64>>,
+    members: HashMap<u64, Source>,
+    by_source: HashMap<Source, BTreeSet<u64>>,
     bounds: PendingBounds,
 }
+
+/// An address at one listener, so that a flood of one port evicts no client of the same address at another.
+type Source = (Network, usize);
 
 /// Most members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PendingBounds {
     pub(crate) total: usize,
-    pub(crate) per_address: usize,
+    pub(crate) per_source: usize,
 }
 
 impl PendingBounds {
@@ -27,7 +30,7 @@ impl PendingBounds {
         let total = usize::try_from(descriptors / 4).unwrap_or(usize::MAX).clamp(16, 2048);
         Self {
             total,
-            per_address: (total / 4).max(8),
+            per_source: (total / 4).max(8),
         }
     }
 }
@@ -36,19 +39,19 @@ impl PendingLimit {
     pub(crate) fn new(bounds: PendingBounds) -> Self {
         Self {
             members: HashMap::new(),
-            by_address: HashMap::new(),
+            by_source: HashMap::new(),
             bounds,
         }
     }
 
-    /// Adds a connection; returns the one to evict if there are too many: the oldest of this address if it alone has
-    /// too many, else the oldest of the address that has most.
-    pub(crate) fn enter(&mut self, id: u64, address: IpAddr) -> Option<u64> {
-        let address = Network::of_client(address);
-        self.members.insert(id, address);
-        let own = self.by_address.entry(address).or_default();
+    /// Adds a connection to this listener; returns the one to evict if there are too many: the oldest of this source if it
+    /// alone has too many, else the oldest of the source that has most.
+    pub(crate) fn enter(&mut self, id: u64, address: IpAddr, listener: usize) -> Option<u64> {
+        let source = (Network::of_client(address), listener);
+        self.members.insert(id, source);
+        let own = self.by_source.entry(source).or_default();
         own.insert(id);
-        if own.len() > self.bounds.per_address {
+        if own.len() > self.bounds.per_source {
             return own.first().copied();
         }
         if self.members.len() > self.bounds.total {
@@ -58,20 +61,20 @@ impl PendingLimit {
     }
 
     pub(crate) fn leave(&mut self, id: u64) {
-        let Some(address) = self.members.remove(&id) else {
+        let Some(source) = self.members.remove(&id) else {
             return;
         };
-        if let Some(own) = self.by_address.get_mut(&address) {
+        if let Some(own) = self.by_source.get_mut(&source) {
             own.remove(&id);
             if own.is_empty() {
-                self.by_address.remove(&address);
+                self.by_source.remove(&source);
             }
         }
     }
 
     /// The connection to evict when another resource runs out.
     pub(crate) fn oldest_of_largest_source(&self) -> Option<u64> {
-        let largest_source = self.by_address.values().max_by_key(|own| own.len())?;
+        let largest_source = self.by_source.values().max_by_key(|own| own.len())?;
         largest_source.first().copied()
     }
 }
@@ -87,46 +90,57 @@ mod tests {
     fn pending_limit() -> PendingLimit {
         PendingLimit::new(PendingBounds {
             total: 6,
-            per_address: 3,
+            per_source: 3,
         })
     }
 
     #[test]
     fn one_address_evicts_only_its_own() {
         let mut pending_limit = pending_limit();
-        assert_eq!(pending_limit.enter(1, address(9)), None);
+        assert_eq!(pending_limit.enter(1, address(9), 0), None);
         for id in 2..=4 {
-            assert_eq!(pending_limit.enter(id, address(1)), None);
+            assert_eq!(pending_limit.enter(id, address(1), 0), None);
         }
-        assert_eq!(pending_limit.enter(5, address(1)), Some(2));
+        assert_eq!(pending_limit.enter(5, address(1), 0), Some(2));
+    }
+
+    #[test]
+    fn one_listener_evicts_only_its_own() {
+        let mut pending_limit = pending_limit();
+        assert_eq!(pending_limit.enter(1, address(1), 0), None);
+        for id in 2..=4 {
+            assert_eq!(pending_limit.enter(id, address(1), 1), None);
+        }
+        assert_eq!(pending_limit.enter(5, address(1), 1), Some(2));
+        assert_eq!(pending_limit.oldest_of_largest_source(), Some(2));
     }
 
     #[test]
     fn many_addresses_evict_the_largest_source() {
         let mut pending_limit = pending_limit();
-        pending_limit.enter(1, address(9));
+        pending_limit.enter(1, address(9), 0);
         for id in 2..=4 {
-            pending_limit.enter(id, address(1));
+            pending_limit.enter(id, address(1), 0);
         }
-        pending_limit.enter(5, address(2));
-        pending_limit.enter(6, address(3));
-        assert_eq!(pending_limit.enter(7, address(4)), Some(2));
+        pending_limit.enter(5, address(2), 0);
+        pending_limit.enter(6, address(3), 0);
+        assert_eq!(pending_limit.enter(7, address(4), 0), Some(2));
     }
 
     #[test]
     fn removed_connections_do_not_count() {
         let mut pending_limit = pending_limit();
         for id in 1..=3 {
-            pending_limit.enter(id, address(1));
+            pending_limit.enter(id, address(1), 0);
         }
         pending_limit.leave(2);
         pending_limit.leave(2);
-        assert_eq!(pending_limit.enter(4, address(1)), None);
-        assert_eq!(pending_limit.enter(5, address(1)), Some(1));
+        assert_eq!(pending_limit.enter(4, address(1), 0), None);
+        assert_eq!(pending_limit.enter(5, address(1), 0), Some(1));
         for id in 1..=5 {
             pending_limit.leave(id);
         }
         assert_eq!(pending_limit.oldest_of_largest_source(), None);
-        assert!(pending_limit.by_address.is_empty() && pending_limit.members.is_empty());
+        assert!(pending_limit.by_source.is_empty() && pending_limit.members.is_empty());
     }
 }

@@ -58,7 +58,7 @@ impl Default for HalfOpenFlows {
     fn default() -> Self {
         Self::new(PendingBounds {
             total: FLOWS_MAX,
-            per_address: FLOWS_PER_ADDRESS_MAX,
+            per_source: FLOWS_PER_ADDRESS_MAX,
         })
     }
 }
@@ -108,7 +108,7 @@ impl HalfOpenFlows {
         let peer = flow.peer;
         self.ids.insert(peer, id);
         self.flows.insert(id, flow);
-        if let Some(victim) = self.pending_limit.enter(id, peer.ip()) {
+        if let Some(victim) = self.pending_limit.enter(id, peer.ip(), 0) {
             self.remove(victim);
         }
     }
@@ -164,7 +164,7 @@ mod tests {
     fn table() -> HalfOpenFlows {
         HalfOpenFlows::new(PendingBounds {
             total: 4,
-            per_address: 2,
+            per_source: 2,
         })
     }
 
