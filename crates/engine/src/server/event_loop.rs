@@ -181,11 +181,12 @@ impl<'a> Server<'a> {
         let Some((dialect, is_shared, outcome)) = self.context.listeners.accept(listener, &mut accepted) else {
             return Ok(());
         };
-        if let Err(error) = outcome {
-            self.out_of_descriptors(&error);
-        }
         for (fd, peer) in accepted {
             self.accept_from(fd, peer, dialect, is_shared)?;
+        }
+        // Afterwards: the connections just accepted are part of the largest source.
+        if let Err(error) = outcome {
+            self.out_of_descriptors(&error);
         }
         Ok(())
     }
