@@ -75,7 +75,7 @@ fn every_run_is_a_test_of_the_server_and_none_begins_too_late() {
         let lines = std::fs::read_to_string(&csv).expect("a file");
         assert_eq!(lines.lines().count(), runs.len() + 1, "{lines}");
         assert!(std::fs::read_to_string(&html).expect("a file").contains("<svg"));
-        // The cost is said first, then every run.
+        // The cost comes first, then every run.
         assert!(
             finished.stderr.contains("about ") && finished.stderr.contains("[2/"),
             "{finished:?}"
