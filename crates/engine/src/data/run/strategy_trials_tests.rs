@@ -1,0 +1,167 @@
+//! Trials against paths whose speed depends on the strategy in a known way.
+
+use super::*;
+
+const BOTH: Adjustable = Adjustable {
+    blocks: true,
+    pause_max_us: 100,
+};
+
+/// Runs trials for `seconds` against a path whose bytes per ns and CPU ns per byte depend on the strategy.
+fn run(
+    adjustable: Adjustable,
+    seed: u64,
+    seconds: u64,
+    noise: f64,
+    path: impl Fn(IoStrategy) -> (f64, f64),
+) -> StrategyTrials {
+    let mut trials = StrategyTrials::new(adjustable, 1, 0, Sequence::new(seed)).expect("something is adjustable");
+    let mut random = Sequence::new(seed.wrapping_add(77));
+    let (mut now, mut strategy) = (LoadSample::default(), INITIAL);
+    while now.at_ns < seconds * 1_000_000_000 {
+        let elapsed_ns = trials.next_ns() - now.at_ns;
+        // A sum of uniform numbers is close to a normal one; their standard deviation is 1.
+        let normal: f64 = (0..12).map(|_| (random.next() % 1_000_000) as f64 / 1e6).sum::<f64>() - 6.0;
+        let (bytes_per_ns, cpu_ns_per_byte) = path(strategy);
+        let bytes = elapsed_ns as f64 * bytes_per_ns * (normal * noise).exp();
+        now = LoadSample {
+            at_ns: trials.next_ns(),
+            bytes: now.bytes + bytes as u64,
+            cpu_ns: now.cpu_ns + (bytes * cpu_ns_per_byte) as u64,
+            waits: now.waits + elapsed_ns / 50_000,
+            disturbed_segments: 0,
+        };
+        strategy = trials.advance(now);
+    }
+    trials
+}
+
+fn plain_is_best(strategy: IoStrategy) -> (f64, f64) {
+    let loss =
+        if strategy.blocks_per_call > 1 { 0.7 } else { 1.0 } * if strategy.receive_pause_us > 0 { 0.6 } else { 1.0 };
+    (5.0 * loss, 0.2)
+}
+
+fn long_pause_is_best(strategy: IoStrategy) -> (f64, f64) {
+    (
+        3.0 + f64::from(strategy.receive_pause_us) / 100.0 + f64::from(strategy.blocks_per_call.min(8)) / 16.0,
+        0.2,
+    )
+}
+
+#[test]
+fn best_strategy_is_found_within_seconds_on_a_noisy_machine() {
+    for seed in 1..=20 {
+        assert_eq!(
+            run(BOTH, seed, 4, 0.2, plain_is_best).current(),
+            IoStrategy::PLAIN,
+            "{seed}"
+        );
+        let found = run(BOTH, seed, 2, 0.1, long_pause_is_best).current();
+        assert_eq!(found.receive_pause_us, 100, "{seed}");
+    }
+}
+
+#[test]
+fn cpu_time_decides_between_equal_rates() {
+    let path = |strategy: IoStrategy| (2.0, if strategy.receive_pause_us == 30 { 0.15 } else { 0.3 });
+    let pause = Adjustable {
+        blocks: false,
+        pause_max_us: 100,
+    };
+    assert_eq!(run(pause, 5, 3, 0.01, path).current().receive_pause_us, 30);
+}
+
+#[test]
+fn trials_take_a_small_part_of_a_long_test() {
+    let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(3)).expect("something is adjustable");
+    let (mut now, mut in_trials_ns) = (LoadSample::default(), 0);
+    while now.at_ns < 60_000_000_000 {
+        let elapsed_ns = trials.next_ns() - now.at_ns;
+        if matches!(trials.state, State::Comparing(_)) {
+            in_trials_ns += elapsed_ns;
+        }
+        now = LoadSample {
+            at_ns: trials.next_ns(),
+            bytes: now.bytes + elapsed_ns * 5,
+            cpu_ns: now.cpu_ns + elapsed_ns,
+            waits: now.waits + elapsed_ns / 50_000,
+            disturbed_segments: 0,
+        };
+        trials.advance(now);
+    }
+    assert!(trials.decided() > 4, "{}", trials.decided());
+    assert!(in_trials_ns < 60_000_000_000 / 6, "{in_trials_ns}");
+}
+
+#[test]
+fn equal_strategies_are_not_exchanged_because_of_noise() {
+    let changed = (1..=100).filter(|seed| run(BOTH, *seed, 1, 0.3, |_| (5.0, 0.2)).current() != INITIAL);
+    assert!(changed.count() < 30);
+}
+
+#[test]
+fn many_streams_have_long_slots_and_short_tests_of_them_no_trials() {
+    let trials = StrategyTrials::new(BOTH, 128, 0, Sequence::new(2)).expect("something is adjustable");
+    assert_eq!(trials.slot_ns, SLOT_MAX_NS);
+    assert!(trials.next_ns() >= 5_000_000_000);
+}
+
+#[test]
+fn interval_of_a_few_values() {
+    let interval = Interval::of([1.0, 2.0, 3.0, 4.0, 5.0].into_iter(), 0);
+    assert_eq!((interval.low, interval.middle, interval.high), (1.0, 3.0, 5.0));
+}
+
+#[test]
+fn slow_path_is_left_alone() {
+    // 100 Mbit/s, a hundredth of a CPU.
+    let slow = run(BOTH, 9, 5, 0.1, |_| (0.0125, 0.8));
+    assert_eq!((slow.current(), slow.decided()), (INITIAL, 0));
+}
+
+#[test]
+fn pause_ends_when_data_becomes_rare() {
+    let mut trials = run(BOTH, 4, 2, 0.05, long_pause_is_best);
+    assert!(trials.current().receive_pause_us > 0);
+    let mut now = LoadSample {
+        at_ns: trials.next_ns(),
+        bytes: u64::MAX / 2,
+        ..LoadSample::default()
+    };
+    // A trial that runs ends first, because nothing moves.
+    for _ in 0..3 {
+        now.at_ns = trials.next_ns();
+        trials.advance(now);
+    }
+    assert_eq!(trials.current().receive_pause_us, 0);
+}
+
+#[test]
+fn retransmission_ends_a_trial_without_a_decision() {
+    let mut trials = StrategyTrials::new(BOTH, 1, 0, Sequence::new(6)).expect("something is adjustable");
+    let mut now = LoadSample::default();
+    while now.at_ns < 10_000_000_000 {
+        let elapsed_ns = trials.next_ns() - now.at_ns;
+        let is_comparing = matches!(trials.state, State::Comparing(_));
+        now = LoadSample {
+            at_ns: trials.next_ns(),
+            // The challenger would win.
+            bytes: now.bytes + elapsed_ns * if trials.in_force() == INITIAL { 1 } else { 5 },
+            cpu_ns: now.cpu_ns + elapsed_ns,
+            waits: now.waits + elapsed_ns / 50_000,
+            disturbed_segments: now.disturbed_segments + u64::from(is_comparing),
+        };
+        trials.advance(now);
+    }
+    assert_eq!((trials.current(), trials.decided()), (INITIAL, 0));
+}
+
+#[test]
+fn nothing_adjustable_needs_no_trials() {
+    let none = Adjustable {
+        blocks: false,
+        pause_max_us: 0,
+    };
+    assert!(StrategyTrials::new(none, 1, 0, Sequence::new(1)).is_none());
+}
