@@ -203,12 +203,24 @@ impl HttpLab {
     /// The same with another deadline.
     #[track_caller]
     pub fn study_within(&self, timeout: Duration, words: &[&str], url: &str, plan: &str) -> HttpStudy {
-        // A second study of the same test needs a directory that does not exist yet.
-        let directory = (0_u32..).map(|number| self.path(&format!("runs{number}")));
-        let directory = directory.into_iter().find(|path| fs::metadata(path).is_err());
-        let directory = directory.unwrap_or_default();
+        let directory = self.new_directory();
         let words = [words, &[url, plan, "--out", &directory, "--json"]].concat();
         HttpStudy::of(self.client(&words).finish_within(timeout))
+    }
+
+    /// As [`HttpLab::study_of`], of a server that nobody can be asked about.
+    #[track_caller]
+    pub fn study_without_control(&self, words: &[&str], url: &str, plan: &str) -> HttpStudy {
+        let directory = self.new_directory();
+        let words = [words, &[url, plan, "--out", &directory, "--json"]].concat();
+        HttpStudy::of(self.client_without(&words).finish_within(LAB_TIMEOUT))
+    }
+
+    /// The path of a directory that does not exist yet: a study into one that does goes on with what is in it.
+    fn new_directory(&self) -> String {
+        let paths = (0_u32..).map(|number| self.path(&format!("runs{number}")));
+        let free = paths.into_iter().find(|path| fs::metadata(path).is_err());
+        free.unwrap_or_default()
     }
 }
 
@@ -284,14 +296,17 @@ impl HttpStudy {
         cell["verdict"]["primary"]["class"].as_str().unwrap_or_default()
     }
 
-    /// Whether programs that are no part of the test used much of a CPU, where both ends are on one host.
+    /// Whether other programs used much of a CPU, where both ends are on one host, or the hypervisor gave CPU time to
+    /// other guests.
     pub fn is_disturbed(&self) -> bool {
         let cpus = self.json["client"]["cpus"].as_f64().unwrap_or(1.0);
         let is_disturbed = |cell: &Value| {
             let figure = |of: &Value, name: &str| of[name].as_f64().unwrap_or_default();
-            let busy = figure(&cell["runs"][0]["client"], "cpu_busy") * cpus;
+            let client = &cell["runs"][0]["client"];
             let median = &cell["median"];
-            busy - figure(median, "server_cpus") - figure(median, "client_cpus") > OTHERS_MAX
+            let others =
+                figure(client, "cpu_busy") * cpus - figure(median, "server_cpus") - figure(median, "client_cpus");
+            others > OTHERS_MAX || figure(client, "cpu_steal") > STEAL_MAX
         };
         self.json["cells"].as_array().into_iter().flatten().any(is_disturbed)
     }
@@ -332,6 +347,8 @@ const KEPT_OPEN: &str = "keepalive_requests 10000000;";
 const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 /// Processors that other programs may use before a verdict is theirs.
 const OTHERS_MAX: f64 = 0.4;
+/// Share of the CPU time of a host that other guests took: less than what makes the program call a cell invalid.
+const STEAL_MAX: f64 = 0.04;
 /// Longer than any experiment of a test takes on a busy machine.
 const LAB_TIMEOUT: Duration = Duration::from_secs(120);
 /// What tests want of every plan: as little time as an answer needs.

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use linerate_interop::namespaces::{DEVICE, Net, run};
-use linerate_interop::{HttpLab, HttpStudy, RawServer, TIMEOUT, Then, send_text, skip};
+use linerate_interop::{HttpLab, HttpStudy, Nginx, RawServer, TIMEOUT, Then, send_text, skip};
+use serde_json::Value;
 
 /// Makes an observation until it is right. That of a program that is wrong is wrong every time, also while nothing else
 /// uses the CPUs.
@@ -139,6 +140,28 @@ fn too_few_connections_are_distinguished_from_a_slow_server() {
             cells
                 .iter()
                 .all(|cell| HttpStudy::verdict(cell) == "concurrency-limited")
+        },
+    );
+}
+
+#[test]
+fn the_verdict_on_a_foreign_server_rests_on_the_client_alone() {
+    let nginx = Nginx::start("");
+    let lab = HttpLab::start(&["--no-control"]);
+    let plan = lab.plan_of_one_cell("foreign.toml", "2");
+    judge(
+        || lab.study_without_control(&["matrix"], &nginx.url("/1k"), &plan),
+        |study| {
+            assert_eq!(study.json["is_complete"], true, "{study:?}");
+            let notes = study.json["notes"].to_string();
+            assert!(notes.contains("no control channel"), "{study:?}");
+            let cell = study.cell("matrix", 1024, 2);
+            let run = &cell["runs"][0];
+            assert_eq!(run["server"], Value::Null, "{study:?}");
+            let ok = run["load"]["ok"].as_u64();
+            assert!(ok.is_some_and(|ok| nginx.logged() > ok), "{study:?}");
+            matches!(HttpStudy::verdict(cell), "unknown" | "client-limit")
+                && HttpStudy::evidence(cell).contains("not known")
         },
     );
 }
